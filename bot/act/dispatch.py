@@ -95,14 +95,12 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """The result of a message, push, pull request or merge that took effect before a crash.
+        """The result of a push, pull request or merge that took effect before a crash.
 
         Their effect is what makes these unwanted. Every other action is repeated, to no effect.
         """
         session = self._store.sessions.get(due.session)
         match due.action:
-            case actions.Tell() as tell if session:
-                return self._agents.told(session, tell)
             case actions.Publish(head=head) if session and any(
                 pull.head == head for pull in session.pulls
             ):
@@ -136,8 +134,8 @@ class ActionDispatcher:
         match due.action:
             case actions.Start() as start:
                 return self._agents.start(session, start, check)
-            case actions.Tell() as tell:
-                return self._agents.tell(session, tell, due.attempts, check)
+            case actions.Tell() as message:
+                return self._agents.send_message(session, due, message, check)
             case actions.Stop(run=run):
                 return self._agents.stop(session, run)
             case actions.Release(run=run):

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from bot.act.results import (
     ActionResult,
+    AwaitingReceipt,
     Completed,
     FinalCheck,
     Held,
@@ -179,6 +180,11 @@ class Outbox:
                     refreshes=result.refreshes,
                 )
                 log.info("%s: done%s", about, f": {result.result}" if result.result else "")
+                self._crash_point(CrashPoint.MARKED, about)
+            case AwaitingReceipt(receipt=receipt):
+                self._crash_point(CrashPoint.DONE, about)
+                self._store.receipts.mark_sent(due.seq, receipt)
+                log.info("%s: sent", about)
                 self._crash_point(CrashPoint.MARKED, about)
             case RetryLater():
                 self._retry(due, result)

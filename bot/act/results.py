@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store import Observation, RefreshRequest
+from bot.store import Observation, Receipt, RefreshRequest
 from lifecycle.model.status import Reason
 
 
@@ -19,6 +19,12 @@ class Completed(Struct, frozen=True, kw_only=True):
     result: str = ""  #: For the history, such as the number of the pull request that was opened.
     observed: Observation | None = None  #: Facts that are known because of the action.
     refreshes: tuple[RefreshRequest, ...] = ()  #: What to read at GitHub now.
+
+
+class AwaitingReceipt(Struct, frozen=True):
+    """A message or a step of an answer was sent. It is done once it has arrived."""
+
+    receipt: Receipt
 
 
 class RetryLater(Struct, frozen=True):
@@ -52,7 +58,7 @@ class LeaseLost(Struct, frozen=True):
 
 #: Why an action must not take effect now.
 Stopped = Withdrawn | Held | LeaseLost
-ActionResult = Completed | RetryLater | Rejected | Stopped
+ActionResult = Completed | AwaitingReceipt | RetryLater | Rejected | Stopped
 
 #: Judges an action once more, right before its effect; None: it may take effect.
 FinalCheck = Callable[[], Stopped | None]

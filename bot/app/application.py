@@ -23,6 +23,8 @@ from runtimes.machine import free_mb
 _EXAMINERS = 2
 #: How often workers look for what is due by the clock; new events wake them at once.
 _BEAT_SECONDS = 0.5
+#: The pause between two looks at agents that were sent something.
+_CONFIRM_SECONDS = 0.1
 #: How long running work may take to finish when the bot stops.
 _STOP_SECONDS = 5.0
 #: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
@@ -51,6 +53,7 @@ class App:
         self._inbox = Worker("inbox", self._process_deliveries)
         self._github = Worker("github", self._read_github)
         self._sweep = Worker("sweep", self._sweep_agents)
+        self._confirm = Worker("receipts", self._confirm_receipts)
         self._examine = [
             Worker(f"examine-{number}", self._examine_workspaces) for number in range(_EXAMINERS)
         ]
@@ -64,6 +67,7 @@ class App:
             self._inbox,
             self._github,
             self._sweep,
+            self._confirm,
             *self._examine,
             self._reconcile,
             self._outbox,
@@ -185,7 +189,7 @@ class App:
             worker.wake()
 
     def _on_acted(self) -> None:
-        for worker in (self._reconcile, self._github, self._outbox):
+        for worker in (self._reconcile, self._github, self._outbox, self._confirm):
             worker.wake()
 
     def _on_policy_change(self) -> None:
@@ -220,6 +224,14 @@ class App:
     def _sweep_agents(self) -> None:
         if self.wiring.observe.agents.sweep():
             self._reconcile.wake()
+
+    def _confirm_receipts(self) -> None:
+        """Look again and again at agents that were sent something, until it has arrived."""
+        if self.wiring.observe.agents.confirm_receipts():
+            self._reconcile.wake()
+            self._outbox.wake()
+            time.sleep(_CONFIRM_SECONDS)
+            self._confirm.wake()
 
     def _examine_workspaces(self) -> None:
         if self.wiring.observe.agents.examine():

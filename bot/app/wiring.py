@@ -207,7 +207,6 @@ class ActWiring:
         self,
         base: Foundation,
         decide: DecideWiring,
-        observer: AgentObserver,
         people: WriteAccess,
         models: ModelEndpoints,
         may_act: Callable[[], bool],
@@ -230,7 +229,6 @@ class ActWiring:
             store,
             base.locations,
             prompts,
-            observer,
             base.archive,
             decide.assignment,
             starting,
@@ -311,7 +309,6 @@ class Wiring:
         self.act = ActWiring(
             base,
             decide,
-            self.observe.agents,
             people,
             models,
             self.leader_lease.may_act,

@@ -1,57 +1,56 @@
-"""The observer of agents: one look at all runtimes, what is new in their files, one commit."""
+"""Observes agents: one look at the host, what is new of each agent, one commit."""
 
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bot.observe.liveness import MISSING, UNKNOWN, many_lost, settled, throttled, unproven
-from bot.store import LiveSession, Observation, Store
+from bot.observe.liveness import (
+    MISSING,
+    believable_agent,
+    lost_without_trace,
+    many_lost,
+    without_frequent_news,
+)
+from bot.store import AwaitedReceipt, LiveSession, Observation, Receipt, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.locations import Locations
+from lifecycle.model import keys
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.base import Reader
-from runtimes.base import Handle, RuntimeFailure, Seen
+from runtimes.agents.shared.activity import exited
+from runtimes.base import RuntimeFailure
+from runtimes.host import Look, RunQuery, RunReading
 from runtimes.workspaces.git import GitFailure
-from runtimes.workspaces.worktree import Worktree
 
 log = logging.getLogger(__name__)
 
 _AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
 #: Activities that end with a sign at the terminal, and not by the mere passing of time.
 _STILL = (Activity.IDLE, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
-#: Where the runtime saw nothing new, files are read again after this time, or twice of it.
-_AGAIN = timedelta(seconds=60)
-#: Runtimes tell the time of the last output in whole seconds: what came just after counts too.
-_OUTPUT_TICK = timedelta(seconds=2)
 
 
-class _Watched(Struct, kw_only=True):
-    """One run under watch."""
+class _ObservedRun(Struct, kw_only=True):
+    """What is remembered of a run between two looks."""
 
-    run: int
-    handle: Handle
-    reader: Reader
-    workspace: Worktree
-    seen: Seen | None = None  #: What its files were last read with, and when.
-    read_at: datetime
-    again_at: datetime
-    stored: Agent | None = None  #: What was made of it, where all of it was written down.
+    session: LiveSession
+    stored: Agent | None = None  #: The last reading, where all of it was stored.
     resting: Observation | None = None  #: A turn that ended, while its workspace is examined.
+    #: The dialog and page that the last look for the effect of an answer saw.
+    dialog: tuple[str, str] | None = None
 
 
 class AgentObserver:
-    """Reads agents. Its readers remember how far they read; one thread at a time uses them.
+    """Reads agents. One thread at a time looks, so that no older reading is stored last.
 
-    `examine` looks into the workspaces of those whose turn has ended. That may take long, so it is
-    done beside the sweeps; `on_rest` is called when there is something to examine.
+    `examine` looks for uncommitted work of agents whose turn has ended. That may take long, so it
+    runs beside the sweeps; `on_rest` is called when there is something to examine.
     """
 
     def __init__(
@@ -71,36 +70,34 @@ class AgentObserver:
         self._clock = clock
         self._crash_point = crash_point
         self._on_rest = on_rest
-        self._watched: dict[str, _Watched] = {}
-        self._resting: deque[_Watched] = deque()
-        self._unreadable: set[str] = set()
+        self._runs: dict[str, _ObservedRun] = {}  # By session.
+        self._resting: deque[_ObservedRun] = deque()
         self._lock = threading.Lock()
 
     def sweep(self) -> int:
         """Look at every session that has a program. Returns how many changed."""
         with self._lock:
             running = self._running()
-            for gone in self._watched.keys() - {live.id for live in running}:
-                del self._watched[gone]
-            changed = self._look(running, whole=True)
+            for gone in self._runs.keys() - {live.id for live in running}:
+                del self._runs[gone]
+            changed = self._look(running, self._awaited(), whole=True)
         if self._resting:
             self._on_rest()
         return changed
 
-    def look(self, session: str) -> None:
-        """Look at one session now. A death that nothing proves is left to the next sweep."""
+    def confirm_receipts(self) -> int:
+        """Look only at agents that were sent something. Returns how many of them there were.
+
+        An exit that nothing proves is left to the next sweep.
+        """
         with self._lock:
-            # Asked for with the lock held, so that no older state is taken for the one before.
-            self._look([live for live in self._running() if live.id == session], whole=False)
+            awaited = self._awaited()
+            sent = {session for session, found in awaited.items() if any(map(_is_awaited, found))}
+            running = [live for live in self._running() if live.id in sent] if sent else []
+            self._look(running, awaited, whole=False)
         if self._resting:
             self._on_rest()
-
-    def received(self, session: str, mark: str) -> bool:
-        """Whether a message with this visible mark reached the agent of the current run."""
-        self.look(session)
-        with self._lock:
-            watched = self._watched.get(session)
-            return watched is not None and watched.reader.received(mark)
+        return len(running)
 
     def examine(self) -> int:
         """Look for uncommitted work where a turn has ended. Returns how many sessions changed.
@@ -110,23 +107,23 @@ class AgentObserver:
         changed = 0
         while self._resting:
             try:
-                watched = self._resting.popleft()
+                run = self._resting.popleft()
             except IndexError:  # Another thread took it.
                 break
-            resting = watched.resting
+            resting = run.resting
             if resting is None or resting.work is None:
                 continue
-            work = replace(resting.work, dirty=self._dirty(resting.session, watched.workspace))
+            work = replace(resting.work, dirty=self._dirty(run.session))
             with self._lock:
-                if watched.resting is resting:  # It has not gone on meanwhile.
-                    watched.resting = None
-                    changed += self._write([replace(resting, work=work)])
+                if run.resting is resting:  # The agent has not gone on meanwhile.
+                    run.resting = None
+                    changed += self._record([replace(resting, work=work)])
         return changed
 
     def _running(self) -> list[LiveSession]:
         """Sessions whose ordered run was started and not released.
 
-        A spawning one is never judged by a probe: its run has no agent yet.
+        One that is spawning is never judged by a probe: its run has no agent yet.
         """
         return [
             live
@@ -139,148 +136,141 @@ class AgentObserver:
             and live.agent_type in self._locations.programs
         ]
 
-    def _look(self, sessions: Sequence[LiveSession], *, whole: bool) -> int:
-        """Look at these, with the lock held: at all (`whole`), or at some out of turn."""
+    def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
+        """What may have arrived at each session's agent."""
+        found: dict[str, list[AwaitedReceipt]] = {}
+        for awaited in self._store.receipts.awaited():
+            found.setdefault(awaited.session, []).append(awaited)
+        return found
+
+    def _look(
+        self,
+        sessions: Sequence[LiveSession],
+        awaited: Mapping[str, Sequence[AwaitedReceipt]],
+        *,
+        whole: bool,
+    ) -> int:
+        """Look at these, with the lock held: at all sessions (`whole`), or at some out of turn."""
         if not sessions:
             return 0
         now = self._clock()
-        try:
-            looked = self._locations.runtime.look()
-        except RuntimeFailure as failure:
-            self._incident("runtime", f"The runtime does not answer: {failure}")
+        queries = [self._query(live, awaited.get(live.id, ()), whole) for live in sessions]
+        look = self._locations.host.runs.look(queries, now)
+        if look.failure:
+            self._report("runtime", f"The runtime does not answer: {look.failure}")
             if not whole:
                 return 0
-            probes = [(live, UNKNOWN) for live in sessions if live.agent.program is not Probe.DEAD]
-        else:
-            if whole:
-                self._incident("runtime", "")
-            probes = self._believed(self._seen(sessions, looked, now), whole)
-        if whole:
-            probes = [(live, seen) for live, seen in probes if not self._is_quiet(live, seen, now)]
-        screens = self._screens([live for live, _ in probes])
-        observed = []
-        for place, (live, seen) in enumerate(probes):
-            # Spread out, so that those that were first read together are not read so again.
-            again = now + _AGAIN * (1 + place / len(probes))
-            if read := self._try_to_read(live, seen, screens, now, again):
-                observed.append(read)
-        return self._write(observed)
+        elif whole:
+            self._report("runtime", "")
+        believed = self._believed(sessions, look, whole)
+        observed: list[Observation] = []
+        for query, live in zip(queries, sessions, strict=True):
+            reading = look.readings.get(query.run.name)
+            if reading is None or live.id not in believed:
+                continue
+            found = awaited.get(live.id, ())
+            try:
+                observed += self._observations(live, reading, believed[live.id], found, now)
+            except Exception:
+                # One session that cannot be read must not keep the others from being read.
+                log.exception("%s: its agent could not be observed", live.id)
+        return self._record(observed)
 
-    def _seen(
-        self, sessions: Sequence[LiveSession], looked: Mapping[Handle, Seen], now: datetime
-    ) -> list[tuple[LiveSession, Seen]]:
-        """What a look saw of each. Of a program that was ended before there is nothing to see.
+    def _query(self, live: LiveSession, awaited: Sequence[AwaitedReceipt], whole: bool) -> RunQuery:
+        run = self._runs.get(live.id)
+        if run is None or run.session.run != live.run:
+            run = self._runs[live.id] = _ObservedRun(session=live)
+        run.session = live
+        unchanged = (
+            whole
+            and live.agent.activity in _STILL
+            and live.agent.doubt is None
+            and run.stored == live.agent
+            and not any(map(_is_awaited, awaited))
+        )
+        return RunQuery(
+            run=self._locations.run_of(live),
+            alive=live.agent.program is not Probe.DEAD,
+            unchanged=unchanged,
+            awaiting=tuple(keys.visible(live.id, one.key) for one in awaited),
+        )
 
-        One that is being ended is written down as such with its end, not as one that broke off.
+    def _believed(
+        self, sessions: Sequence[LiveSession], look: Look, whole: bool
+    ) -> Mapping[str, bool]:
+        """The sessions whose reading counts, each with whether its program counts as gone.
+
+        Left out is one whose program is being ended: its end is recorded with that action, not as
+        one that broke off.
         """
-        probes = []
-        for live in sessions:
-            seen = looked.get(self._of(live, now).handle) or MISSING
+        if look.failure:
+            return {live.id: False for live in sessions}
+        probes = [
+            (live, look.probes.get(self._locations.run_of(live).name, MISSING)) for live in sessions
+        ]
+        lost = many_lost(probes) if whole else 0
+        if whole:
+            self._report(
+                "many-lost",
+                f"{lost} of {len(probes)} programs vanished in one look and left no trace, so the"
+                " look is not believed and no agent counts as exited. Run `mergewright doctor`; if"
+                " the programs are really gone, restart or stop their sessions"
+                if lost
+                else "",
+            )
+        found = {}
+        for live, seen in probes:
             lived = live.agent.program is not Probe.DEAD
             if seen.program is Probe.DEAD and lived and self._store.outbox.ends_program(live.id):
                 continue
-            if lived or seen is not MISSING:
-                probes.append((live, seen))
-        return probes
+            gone = lost_without_trace(live, seen)
+            if whole or not gone:
+                found[live.id] = gone and not lost
+        return found
 
-    def _believed(
-        self, probes: list[tuple[LiveSession, Seen]], whole: bool
-    ) -> list[tuple[LiveSession, Seen]]:
-        """The look without deaths that it cannot tell from a look that failed."""
-        if not whole:
-            return [(live, seen) for live, seen in probes if not unproven(live, seen)]
-        lost = many_lost(probes)
-        self._incident(
-            "many-lost",
-            f"{lost} of {len(probes)} programs vanished in one look and left no trace: the look is "
-            "not believed, and nobody is taken for dead. Run `mergewright doctor`; where they are "
-            "gone indeed, restart or stop their sessions"
-            if lost
-            else "",
-        )
-        if not lost:
-            return probes
-        return [(live, UNKNOWN if unproven(live, seen) else seen) for live, seen in probes]
-
-    def _incident(self, key: str, text: str) -> None:
-        """Tell people of what is wrong with the looks, and that it is over (no text)."""
+    def _report(self, key: str, text: str) -> None:
+        """Report what is wrong with looking as an incident; without a text, it is over."""
         if text:
             if self._store.incidents.report(key, text, self._clock()):
                 log.error("%s", text)
         elif self._store.incidents.clear(key, self._clock()):
             log.info("%s: it is over", key)
 
-    def _is_quiet(self, live: LiveSession, seen: Seen, now: datetime) -> bool:
-        """Whether nothing can be new: all was written down, and the terminal shows no sign."""
-        watched = self._watched[live.id]
-        return (
-            live.agent.activity in _STILL
-            and live.agent.doubt is None
-            and watched.stored == live.agent
-            and watched.seen == seen
-            and now < watched.again_at
-            and (seen.output_at is None or seen.output_at + _OUTPUT_TICK < watched.read_at)
-        )
-
-    def _screens(self, sessions: Sequence[LiveSession]) -> Mapping[Handle, str]:
-        programs = self._locations.programs
-        curious = [live for live in sessions if programs[live.agent_type].wants_screen]
-        try:
-            handles = [self._watched[live.id].handle for live in curious]
-            return self._locations.runtime.screens(handles) if handles else {}
-        except RuntimeFailure as failure:
-            log.warning("no terminal could be read: %s", failure)
-            return {}
-
-    def _of(self, live: LiveSession, now: datetime) -> _Watched:
-        """What is known of the session's run from earlier looks."""
-        watched = self._watched.get(live.id)
-        if watched is None or watched.run != live.run:
-            workspace = self._locations.workspace(live.project, live.id, live.branch)
-            files = self._locations.files(live.id, live.run, live.branch, workspace.path)
-            watched = self._watched[live.id] = _Watched(
-                run=live.run,
-                handle=self._locations.handle(live.id, live.run),
-                reader=self._locations.programs[live.agent_type].reader(files),
-                workspace=workspace,
-                read_at=now,
-                again_at=now,
-            )
-        return watched
-
-    def _try_to_read(
+    def _observations(
         self,
         live: LiveSession,
-        seen: Seen,
-        screens: Mapping[Handle, str],
+        reading: RunReading,
+        gone: bool,
+        awaited: Sequence[AwaitedReceipt],
         now: datetime,
-        again: datetime,
-    ) -> Observation | None:
-        """One session that cannot be read must not keep the others from being read."""
-        watched = self._of(live, now)
-        watched.stored = None
-        try:
-            read = watched.reader.read(seen, screens.get(watched.handle), now)
-            policy = self._policy_of(live.project)
-            read = replace(read, run=live.run, usage=self._priced(read.usage))
-            agent = settled(live.agent, read, now, policy)
-            written = throttled(live.agent, agent, now)
-            observed = self._observed(live, watched, written)
-        except Exception:
-            if live.id not in self._unreadable:
-                log.exception("%s: its agent could not be read", live.id)
-            self._unreadable.add(live.id)
-            return None
-        self._unreadable.discard(live.id)
-        watched.seen, watched.read_at, watched.again_at = seen, now, again
+    ) -> Iterator[Observation]:
+        """What to record of one session: receipts at once, the rest as `_of_reading` says."""
+        run = self._runs[live.id]
+        run.stored = None
+        read = replace(reading.agent, run=live.run, usage=self._priced(reading.agent.usage))
+        if gone:
+            read = replace(read, runtime=Probe.DEAD, program=Probe.DEAD)
+            read = exited(MISSING, read) or read
+        agent = believable_agent(live.agent, read, now, self._policy_of(live.project))
+        written = without_frequent_news(live.agent, agent, now)
+        receipts = self._receipts(run, reading, awaited, now)
+        if observed := self._of_reading(run, written, reading.head):
+            # In one commit: an agent that is active may be so because of what arrived.
+            yield replace(
+                observed,
+                received=receipts.received,
+                advanced=receipts.advanced,
+                missing=receipts.missing,
+            )
+        elif receipts.received or receipts.advanced or receipts.missing:
+            yield receipts
         if written == agent:
-            watched.stored = agent
-        return observed
+            run.stored = agent
 
-    def _observed(self, live: LiveSession, watched: _Watched, agent: Agent) -> Observation | None:
-        """What to write down now. A turn that ended is, once its workspace was examined."""
-        before, watched.resting = watched.resting, None
-        head = watched.workspace.head() if watched.workspace.made else None
+    def _of_reading(self, run: _ObservedRun, agent: Agent, head: str | None) -> Observation | None:
+        """What to record now. A turn that ended is, once its workspace was examined."""
+        live = run.session
+        before, run.resting = run.resting, None
         observed = Observation(session=live.id, run=live.run, agent=agent)
         if head is None:
             return observed
@@ -291,24 +281,73 @@ class AgentObserver:
             return observed
         resting = replace(observed, work=replace(live.work, head=head, dirty=None))
         if before is not None and _same_rest(before, resting):
-            watched.resting = before
+            run.resting = before
             return None
-        watched.resting = resting
-        self._resting.append(watched)
+        run.resting = resting
+        self._resting.append(run)
         return None
 
-    def _dirty(self, session: str, workspace: Worktree) -> bool | None:
+    def _receipts(
+        self,
+        run: _ObservedRun,
+        reading: RunReading,
+        awaited: Sequence[AwaitedReceipt],
+        now: datetime,
+    ) -> Observation:
+        """Which messages have arrived, which step of an answer has, and which are missing."""
+        received: list[int] = []
+        advanced: list[int] = []
+        missing: list[int] = []
+        for one in awaited:
+            receipt = one.receipt
+            if receipt is not None and receipt.dialog:
+                arrived, finished = self._answer_arrived(run, receipt)
+            else:
+                arrived = finished = keys.visible(one.session, one.key) in reading.received
+            if arrived:
+                (received if finished else advanced).append(one.seq)
+            elif receipt is not None and not receipt.sent.missing and now >= receipt.sent.until:
+                missing.append(one.seq)
+        return Observation(
+            session=run.session.id,
+            received=tuple(received),
+            advanced=tuple(advanced),
+            missing=tuple(missing),
+        )
+
+    def _answer_arrived(self, run: _ObservedRun, receipt: Receipt) -> tuple[bool, bool]:
+        """Whether a step of an answer changed what the agent asks, and whether it was the last.
+
+        Two looks in a row have to agree: one of them may find a screen that is being drawn.
+        """
         try:
-            return workspace.dirty()
+            dialog = self._locations.host.runs.dialog(self._locations.run_of(run.session))
+        except RuntimeFailure:
+            return False, False
+        shows = (dialog.id, dialog.state) if dialog else ("", "")
+        before, run.dialog = run.dialog, shows
+        if shows == (receipt.dialog, receipt.state) or shows != before:
+            return False, False
+        run.dialog = None
+        return True, shows[0] != receipt.dialog
+
+    def _dirty(self, live: LiveSession) -> bool | None:
+        try:
+            return self._locations.workspace_of(live).dirty()
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
-            log.warning("%s: its workspace could not be read: %s", session, failure)
+            log.warning("%s: its workspace could not be read: %s", live.id, failure)
             return None
 
-    def _write(self, observed: Sequence[Observation]) -> int:
+    def _record(self, observed: Sequence[Observation]) -> int:
         changed = self._store.observations.record(observed, self._clock()) if observed else []
         if changed:
             self._crash_point(CrashPoint.OBSERVED, " ".join(changed))
         return len(changed)
+
+
+def _is_awaited(awaited: AwaitedReceipt) -> bool:
+    """Whether it was sent and may still arrive in time."""
+    return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 
 def _same_rest(one: Observation, other: Observation) -> bool:

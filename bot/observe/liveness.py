@@ -1,4 +1,4 @@
-"""What a look at the agents is worth: which deaths are believed, and which news is none."""
+"""Filters unreliable probes and uninteresting readings before they become facts."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,40 +12,38 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
 from runtimes.base import Seen
 
-#: A handle that a look does not show.
+#: The probe of a program that a look does not show.
 MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: Nobody could look.
-UNKNOWN: Final = Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN)
-#: So many programs that vanish in one sweep, and more than half of all, are a broken look.
+#: This many programs that vanish in one sweep, if they are more than half of all, prove nothing.
 _MANY = 5
-#: Newer evidence of the same activity is written down this often, not at every look.
+#: Newer evidence of the same activity is stored this often, not after every look.
 _EVIDENCE = timedelta(seconds=20)
-#: So much more spent is written down at once: a budget must not be overrun meanwhile.
+#: More spending than this is stored at once, so that a budget is not overrun meanwhile.
 _NOTICEABLE_USD = 0.1
 _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
 def many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
-    """How many vanished without a trace, where they are so many that the look itself is in doubt.
+    """How many programs vanished without a trace, if there are too many to believe; 0 otherwise.
 
-    What a supervisor wrote down is proof and counts as seen, and what was dead before is no news.
+    An exit that a supervisor recorded is proof. Programs that were dead before do not count.
     """
-    lost = sum(unproven(live, seen) for live, seen in probes)
+    lost = sum(lost_without_trace(live, seen) for live, seen in probes)
     known = sum(live.agent.program is not Probe.DEAD for live, _ in probes)
     return lost if lost >= _MANY and 2 * lost > known else 0
 
 
-def unproven(live: LiveSession, seen: Seen) -> bool:
-    """Whether a program that was not known to be dead is, and nothing proves it."""
+def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
+    """Whether a program that was alive is not there any more, and no exit was recorded."""
     dead = seen.program is Probe.DEAD and seen.exit is None
     return dead and live.agent.program is not Probe.DEAD
 
 
-def settled(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
-    """A reading of the same run as the one before, without what means nothing."""
+def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
+    """A reading of the same run as the one before, without changes that mean nothing."""
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
-        # A source that fails changes nothing: a new reader may find less than the one before.
+        # A source that fails changes nothing: a new reader may find less than the last one.
         now = replace(before, runtime=now.runtime, program=now.program, doubt=None)
     if not now.native_id:
         now = replace(now, native_id=before.native_id)
@@ -55,7 +53,7 @@ def settled(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
         now = replace(now, doubt=_doubt(before.doubt, now, at, policy.probe_looks))
     same = (now.activity, now.question, now.error)
     if now.activity in _WAITS and same == (before.activity, before.question, before.error):
-        # A reader that was just made may take a later line's time for the question's.
+        # A new reader may take the time of a later line for the time of the question.
         now = replace(now, since=before.since)
     rests = now.since if now.activity is Activity.READY else None
     if rests and at - rests > timedelta(seconds=policy.idle_seconds):
@@ -63,8 +61,8 @@ def settled(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
     return now
 
 
-def throttled(before: Agent, now: Agent, at: datetime) -> Agent:
-    """The reading with evidence and usage of the one before, while those are new enough."""
+def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
+    """The reading with evidence and usage of the one before, while those are recent enough."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:
@@ -75,7 +73,7 @@ def throttled(before: Agent, now: Agent, at: datetime) -> Agent:
 
 
 def _doubt(before: Doubt | None, now: Agent, at: datetime, most: int) -> Doubt:
-    """One more look that failed; other evidence than before begins to count anew."""
+    """Count one more contradictory look; other evidence than before restarts the count."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return Doubt(since=at, evidence=evidence)

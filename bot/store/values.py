@@ -256,7 +256,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     sent: Sent
     tries: int = 1  #: How often it was sent; of an answer in several steps: this step.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
-    step: str = ""  #: What the dialog showed when it was answered.
+    state: str = ""  #: The state of that dialog when the step was taken.
     steps: int = 1  #: How many steps of the answer were taken.
 
 

@@ -268,7 +268,7 @@ def _step(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
     )
 
 
-_STATES = {"failed": "failed", "due": "waiting", "done": "done"}
+_STATES = {"failed": "failed", "due": "waiting", "sent": "sent", "done": "done"}
 
 
 def _attention(order: OutboxEntry) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from bot.act.dialogs import take
 from bot.demo.audit import processes_of
 from bot.demo.model import ModelServer
 from lifecycle.model.facts import Agent
@@ -21,6 +20,7 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, RunLimits
 from runtimes.agents.shared.dialogs import Dialog
 from runtimes.base import Launch, Options, Send
+from runtimes.local_runs import take
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare

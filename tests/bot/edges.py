@@ -1,14 +1,18 @@
 """A runtime, agents and workspaces of which the tests say what is seen."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from bot.store import Observation
+from bot.store import Observation, Receipt
 from config.settings import ProjectSettings
-from lifecycle.model.facts import Agent, Work
+from lifecycle.model import keys
+from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.facts import Agent, Sent, Work
+from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.shared.activity import exited
 from runtimes.base import Handle, Seen
@@ -93,6 +97,16 @@ def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
         seen = Observation(session=name, run=1, agent=agent, work=Work(path="/x"))
         room.store.observations.record([seen], room.clock())
         edge.seen[f"{name}_r1"] = ALIVE
+
+
+def is_sent(room: Any, session: str) -> Key:
+    """A message is sent to the session's agent; the key of its action."""
+    key = keys.fix_ci("x", ["unit"]).of_run(1)
+    room.orders(session, Tell(key=key, run=1, prompt=Prompt(name="fix_ci")))
+    (due,) = [due for due in room.store.outbox.due(room.clock()) if due.session == session]
+    until = room.clock() + timedelta(seconds=8)
+    room.store.receipts.mark_sent(due.seq, Receipt(sent=Sent(at=room.clock(), until=until)))
+    return key
 
 
 def programs(room: Any) -> list[str]:

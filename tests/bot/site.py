@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +54,6 @@ class Told(Shell):
         return super().prepare(files, prompt, resume, run_limits)
 
 
-class Deaf:
-    """An agent that reads nothing it is told."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-        self.meanwhile: Callable[[], None] = lambda: None
-
-    def look(self, session: str) -> None:
-        """Nothing of it is read."""
-
-    def received(self, session: str, mark: str) -> bool:
-        self.looks += 1
-        self.meanwhile()
-        return False
-
-
 class Site:
     """One session with its programs and workspace on a machine; GitHub is a folder."""
 
@@ -99,8 +82,6 @@ class Site:
         )
         nobody: Any = None
         self.archive = Archive(self.locations, Redaction())
-        self.deaf = Deaf()
-        watch: Any = self.deaf
         self.models = ModelEndpoints(
             *(settings, {"SHELL_KEY": "the key"}, self.locations.programs, room.store),
             *(self.paths, lambda: "http://door", Prices({})),
@@ -112,7 +93,7 @@ class Site:
             *(identities, self.models, ("CLAUDE.md",), room.clock),
         )
         self.agents = Agents(
-            *(room.store, self.locations, prompts, watch, self.archive),
+            *(room.store, self.locations, prompts, self.archive),
             *(identities, starting, room.clock),
         )
         self.id: str = room.session()

@@ -1,52 +1,109 @@
-"""Sending messages to an agent at its terminal."""
+"""Sending messages to an agent at its terminal, and seeing them arrive."""
 
 import pytest
 
-from bot.act.results import RetryLater, Withdrawn
+from bot.act.results import AwaitingReceipt, Rejected, RetryLater, Withdrawn
 from lifecycle.model import keys
-from lifecycle.model.actions import Prompt, Stop, Tell
+from lifecycle.model.actions import Stop
+from lifecycle.model.status import Activity
 from tests.bot.site import Site
+from tests.bot.terminal import MESSAGE, Terminal
 
 
-def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(site: Site) -> None:
-    site.starts()
-    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
-
-    def meanwhile() -> None:
-        site.room.orders(site.id, Stop(key=keys.stop(1), run=1))
-        site.room.clock.passes(60)
-
-    site.deaf.meanwhile = meanwhile
-    result = site.agents.tell(site.session, tell, 0, lambda: None)
-    assert isinstance(result, Withdrawn)
-    assert "to be ended" in result.why
-    assert site.deaf.looks == 1
+@pytest.fixture
+def terminal(site: Site, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    return Terminal(site, monkeypatch)
 
 
-def test_a_message_that_nobody_reads_is_tried_again(site: Site) -> None:
-    site.starts()
-    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
-    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
-    result = site.agents.tell(site.session, tell, 0, lambda: None)
-    assert isinstance(result, RetryLater)
-    assert "did not show up" in result.why
+def mark(terminal: Terminal) -> str:
+    return keys.visible(terminal.site.id, MESSAGE.key)
 
 
-def test_a_message_waits_for_words_that_somebody_types_and_people_see_the_screen(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_message_is_done_once_the_agent_has_read_it_and_counts_from_when_it_was_sent(
+    terminal: Terminal,
 ) -> None:
-    site.starts()
-    site.deaf.meanwhile = lambda: site.room.clock.passes(5)
-    handle = site.locations.handle(site.id, 1)
-    site.runtime.prints(handle, "one\n\n  two  words\n")
-    tell = Tell(key=keys.commit_work(1).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
-    monkeypatch.setattr(site.program, "typed", lambda screen: f"typed below {screen[:3]}")
-    result = site.agents.tell(site.session, tell, 0, lambda: None)
+    sent_at = terminal.site.room.clock()
+    assert isinstance(terminal.is_sent(), AwaitingReceipt)
+    assert len(terminal.heard) == 1
+    terminal.is_looked_at()
+    assert MESSAGE.key not in terminal.facts.done
+    terminal.site.room.clock.passes(2)
+    terminal.arrived.add(mark(terminal))
+    terminal.is_looked_at(1)
+    assert terminal.facts.done[MESSAGE.key].at == sent_at
+
+
+def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
+    terminal: Terminal,
+) -> None:
+    for attempt in (1, 2, 3):
+        assert isinstance(terminal.is_sent(), AwaitingReceipt)
+        assert len(terminal.heard) == attempt
+        terminal.site.room.clock.passes(7)
+        terminal.is_looked_at()
+        assert not terminal.facts.sent[MESSAGE.key].missing
+        terminal.is_given_up_waiting_for()
+        assert terminal.facts.sent[MESSAGE.key].missing
+    terminal.site.runtime.prints(terminal.handle, "one\n\n  two  words\n")
+    result = terminal.is_sent()
+    assert isinstance(result, Rejected)
+    assert f"{mark(terminal)} did not show up in what the agent reads" in result.why
+    assert result.why.endswith("its screen ends with: one | two words")
+    assert len(terminal.heard) == 3
+
+
+def test_a_message_that_arrives_late_is_not_sent_again(terminal: Terminal) -> None:
+    terminal.is_sent()
+    terminal.is_given_up_waiting_for()
+    terminal.is_ordered(MESSAGE)
+    terminal.arrived.add(mark(terminal))
+    terminal.is_swept()
+    assert MESSAGE.key in terminal.facts.done
+    assert terminal.site.room.store.outbox.due(terminal.site.room.clock()) == []
+
+
+def test_a_message_that_a_crash_left_unrecorded_is_not_pasted_twice(terminal: Terminal) -> None:
+    terminal.is_ordered(MESSAGE)
+    terminal.crashes_after_sending()
+    terminal.is_carried_out()
+    assert len(terminal.heard) == 1
+    terminal.is_given_up_waiting_for()
+    terminal.is_sent()
+    assert len(terminal.heard) == 2, "the next attempt has its own key"
+
+
+def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(terminal: Terminal) -> None:
+    terminal.is_sent()
+    stop = Stop(key=keys.stop(1), run=1)
+    terminal.site.room.orders(terminal.site.id, stop)
+    (due,) = terminal.site.room.store.outbox.due(terminal.site.room.clock())
+    assert due.action == stop
+
+
+def test_a_message_waits_for_text_that_somebody_types(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.site.runtime.prints(terminal.handle, "one")
+    monkeypatch.setattr(
+        terminal.site.program, "unsent_text", lambda screen: f"typed below {screen[:3]}"
+    )
+    result = terminal.is_sent()
     assert isinstance(result, RetryLater)
-    assert "were not sent" in result.why
+    assert "holds unsent text" in result.why
     assert result.why.endswith(": typed below one")
-    assert site.runtime.received(handle) == []
-    monkeypatch.setattr(site.program, "typed", lambda screen: "")
-    result = site.agents.tell(site.session, tell, 0, lambda: None)
-    assert isinstance(result, RetryLater)
-    assert result.why.endswith("ends with: one | two words")
+    assert terminal.heard == []
+
+
+def test_a_message_is_not_pasted_into_a_dialog_that_was_observed(terminal: Terminal) -> None:
+    terminal.asks = "May I?"
+    terminal.is_seen(Activity.WAITING_INPUT)
+    assert isinstance(terminal.is_sent(), Withdrawn)
+    assert terminal.heard == []
+
+
+def test_a_message_is_not_pasted_into_a_dialog_that_opened_a_moment_ago(
+    terminal: Terminal,
+) -> None:
+    terminal.asks = "May I?"
+    assert isinstance(terminal.is_sent(), RetryLater)
+    assert terminal.heard == []

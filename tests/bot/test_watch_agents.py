@@ -7,12 +7,23 @@ import pytest
 from msgspec.structs import replace
 
 from bot.observe.agents import AgentObserver
+from lifecycle.model import keys
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Exit
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.base import Seen, Unavailable
-from tests.bot.edges import ALIVE, PROJECTS, Edge, incidents, programs, running, the
+from tests.bot.edges import (
+    ALIVE,
+    PROJECTS,
+    Checkout,
+    Edge,
+    incidents,
+    is_sent,
+    programs,
+    running,
+    the,
+)
 
 # -- a look that fails -----------------------------------------------------------------------------
 
@@ -127,11 +138,10 @@ def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_to
     assert programs(room) == ["unknown"] * 5 + ["alive"] * 4
     assert {live.agent.activity for live in room.store.sessions.live()} == {Activity.ACTIVE}
     assert incidents(room) == ["many-lost"]
-    assert "nobody is taken for dead" in caplog.text
-    watch.look("widgets-1")
+    assert "no agent counts as exited" in caplog.text
     watch.sweep()
     assert programs(room)[0] == "unknown"
-    assert caplog.text.count("nobody is taken for dead") == 1
+    assert caplog.text.count("no agent counts as exited") == 1
     edge.seen["widgets-5_r1"] = ALIVE
     watch.sweep()
     assert programs(room) == ["dead"] * 4 + ["alive"] * 5
@@ -182,13 +192,67 @@ def test_what_was_dead_before_makes_no_few_that_vanish_many(
     assert Counter(programs(room)) == {"dead": 8, "alive": 3}
 
 
-def test_a_death_that_nothing_proves_is_left_to_a_look_at_all(
+def test_an_exit_that_nothing_proves_is_left_to_the_next_sweep(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
+    is_sent(room, "widgets-1")
     edge.seen.clear()
-    watch.look("widgets-1")
+    assert watch.confirm_receipts() == 1
     assert programs(room) == ["alive"]
+    watch.sweep()
+    assert programs(room) == ["dead"]
+
+
+# -- receipts --------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_was_sent_a_message_is_looked_at_until_it_has_arrived(
+    room: Any, edge: Edge, watch: AgentObserver
+) -> None:
+    running(room, edge, 1, 2)
+    assert watch.confirm_receipts() == 0
+    key = is_sent(room, "widgets-1")
+    assert watch.confirm_receipts() == 1
+    assert edge.reads == 1, "no other agent is read"
+    edge.received.add(keys.visible("widgets-1", key))
+    assert watch.confirm_receipts() == 1
+    assert key in room.store.facts.get("widgets-1").done
+    assert watch.confirm_receipts() == 0
+
+
+def test_nobody_looks_again_and_again_for_a_message_that_is_missing(
+    room: Any, edge: Edge, watch: AgentObserver
+) -> None:
+    running(room, edge, 1)
+    key = is_sent(room, "widgets-1")
+    room.clock.passes(8)
+    assert watch.confirm_receipts() == 1
+    assert room.store.facts.get("widgets-1").sent[key].missing
+    assert watch.confirm_receipts() == 0
+
+
+def test_a_message_is_not_missing_while_the_runtime_does_not_answer(
+    room: Any, edge: Edge, watch: AgentObserver
+) -> None:
+    running(room, edge, 1)
+    key = is_sent(room, "widgets-1")
+    edge.fails = Unavailable("no tmux")
+    room.clock.passes(8)
+    watch.confirm_receipts()
+    assert not room.store.facts.get("widgets-1").sent[key].missing
+
+
+def test_a_message_that_arrived_is_recorded_before_the_workspace_was_examined(
+    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+) -> None:
+    running(room, edge, 1)
+    key = is_sent(room, "widgets-1")
+    edge.received.add(keys.visible("widgets-1", key))
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    watch.sweep()
+    assert the(room).activity is Activity.NONE
+    assert key in room.store.facts.get("widgets-1").done
 
 
 def test_ends_that_were_written_down_are_believed_whatever_their_number(
@@ -198,7 +262,6 @@ def test_ends_that_were_written_down_are_believed_whatever_their_number(
     end = Exit(at=room.clock(), lost="the machine was started anew")
     for name in edge.seen:
         edge.seen[name] = Seen(runtime=Probe.DEAD, program=Probe.DEAD, exit=end)
-    watch.look("widgets-1")
     watch.sweep()
     assert programs(room) == ["dead"] * 6
     assert [live.agent.exit for live in room.store.sessions.live()] == [end] * 6

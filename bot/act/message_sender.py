@@ -1,0 +1,166 @@
+"""Sends messages to agents at their terminals, and gives people's answers to open dialogs.
+
+Nothing here waits for an effect. What was sent awaits its receipt (`bot.store.receipts`): the agent
+observer sees it arrive, or the next decision orders it again.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from bot.act.results import (
+    ActionResult,
+    AwaitingReceipt,
+    Completed,
+    FinalCheck,
+    Rejected,
+    RetryLater,
+    Withdrawn,
+)
+from bot.store import DueAction, Receipt, Session, Store
+from bot.system.clock import Clock
+from bot.system.locations import Locations
+from bot.text.prompt_text import one_line, printable
+from bot.text.prompts import Prompts
+from lifecycle.model import keys
+from lifecycle.model.actions import Tell
+from lifecycle.model.facts import Sent
+from lifecycle.model.status import Activity
+from lifecycle.react.messages import ANSWER, REFUSED
+from runtimes.host import OpenDialog, RunRef, UnsentInput
+
+#: How long the first attempt may take to arrive; each later one may take twice as long.
+_RECEIPT_SECONDS = 8.0
+#: How often a message, or one step of an answer, is sent.
+_ATTEMPTS = 3
+#: The most steps that an answer takes.
+_STEPS = 50
+_SCREEN_LINES = 8  #: So many lines of a screen are shown to people.
+
+
+class MessageSender:
+    """Sends messages and answers. Every method may be repeated after a crash.
+
+    The host sends nothing twice under one key. Each attempt has a key of its own.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        locations: Locations,
+        prompts: Prompts,
+        values_of: Callable[[Session, str], Mapping[str, str]],
+        clock: Clock,
+    ) -> None:
+        """`values_of` a session and its base branch are what every prompt may name."""
+        self._store = store
+        self._locations = locations
+        self._prompts = prompts
+        self._values_of = values_of
+        self._clock = clock
+
+    def send(
+        self, session: Session, due: DueAction, message: Tell, check: FinalCheck
+    ) -> ActionResult:
+        """Send a message, or take the next step of an answer to a dialog."""
+        run = self._locations.run_of(session, message.run)
+        text = message.prompt.values["text"].strip() if message.prompt.name == ANSWER else ""
+        if "base" in message.prompt.values:
+            self._locations.mirror(session.project).refresh()
+        dialog = self._locations.host.runs.dialog(run, text)
+        if stopped := check() or self._withdrawn(session, message):
+            return stopped
+        if message.prompt.name == ANSWER and dialog is not None:
+            return self._answer(session, due, message, dialog)
+        if dialog is not None and dialog.id:
+            return RetryLater("the agent asks something and would take this message for the answer")
+        return self._paste(session, due, message, run)
+
+    def _withdrawn(self, session: Session, message: Tell) -> Withdrawn | None:
+        """Whether the agent asks something and gets a message, or gets an answer and asks nothing.
+
+        Both have the same cause, so the next decision orders the one that is right now.
+        """
+        now = self._store.sessions.get(session.id) or session
+        asks = now.agent.activity is Activity.WAITING_INPUT
+        if asks and message.prompt.name != ANSWER:
+            return Withdrawn("the agent asks something and would take this for the answer")
+        if message.prompt.name == ANSWER and not asks:
+            return Withdrawn("the agent does not ask anything any more")
+        return None
+
+    def _paste(self, session: Session, due: DueAction, message: Tell, run: RunRef) -> ActionResult:
+        mark, attempt = keys.visible(session.id, message.key), _next_attempt(due.receipt)
+        runs = self._locations.host.runs
+        if attempt >= _ATTEMPTS:
+            return Rejected(
+                f"the message {mark} did not show up in what the agent reads; its screen ends with:"
+                f" {_last_lines(runs.screen(run))}"
+            )
+        values = self._values_of(session, message.prompt.values.get("base", ""))
+        text = self._prompts.render(message.prompt, values, mark)
+        sent_at = self._clock()
+        try:
+            runs.send(run, text, f"{message.key}#{attempt}")
+        except UnsentInput as typed:
+            return RetryLater(
+                "the agent's input box holds unsent text; send or delete it at its terminal:"
+                f" {one_line(printable(typed.words))}"
+            )
+        return AwaitingReceipt(Receipt(sent=self._sent(sent_at, attempt), tries=attempt + 1))
+
+    def _answer(
+        self, session: Session, due: DueAction, message: Tell, dialog: OpenDialog
+    ) -> ActionResult:
+        """Take one step of an answer to the dialog that is open.
+
+        An answer is refused where it was written before the question, or is none of its choices.
+        It goes to no other dialog than the first, and each step to no other page of it.
+        """
+        if not dialog.id:
+            return RetryLater(
+                "what the agent asks is in no dialog that is understood: answer at its terminal"
+            )
+        before = due.receipt
+        if before is not None and before.dialog != dialog.id:
+            return Completed(result="received")
+        asked_at = (self._store.sessions.get(session.id) or session).agent.since
+        early = asked_at and asked_at > datetime.fromisoformat(message.prompt.values["at"])
+        if early or (before is None and not dialog.accepts):
+            return Completed(result=REFUSED)
+        if not dialog.accepts:
+            return Rejected("the rest of this answer can only be given at the agent's terminal")
+        again = before is not None and before.state == dialog.state
+        attempt = _next_attempt(before) if again else 0
+        steps = (before.steps if before else 0) + (not again)
+        if attempt >= _ATTEMPTS or steps > _STEPS:
+            return Rejected(f"it was answered {attempt or steps} times and still asks the same")
+        receipt = Receipt(
+            sent=self._sent(self._clock(), attempt),
+            tries=attempt + 1,
+            dialog=dialog.id,
+            state=dialog.state,
+            steps=steps,
+        )
+        # Before it is given: after a crash, a dialog that is gone was answered.
+        self._store.receipts.note(due.seq, receipt)
+        run, text = self._locations.run_of(session, message.run), message.prompt.values["text"]
+        key = f"{message.key}#{attempt}"
+        if not self._locations.host.runs.answer(run, dialog, text.strip(), key):
+            return RetryLater("the agent asks something else now")
+        return AwaitingReceipt(receipt)
+
+    def _sent(self, at: datetime, attempt: int) -> Sent:
+        seconds = _RECEIPT_SECONDS * 2**attempt
+        return Sent(at=at, until=self._clock() + timedelta(seconds=seconds))
+
+
+def _next_attempt(receipt: Receipt | None) -> int:
+    """The number of the next attempt, from 0; the same again where it is not known to be lost."""
+    if receipt is None:
+        return 0
+    return receipt.tries if receipt.sent.missing else receipt.tries - 1
+
+
+def _last_lines(screen: str) -> str:
+    lines = (" ".join(line.split()) for line in printable(screen).splitlines())
+    return " | ".join([line for line in lines if line][-_SCREEN_LINES:])

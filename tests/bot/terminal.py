@@ -1,0 +1,160 @@
+"""An agent at a terminal of which the test says what it asks and which messages it reads."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.act.dispatch import ActionDispatcher
+from bot.act.results import ActionResult, AwaitingReceipt, Completed, FinalCheck, RetryLater
+from bot.model_proxy.prices import Prices
+from bot.observe.agents import AgentObserver
+from bot.store import Observation
+from bot.system.crash_points import log_crash_point
+from bot.system.redaction import Redaction
+from lifecycle.model import keys
+from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.facts import Agent, Facts
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog, numbered_dialog
+from runtimes.base import Handle, Seen
+from tests.bot.site import Site
+
+CHOICES = ("Yes", "No")
+MESSAGE = Tell(key=keys.commit_work(0).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
+
+
+class Terminal:
+    """A started run, what is sent to it, and an observer that looks for receipts."""
+
+    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.site = site
+        site.starts()
+        self.handle: Handle = site.locations.handle(site.id, 1)
+        self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
+        self.activity, self.since = Activity.READY, site.room.clock()
+        self.asks = ""
+        self.steps: list[AnswerStep | None] = []  #: What is left of an answer in several steps.
+        self.blinking = False  #: Whether the next look finds a screen that is being drawn.
+        self.arrived: set[str] = set()  #: Marks of messages that the agent has read.
+        monkeypatch.setattr(site.program, "dialog", self._dialog)
+        monkeypatch.setattr(site.program, "reader", lambda files: self)
+        monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
+        nobody: Any = None
+        self._dispatcher = ActionDispatcher(
+            *(site.room.store, nobody, site.locations, site.agents, ""),
+            *(Redaction(), nobody, site.room.clock),
+        )
+        self._observer = AgentObserver(
+            *(site.room.store, site.locations, lambda _: Policy(), Prices({})),
+            *(site.room.clock, log_crash_point, lambda: None),
+        )
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """The same as an adapter's reader."""
+        agent = Agent(activity=self.activity, since=self.since)
+        return replace(agent, runtime=seen.runtime, program=seen.program)
+
+    def received(self, mark: str) -> bool:
+        """The same as an adapter's reader."""
+        return mark in self.arrived
+
+    @property
+    def facts(self) -> Facts:
+        found: Facts = self.site.room.store.facts.get(self.site.id)
+        return found
+
+    @property
+    def heard(self) -> list[str]:
+        return self.site.runtime.received(self.handle)
+
+    def is_seen(self, activity: Activity) -> None:
+        """The agent does this from now on, and it was observed."""
+        self.activity, self.since = activity, self.site.room.clock()
+        agent = replace(self.site.session.agent, activity=activity, since=self.since)
+        seen = Observation(session=self.site.id, run=1, agent=agent)
+        self.site.room.store.observations.record([seen], self.since)
+
+    def is_ordered(self, message: Tell) -> None:
+        self.site.room.orders(self.site.id, message)
+
+    def is_sent(self, message: Tell = MESSAGE, check: FinalCheck = lambda: None) -> ActionResult:
+        """A message is ordered, if it is not yet, and carried out once."""
+        self.is_ordered(message)
+        return self.is_carried_out(check)
+
+    def is_carried_out(self, check: FinalCheck = lambda: None) -> ActionResult:
+        store, now = self.site.room.store, self.site.room.clock
+        (due,) = store.outbox.due(now())
+        result = self._dispatcher.do(due, check)
+        if isinstance(result, AwaitingReceipt):
+            store.receipts.mark_sent(due.seq, result.receipt)
+        elif isinstance(result, Completed):
+            store.outbox.mark_done(due.seq, result.result, now())
+        elif isinstance(result, RetryLater):
+            store.outbox.mark_retry(due.seq, result.why, now())
+        return result
+
+    def crashes_after_sending(self) -> None:
+        """The bot is killed after it sent what is due, before it recorded that."""
+        (due,) = self.site.room.store.outbox.due(self.site.room.clock())
+        assert isinstance(self._dispatcher.do(due, lambda: None), AwaitingReceipt)
+
+    def is_swept(self) -> None:
+        self._observer.sweep()
+
+    def is_looked_at(self, times: int = 2) -> None:
+        for _ in range(times):
+            self._observer.confirm_receipts()
+
+    def is_given_up_waiting_for(self) -> None:
+        """The receipt does not come in time, and a look has found that."""
+        self.site.room.clock.passes(60)
+        self.is_looked_at()
+
+    def answer(self, text: str, seconds_ago: float = 0, command: int = 1) -> Tell:
+        at = self.site.room.clock() - timedelta(seconds=seconds_ago)
+        values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
+        prompt = Prompt(name="answer", values=values)
+        key = keys.forward(f"comment:{command}").of_run(1)
+        return Tell(key=key, run=1, prompt=prompt)
+
+    def is_answered(self, answer: Tell) -> None:
+        """An answer is given and arrives, in as many steps as it takes."""
+        self.is_ordered(answer)
+        while answer.key not in self.facts.done:
+            result = self.is_carried_out()
+            assert isinstance(result, AwaitingReceipt), result
+            self.is_looked_at(3)
+
+    def takes_a_step(self) -> None:
+        self.steps.pop(0)
+        if not self.steps:
+            self.goes_on()
+
+    def goes_on(self) -> None:
+        self.asks = ""
+
+    def _dialog(self, files: RunFiles, screen: str) -> Dialog:
+        if self.blinking or not self.asks:
+            self.blinking = False
+            return Dialog()
+        if self.steps:
+            return Dialog(
+                id=self.asks, state=str(len(self.steps)), free_text=lambda _: self.steps[0]
+            )
+        return replace(
+            numbered_dialog(self.asks, CHOICES),
+            free_text=lambda text: AnswerStep(keys=("3",), text=text),
+        )
+
+    def _pressed(self, press: Any) -> Any:
+        def pressed(*given: Any) -> None:
+            press(*given)
+            self.meanwhile()
+
+        return pressed
