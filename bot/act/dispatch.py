@@ -52,8 +52,8 @@ class ActionDispatcher:
         self._agents = agents
         self._public_url = public_url
         self._app_slug = app_slug
-        self._publishing = Publishing(store, github, locations, redact)
-        self._landing = Landing(store, github, locations, people, clock)
+        self._publishing = Publishing(store.facts, github, locations, redact)
+        self._landing = Landing(store.refreshes, github, locations, people, clock)
         self._clock = clock
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:

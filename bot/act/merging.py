@@ -8,7 +8,7 @@ from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, Retry
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
 from bot.github.write_access import WriteAccess, is_local
-from bot.store import RefreshRequest, Session, Store
+from bot.store import RefreshesTable, RefreshRequest, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text import messages
@@ -21,9 +21,14 @@ class Landing:
     """Merges and enqueues. Every method may be repeated after a crash."""
 
     def __init__(
-        self, store: Store, github: GitHub, locations: Locations, people: WriteAccess, clock: Clock
+        self,
+        refreshes: RefreshesTable,
+        github: GitHub,
+        locations: Locations,
+        people: WriteAccess,
+        clock: Clock,
     ) -> None:
-        self._store = store
+        self._refreshes = refreshes
         self._github = github
         self._locations = locations
         self._people = people
@@ -77,7 +82,7 @@ class Landing:
             logins.add(action.by)
         for login in sorted(logins):
             if not self._people.may_write(session.repository, login, fresh=True):
-                self._store.refreshes.request([of_pull(session, action.number)], self._clock())
+                self._refreshes.request([of_pull(session, action.number)], self._clock())
                 return RetryLater(
                     f"@{login} approved or requested this merge and lost write access meanwhile"
                 )
@@ -109,7 +114,7 @@ class Landing:
         try:
             return Completed(result=land(), refreshes=refreshes)
         except Conflicted:
-            self._store.refreshes.request(refreshes, self._clock())
+            self._refreshes.request(refreshes, self._clock())
             raise
 
 

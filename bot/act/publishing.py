@@ -5,7 +5,7 @@ from datetime import datetime
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
-from bot.store import RefreshRequest, Session, Store
+from bot.store import FactsReader, RefreshRequest, Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text import messages
@@ -25,9 +25,9 @@ class Publishing:
     """Pushes and opens. Every method may be repeated after a crash."""
 
     def __init__(
-        self, store: Store, github: GitHub, locations: Locations, redact: Redaction
+        self, facts: FactsReader, github: GitHub, locations: Locations, redact: Redaction
     ) -> None:
-        self._store = store
+        self._facts = facts
         self._github = github
         self._locations = locations
         self._redact = redact
@@ -132,7 +132,7 @@ class Publishing:
 
     def _pushes(self, session: str) -> dict[str, datetime]:
         """Every commit that went to the session's branch, with when."""
-        done = self._store.facts.get(session).done.items()
+        done = self._facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 

@@ -12,7 +12,7 @@ from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, Retry
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
-from bot.store import Observation, Session, Store
+from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text import messages
@@ -60,7 +60,7 @@ class Starting:
 
     def __init__(
         self,
-        store: Store,
+        facts: FactsReader,
         github: GitHub,
         locations: Locations,
         prompts: Prompts,
@@ -71,7 +71,7 @@ class Starting:
         clock: Clock,
     ) -> None:
         """`steering` are patterns of the files that are held as on the base branch."""
-        self._store = store
+        self._facts = facts
         self._github = github
         self._locations = locations
         self._prompts = prompts
@@ -188,7 +188,7 @@ class Starting:
         branch, mirror = session.branch, self._locations.mirror(session.project)
         if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
-        if not any(key.kind is KeyKind.PUSH for key in self._store.facts.get(session.id).done):
+        if not any(key.kind is KeyKind.PUSH for key in self._facts.get(session.id).done):
             return Rejected(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
         return None
 

@@ -215,7 +215,7 @@ class App:
         done += observe.issues.read_requested()
         done += wiring.intake.authorizer.settle()
         done += observe.pulls.read_requested()
-        done += notify_outsiders(wiring.store, policies.is_silenced, self._clock)
+        done += notify_outsiders(wiring.store.outsiders, policies.is_silenced, self._clock)
         if done:
             # The issue of an authorized start command is read next, and replies are posted.
             for worker in (self._reconcile, self._outbox, self._github):

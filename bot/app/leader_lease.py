@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
-from bot.store import Store, this_process
+from bot.store import LeaseTable, OutboxTable, this_process
 from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,8 @@ class LeaderLease:
 
     def __init__(
         self,
-        store: Store,
+        lease: LeaseTable,
+        outbox: OutboxTable,
         data: Path,
         lease_seconds: float,
         clock: Clock,
@@ -29,7 +30,8 @@ class LeaderLease:
         stopping: Event,
     ) -> None:
         """`on_lead` is called once this bot gets the lease; `stopping` is set once it is lost."""
-        self._store = store
+        self._lease = lease
+        self._outbox = outbox
         self._data = data
         self._seconds = lease_seconds
         self._clock = clock
@@ -53,7 +55,7 @@ class LeaderLease:
 
     def step_down(self) -> None:
         """Give the lease back, so that another bot gets it at once."""
-        self._store.lease.release(self._owner)
+        self._lease.release(self._owner)
 
     def may_act(self) -> bool:
         """Whether this bot still holds the lease: checked right before every outside effect."""
@@ -65,7 +67,7 @@ class LeaderLease:
         while not self._stopping.is_set():
             asked = self._clock()
             try:
-                epoch = self._store.lease.acquire(self._owner, asked, self._seconds)
+                epoch = self._lease.acquire(self._owner, asked, self._seconds)
                 self._follow(epoch, asked + timedelta(seconds=self._seconds))
             except Exception:
                 # A full disk, for example. Without a renewal the bot stops acting when the lease
@@ -90,14 +92,14 @@ class LeaderLease:
 
     def _begin(self, epoch: int) -> None:
         """Fence the store with the new epoch, and make waiting actions due from now on."""
-        self._store.lease.fence(self._owner, epoch)
-        self._store.outbox.reset_due(self._clock())
+        self._lease.fence(self._owner, epoch)
+        self._outbox.reset_due(self._clock())
         self.standing_by = ""
         log.info("acting on %s, epoch %s", self._data, epoch)
         self._on_lead()
 
     def _stand_by(self) -> None:
-        leader = self._store.lease.holder()
+        leader = self._lease.holder()
         who = leader[0].split(":")[0] if leader else "another bot"
         why = f"another bot ({who}) acts on {self._data}; this one waits for it to end"
         if why != self.standing_by:

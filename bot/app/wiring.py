@@ -145,13 +145,13 @@ class ObserveWiring:
             base.crash_point,
             on_turn_ended,
         )
-        budget = RefreshBudget(store, github, clock)
+        budget = RefreshBudget(store.refreshes, github, clock)
         self.pulls = PullObserver(
             store,
             github,
             people,
             budget,
-            PushAttribution(store, base.locations).who,
+            PushAttribution(store.facts, base.locations).who,
             projects,
             decide.opening.consider,
             clock,
@@ -172,7 +172,7 @@ class ObserveWiring:
         )
         self.access = AccessObserver(store, github, projects.values(), clock)
         self.configuration = RepositoryConfig(store, github, policies.repositories.values(), clock)
-        self.resync = Resync(store, github, self.issues, budget)
+        self.resync = Resync(store.sessions, github, self.issues, budget)
 
 
 class IntakeWiring:
@@ -197,7 +197,7 @@ class IntakeWiring:
         )
         self.authorizer = CommandAuthorizer(store, people, clock, policies.is_silenced)
         self.comment_poller = CommentPoller(github, self.inbox, projects, clock)
-        self.redelivery = Redelivery(store, github, clock)
+        self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)
 
 
 class ActWiring:
@@ -215,7 +215,7 @@ class ActWiring:
         store, settings, clock = base.store, base.settings, base.clock
         prompts = Prompts(settings.prompts)
         starting = Starting(
-            store,
+            store.facts,
             base.github,
             base.locations,
             prompts,
@@ -285,7 +285,8 @@ class Wiring:
         self.store, self.github = base.store, base.github
         self.locations, self.redact, self.archive = base.locations, base.redact, base.archive
         self.leader_lease = LeaderLease(
-            base.store,
+            base.store.lease,
+            base.store.outbox,
             settings.data,
             settings.timing.lease_seconds,
             clock,
@@ -300,7 +301,8 @@ class Wiring:
             settings,
             secrets.model_keys,
             base.locations.programs,
-            base.store,
+            base.store.sessions,
+            base.store.usage,
             base.paths,
             lambda: self.model_proxy.url,
             base.prices,

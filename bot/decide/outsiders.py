@@ -2,21 +2,23 @@
 
 from collections.abc import Callable
 
-from bot.store import Outsider, Store
+from bot.store import Outsider, OutsidersTable
 from bot.system.clock import Clock
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 
 
-def notify_outsiders(store: Store, is_silenced: Callable[[str], bool], clock: Clock) -> int:
+def notify_outsiders(
+    outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
+) -> int:
     """Write down a comment for each person that was recorded; returns how many people.
 
     Where a repository is silenced they are settled without one.
     """
-    recorded = store.outsiders.unnotified()
+    recorded = outsiders.unnotified()
     for one in recorded:
         actions = () if is_silenced(one.repository) else (_comment(one),)
-        store.outsiders.settle(one, actions, clock())
+        outsiders.settle(one, actions, clock())
     return len(recorded)
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
 from bot.github.redelivery import Attempt
-from bot.store import Store
+from bot.store import CursorsTable, DeliveriesTable
 from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,11 @@ _MARK = "deliveries"
 class Redelivery:
     """Finds an App's failed deliveries; with a token only the resync finds what was lost."""
 
-    def __init__(self, store: Store, github: GitHub, clock: Clock) -> None:
-        self._store = store
+    def __init__(
+        self, deliveries: DeliveriesTable, cursors: CursorsTable, github: GitHub, clock: Clock
+    ) -> None:
+        self._deliveries = deliveries
+        self._cursors = cursors
         self._github = github
         self._clock = clock
 
@@ -39,16 +42,16 @@ class Redelivery:
         if not self._github.hook.is_ours:
             return
         until = self._clock() - _IN_FLIGHT
-        since = max(self._store.cursors.get(_MARK) or until - _KEPT, until - _KEPT)
+        since = max(self._cursors.get(_MARK) or until - _KEPT, until - _KEPT)
         try:
             lost = {one.guid: one for one in self._github.hook.lost(since)}
-            for guid in lost.keys() - self._store.deliveries.known(lost):
+            for guid in lost.keys() - self._deliveries.known(lost):
                 if lost[guid].delivered_at < until:
                     self._redeliver(lost[guid])
         except GitHubFailure as failure:
             log.warning("lost deliveries not requested: %s", failure)
             return
-        self._store.cursors.set(_MARK, until)
+        self._cursors.set(_MARK, until)
 
     def _redeliver(self, attempt: Attempt) -> None:
         """Request one. A delivery that GitHub does not keep any more does not stop the others."""

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
-from bot.store import Session, Store, StoreFailure
+from bot.store import Session, SessionsTable, StoreFailure, UsageTable
 from bot.system.paths import Paths, read_private, write_private
 from config.settings import Settings
 from lifecycle.model.facts import Usage
@@ -41,7 +41,8 @@ class ModelEndpoints:
         settings: Settings,
         keys: Mapping[str, str],
         programs: Mapping[str, AgentAdapter],
-        store: Store,
+        sessions: SessionsTable,
+        usage: UsageTable,
         paths: Paths,
         door: Callable[[], str],
         priced: Callable[[Usage], Usage],
@@ -50,7 +51,8 @@ class ModelEndpoints:
         self._settings = settings
         self._keys = keys
         self._programs = programs
-        self._store = store
+        self._sessions = sessions
+        self._usage = usage
         self._paths = paths
         self._door = door
         self._priced = priced
@@ -73,7 +75,7 @@ class ModelEndpoints:
     def behind(self, shown: str) -> Endpoint:
         """The endpoint and the key that a pass stands for. Raises `ModelUnavailable`."""
         said = _PASS.fullmatch(shown)
-        session = self._store.sessions.get(said["session"]) if said else None
+        session = self._sessions.get(said["session"]) if said else None
         if said is None or session is None:
             raise ModelUnavailable("this is no session's pass")
         run = int(said["run"])
@@ -96,7 +98,7 @@ class ModelEndpoints:
         try:
             if said is not None:
                 session, run = said["session"], int(said["run"])
-                self._store.usage.record_response(session, run, model, used, self._priced)
+                self._usage.record_response(session, run, model, used, self._priced)
         except StoreFailure as failure:
             _log.error("what an answer of %s used is not counted: %s", model, failure)
 

@@ -1,6 +1,6 @@
 """Who moved a session's branch: we by a push, GitHub by an update, or a person."""
 
-from bot.store import Session, Store
+from bot.store import FactsReader, Session
 from bot.system.locations import Locations
 from lifecycle.model import keys
 from lifecycle.model.facts import Pull
@@ -10,8 +10,8 @@ from lifecycle.model.status import Mover
 class PushAttribution:
     """Tells an update of the branch from a person's commit by the commits themselves."""
 
-    def __init__(self, store: Store, locations: Locations) -> None:
-        self._store = store
+    def __init__(self, facts: FactsReader, locations: Locations) -> None:
+        self._facts = facts
         self._locations = locations
 
     def who(self, session: Session, pull: Pull, before: Pull | None) -> Mover:
@@ -19,7 +19,7 @@ class PushAttribution:
 
         Raises `GitFailure` where the commits cannot be had: then nothing is known.
         """
-        facts = self._store.facts.get(session.id)
+        facts = self._facts.get(session.id)
         push, mirror = keys.push(pull.head), self._locations.mirror(session.project)
         last = facts.done.get(keys.push(before.head)) if before else None
         pushed = facts.done.get(push)

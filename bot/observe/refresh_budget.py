@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
 from bot.github.snapshots import Fingerprint
-from bot.store import RefreshRequest, Store
+from bot.store import RefreshesTable, RefreshRequest
 from bot.system.clock import Clock
 
 #: Repository and number of an issue or a pull request, which share their numbers.
@@ -26,8 +26,8 @@ class RefreshBudget:
     read once.
     """
 
-    def __init__(self, store: Store, github: GitHub, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, refreshes: RefreshesTable, github: GitHub, clock: Clock) -> None:
+        self._refreshes = refreshes
         self._github = github
         self._clock = clock
         self._known: dict[Numbered, tuple[Fingerprint, datetime]] = {}
@@ -67,6 +67,6 @@ class RefreshBudget:
         """Request refreshes: some at once, the others as far as the rate limit allows."""
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
-        self._store.refreshes.request(refreshes[:_AT_ONCE], now)
+        self._refreshes.request(refreshes[:_AT_ONCE], now)
         rest = refreshes[_AT_ONCE : budget.spare if budget else None]
-        self._store.refreshes.request(rest, now, apart=budget.apart(now) if budget else timedelta())
+        self._refreshes.request(rest, now, apart=budget.apart(now) if budget else timedelta())

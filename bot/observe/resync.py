@@ -9,7 +9,7 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.read import GLANCES
 from bot.observe.issues import IssueObserver
 from bot.observe.refresh_budget import RefreshBudget
-from bot.store import LiveSession, Store
+from bot.store import LiveSession, SessionsTable
 
 log = logging.getLogger(__name__)
 
@@ -35,16 +35,20 @@ class Resync:
     """
 
     def __init__(
-        self, store: Store, github: GitHub, issues: IssueObserver, refresh_budget: RefreshBudget
+        self,
+        sessions: SessionsTable,
+        github: GitHub,
+        issues: IssueObserver,
+        refresh_budget: RefreshBudget,
     ) -> None:
-        self._store = store
+        self._sessions = sessions
         self._github = github
         self._issues = issues
         self._refresh_budget = refresh_budget
 
     def run(self) -> None:
         """Check everything once."""
-        live = self._store.sessions.live()
+        live = self._sessions.live()
         wanted: dict[str, set[_Subject]] = {}
         for repository, number in self._issues.labelled():
             wanted.setdefault(repository, set()).add(_Subject("issue", number))

@@ -1,6 +1,7 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
-from bot.store.commands import Outsider
+from bot.store.commands import Outsider, OutsidersTable
+from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import (
     CorruptRow,
     Fenced,
@@ -10,13 +11,17 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
+from bot.store.facts import FactsReader
 from bot.store.history import BOT
 from bot.store.incidents import Freeze, Incident
-from bot.store.lease import this_process
+from bot.store.lease import LeaseTable, this_process
+from bot.store.outbox import OutboxTable
+from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import Configuration, RepositoryFile, RepositoryRecord
 from bot.store.retention import ResourceOwner
+from bot.store.sessions import SessionsTable
 from bot.store.store import Store
-from bot.store.usage import GROUPS
+from bot.store.usage import GROUPS, UsageTable
 from bot.store.values import (
     RIGHTS,
     AgentRecord,
@@ -51,38 +56,47 @@ __all__ = [
     "AwaitedReceipt",
     "Configuration",
     "CorruptRow",
+    "CursorsTable",
     "DecisionRecord",
+    "DeliveriesTable",
     "Delivery",
     "DeliveryOutcome",
     "DueAction",
     "DueRefresh",
+    "FactsReader",
     "Fenced",
     "Freeze",
     "HistoryKind",
     "HistoryRow",
     "Incident",
+    "LeaseTable",
     "LiveSession",
     "LoadedSession",
     "NewCommand",
     "NewSession",
     "Observation",
     "OutboxEntry",
+    "OutboxTable",
     "Outsider",
+    "OutsidersTable",
     "QueuedSession",
     "Receipt",
     "RefreshRequest",
+    "RefreshesTable",
     "ReplayableDecision",
     "RepositoryFile",
     "RepositoryRecord",
     "ResourceOwner",
     "Session",
     "SessionDecision",
+    "SessionsTable",
     "Store",
     "StoreBusy",
     "StoreClosed",
     "StoreFailure",
     "StoreFull",
     "StoreUnusable",
+    "UsageTable",
     "UsageTotal",
     "this_process",
 ]

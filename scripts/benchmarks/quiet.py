@@ -37,7 +37,7 @@ class Quiet:
         self.github = GitHub(f"{github.url}api/v3/", Credentials(token=_TOKEN))
         projects = {"bench": ProjectSettings(repository=_REPOSITORY)}
         people = WriteAccess(self.github, self.clock)
-        refresh_budget = RefreshBudget(self.store, self.github, self.clock)
+        refresh_budget = RefreshBudget(self.store.refreshes, self.github, self.clock)
         self.pulls = PullObserver(
             *(self.store, self.github, people, refresh_budget, lambda *_: Mover.BOT),
             *(projects, lambda _: None, self.clock, silent),
@@ -46,7 +46,7 @@ class Quiet:
             *(self.store, self.github, people, self.pulls, refresh_budget, projects),
             *((), lambda _: None, self.clock, silent),
         )
-        self.resync = Resync(self.store, self.github, self.issues, refresh_budget)
+        self.resync = Resync(self.store.sessions, self.github, self.issues, refresh_budget)
 
     def clock(self) -> datetime:
         return self.now

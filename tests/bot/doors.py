@@ -90,7 +90,8 @@ class Agent:
             settings,
             {"KEY": "the key"},
             {"shell": AGENTS["shell"](kind)},
-            room.store,
+            room.store.sessions,
+            room.store.usage,
             Paths(folder),
             lambda: self.door.url,
             Prices({}),
@@ -126,7 +127,7 @@ class Agent:
 
     def tokens(self) -> int:
         """How many of its run are counted."""
-        return sum(used.input + used.output for used in self.models._store.usage.totals("run"))
+        return sum(used.input + used.output for used in self.models._usage.totals("run"))
 
     @contextmanager
     def listens(self) -> Iterator[httpx.Response]:

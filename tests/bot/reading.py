@@ -114,7 +114,7 @@ class Bench:
         self.people = WriteAccess(github, room.clock)
         self.mover: Any = Mover.BOT
         self.silenced = False
-        self.refresh_budget = RefreshBudget(room.store, github, room.clock)
+        self.refresh_budget = RefreshBudget(room.store.refreshes, github, room.clock)
         assignment = Assignment(room.store, IDENTITIES, PROJECTS)
         self.opening = Opening(
             *(room.store, PROJECTS, assignment, lambda _: self.silenced, room.clock),
@@ -128,7 +128,7 @@ class Bench:
             *(room.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
             *(assignment.names, self.opening.consider, room.clock, log_crash_point),
         )
-        self.resync = Resync(room.store, github, self.issues, self.refresh_budget)
+        self.resync = Resync(room.store.sessions, github, self.issues, self.refresh_budget)
         self.commands = CommandAuthorizer(
             room.store, self.people, room.clock, lambda _: self.silenced
         )

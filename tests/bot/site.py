@@ -83,13 +83,19 @@ class Site:
         nobody: Any = None
         self.archive = Archive(self.locations, Redaction())
         self.models = ModelEndpoints(
-            *(settings, {"SHELL_KEY": "the key"}, self.locations.programs, room.store),
-            *(self.paths, lambda: "http://door", Prices({})),
+            settings,
+            {"SHELL_KEY": "the key"},
+            self.locations.programs,
+            room.store.sessions,
+            room.store.usage,
+            self.paths,
+            lambda: "http://door",
+            Prices({}),
         )
         caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Assignment(room.store, {"ada": ADA}, projects, caps)
         starting = Starting(
-            *(room.store, nobody, self.locations, prompts, self.archive),
+            *(room.store.facts, nobody, self.locations, prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), room.clock),
         )
         self.agents = Agents(

@@ -101,7 +101,7 @@ def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
     def full(*_: object) -> None:
         raise StoreFailure("the disk is full")
 
-    monkeypatch.setattr(agent.models._store.usage, "record_response", full)
+    monkeypatch.setattr(agent.models._usage, "record_response", full)
     provider.answers = lambda request: whole(request, b'{"usage": {"input_tokens": 3}}')
     assert agent.asks(content=b"{}").status_code == 200
     eventually(lambda: "not counted: the disk is full" in caplog.text, "the log")

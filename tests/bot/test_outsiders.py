@@ -19,7 +19,7 @@ class Outsiders:
     def records(self, login: str = "Mallory", issue: int = 12, number: int = 12) -> int:
         one = Outsider(repository="acme/widgets", issue=issue, login=login, number=number)
         self.store.outsiders.add(one, self.room.clock())
-        return notify_outsiders(self.store, lambda _: self.silenced, self.room.clock)
+        return notify_outsiders(self.store.outsiders, lambda _: self.silenced, self.room.clock)
 
     def comments(self) -> list[tuple[int, str]]:
         actions = [due.action for due in self.store.outbox.due(self.room.clock())]

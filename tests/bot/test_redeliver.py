@@ -29,7 +29,7 @@ class House:
         credentials = Credentials(app_id=str(self.app.id), private_key=PRIVATE)
         self.client = GitHub(f"{github.url}api/v3", credentials)
         self.ahead = timedelta(minutes=2)
-        self.redelivery = Redelivery(store, self.client, self.clock)
+        self.redelivery = Redelivery(store.deliveries, store.cursors, self.client, self.clock)
 
     def clock(self) -> datetime:
         return datetime.now(UTC) + self.ahead
@@ -120,6 +120,6 @@ def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> No
 def test_with_a_token_nothing_is_asked_for(house: House) -> None:
     house.loses()
     client = GitHub(f"{house.github.url}api/v3", Credentials(token="s3cret"))
-    Redelivery(house.store, client, house.clock).request_lost()
+    Redelivery(house.store.deliveries, house.store.cursors, client, house.clock).request_lost()
     client.close()
     assert house.github.requests == []
