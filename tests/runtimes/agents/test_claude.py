@@ -345,11 +345,17 @@ def test_a_long_tool_call_counts_as_calling(
     assert reader.read(alive, None, later).calling, "one of them has not returned"
 
 
-def test_an_interrupted_call_does_not_count_in_the_next_turn(
+def test_an_interrupted_call_counts_neither_while_idle_nor_in_the_next_turn(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
+    transcript(files, command, {"type": "user", "message": {"content": "Do it."}})
     transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    status(files, command, "busy", ago=1000)
+    assert reader.read(alive, None, NOW).calling
+    status(files, command, "idle", ago=950)
+    agent = reader.read(alive, None, NOW)
+    assert (agent.activity, agent.calling) == (Activity.READY, False)
     transcript(files, command, {"type": "user", "message": {"content": "something else"}})
     status(files, command, "busy", ago=900)
     assert not reader.read(alive, None, NOW + timedelta(hours=1)).calling
