@@ -1,8 +1,8 @@
-"""`scripts/test-agents`: the real programs of coding agents, against a model that is a script.
+"""`scripts/test-agents`: tests the real agent programs with a scripted model.
 
-Each is installed at the version that `scripts/agents.toml` names, and does in a terminal of ours
-what agents do, in a network where there is nothing but the scripted model. Exits with 0 where all
-went well, 1 where something did not, and 3 where it could not be tried, which is no pass.
+Installs each program at its version in `scripts/agents.toml` and runs it in a terminal, within a
+network namespace that contains only the scripted model. Exit codes: 0 all steps passed, 1 a step
+failed, 3 the tests cannot run on this machine.
 """
 
 import argparse
@@ -28,26 +28,26 @@ _NOT_TRIED = 3
 
 
 class Result(Struct, kw_only=True):
-    """How one agent did: seconds of every step that went well, and what did not."""
+    """The seconds of every step that an agent passed, and the step that failed."""
 
     agent: str
     version: str
     steps: dict[str, float] = {}
-    failed: str = ""  #: A step.
+    failed: str = ""  #: Name of a step.
     why: str = ""
 
 
 def main() -> int:
-    """Try them one after the other and print how they did."""
+    """Try the agents one after the other and print a table."""
     listed = releases()
     parser = argparse.ArgumentParser(
         prog="scripts/test-agents",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", choices=sorted(listed), help="try one")
+    parser.add_argument("--only", choices=sorted(listed), help="try one agent")
     parser.add_argument("--step", choices=STEPS, help="stop after this step")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     options = parser.parse_args()
     names = [name for name in listed if options.only in (None, name)]
     steps = list(STEPS)
@@ -60,15 +60,15 @@ def main() -> int:
     except CannotRun as reason:
         print(f"not tried: {reason}", file=sys.stderr)
         return _NOT_TRIED
-    results = [tried(name, listed[name], programs[name], steps) for name in names]
+    results = [try_agent(name, listed[name], programs[name], steps) for name in names]
     print(table(results, steps))
     if options.json:
         options.json.write_text(json.dumps(to_builtins(results), indent=2) + "\n")
     return 1 if any(result.failed for result in results) else 0
 
 
-def tried(name: str, release: Release, program: Path, steps: Iterable[str]) -> Result:
-    """Have one agent do these steps, until one goes wrong."""
+def try_agent(name: str, release: Release, program: Path, steps: Iterable[str]) -> Result:
+    """Run these steps with one agent, until one fails."""
     result = Result(agent=name, version=release.version)
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
     with ModelServer() as model, closing(Stage(folder, model)) as stage:
@@ -77,21 +77,21 @@ def tried(name: str, release: Release, program: Path, steps: Iterable[str]) -> R
             begun = time.monotonic()
             try:
                 STEPS[step](trial)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, the others are tried too.
+            except Exception as failure:  # noqa: BLE001 - the other agents are tried nevertheless.
                 result.failed, result.why = step, str(failure) or traceback.format_exc()
                 print(f"{name}: {step} failed: {result.why}", file=sys.stderr)
                 break
             result.steps[step] = round(time.monotonic() - begun, 1)
             print(f"{name}: {step} in {result.steps[step]} s", file=sys.stderr)
     if result.failed:
-        print(f"{name}: its files are kept for a look: {folder}", file=sys.stderr)
+        print(f"{name}: its files are kept in {folder}", file=sys.stderr)
     else:
         shutil.rmtree(folder)
     return result
 
 
 def table(results: Iterable[Result], steps: Sequence[str]) -> str:
-    """The seconds of every step, agent by agent."""
+    """Format the seconds of every step, one line an agent."""
     rows = [["agent", "version", *steps]]
     for result in results:
         seconds = {step: str(took) for step, took in result.steps.items()}

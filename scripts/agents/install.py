@@ -1,4 +1,4 @@
-"""Installs the agents' programs into the cache, each version once."""
+"""Installs the agents' programs into a cache, each version once."""
 
 import shutil
 import subprocess
@@ -15,39 +15,39 @@ _LISTED = Path(__file__).parent.parent / "agents.toml"
 
 
 class CannotRun(Exception):
-    """The trials cannot be made here; the message says why, and what to do about it."""
+    """The trials cannot run on this machine; the message has the reason and a remedy."""
 
 
 class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One program of `scripts/agents.toml`, where its fields are explained."""
+    """One table of `scripts/agents.toml`, which explains the fields."""
 
     version: str
     npm: str = ""
     python: str = ""
-    agents: tuple[str, ...] = ()
-    asks: str = "bash echo asked > asked.txt"
-    #: A terminal that is closed at once would end it before it has got away.
-    leaves: str = "#do: bash trap '' HUP; setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
+    subagent_tools: tuple[str, ...] = ()
+    permission: str = "bash echo asked > asked.txt"
+    #: It ignores SIGHUP, which it may get before `setsid` has run.
+    background: str = "#do: bash trap '' HUP; setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
     interrupt: str = "Escape"
     estimates: bool = False
 
 
 def releases() -> dict[str, Release]:
-    """Every program to be tried, by its name."""
+    """Return the programs of `scripts/agents.toml` by name."""
     return msgspec.convert(tomllib.loads(_LISTED.read_text()), dict[str, Release])
 
 
 def install(program: str, release: Release) -> Path:
-    """The program at this version, fetched unless it was before. Raises `CannotRun`."""
+    """Return the program at this version, installed if needed. Raises `CannotRun`."""
     folder = cached(program, release.version)
-    whole = folder / "whole"  # Says so: a virtual environment cannot be moved once it is.
-    if not whole.exists():
+    complete = folder / "complete"  # A virtual environment cannot be moved into place.
+    if not complete.exists():
         sys.stderr.write(f"installing {program} {release.version} ...\n")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for command in _commands(folder, release):
             _run(command)
-        whole.touch()
+        complete.touch()
     return folder / "bin" / program
 
 
@@ -68,7 +68,7 @@ def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     except OSError as error:
-        raise CannotRun(f"{command[0]} cannot be run ({error.strerror}): install it") from None
+        raise CannotRun(f"{command[0]} cannot run ({error.strerror}): install it") from None
     if done.returncode:
         said = f"{done.stdout}{done.stderr}".strip()
         raise CannotRun(f"`{' '.join(command)}` failed; is there a network?\n{said}")

@@ -1,4 +1,4 @@
-"""A network in which there is nothing but this process and what it starts."""
+"""A network namespace with loopback only: network_namespaces(7)."""
 
 import ctypes
 import fcntl
@@ -14,19 +14,18 @@ _UP = 0x1
 
 
 def ask_for_root() -> None:
-    """Raise `CannotRun` for a user who could not `isolate`, before anything is fetched."""
+    """Raise `CannotRun` for users who cannot `isolate`, before anything is installed."""
     if os.geteuid():
-        raise CannotRun("only root may have a network of its own: run it as root")
+        raise CannotRun("only root can create a network namespace: run it as root")
 
 
 def isolate() -> None:
-    """Leave the machine's network for a new one that has the loopback alone.
+    """Move this thread and what it starts into a new network namespace.
 
-    It holds for what this thread starts from now on, so it is called before there is any other.
-    Raises `CannotRun` where this user may not.
+    Call it before any other thread starts. Raises `CannotRun` where it is not permitted.
     """
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
         reason = os.strerror(ctypes.get_errno())
-        raise CannotRun(f"no network of its own ({reason}): run it outside a sandbox")
+        raise CannotRun(f"no network namespace ({reason}): run it outside a sandbox")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _UP))

@@ -1,4 +1,4 @@
-"""One agent at work on a machine: its workspace, its terminal, and somebody who looks at it."""
+"""Runs one real agent in a workspace and a terminal, and observes it as the bot does."""
 
 import json
 import os
@@ -28,23 +28,23 @@ from runtimes.workspaces.worktree import Worktree
 
 _T = TypeVar("_T")
 
-#: Far more than anything takes: Gemini waits half a minute after some errors.
+#: Far more than any step takes: Gemini waits half a minute after some errors.
 _PATIENCE = 90.0
 _PAUSE = 0.2
-#: As often, and as patiently, as the bot does it.
-_PASTES, _HEARD_SECONDS = 3, 8.0
-#: How often, and how patiently, a key is pressed: a program may not be listening yet.
+#: How often a message is pasted, and how long its receipt may take.
+_PASTES, _RECEIPT_SECONDS = 3, 8.0
+#: How often a key is pressed, and how long its effect may take: the program may not listen yet.
 _PRESSES, _PRESS_SECONDS = 5, 3.0
 _SESSION = "trial-1"
 _KEY = "sk-no-key-for-a-model-that-is-none"
 
 
-class Failed(Exception):
-    """Something did not come; the message says what, with what the terminal showed."""
+class TrialFailed(Exception):
+    """Something expected did not happen; the message has the terminal's text."""
 
 
 class Stage:
-    """An agent's session. Its runs follow each other: a new one begins where the last ended."""
+    """One session of an agent, with successive runs."""
 
     def __init__(self, folder: Path, model: ModelServer) -> None:
         self.folder = folder
@@ -59,7 +59,7 @@ class Stage:
         self.workspace = self._worktree.path
 
     def start(self, kind: AgentType, prompt: str, resume: str = "") -> None:
-        """Begin a run with a prompt."""
+        """Start a run with a prompt."""
         self.run += 1
         name = f"{_SESSION}_r{self.run}"
         self.files = RunFiles(
@@ -84,16 +84,16 @@ class Stage:
         self.handle = self._runtime.start(launch)
 
     def look(self) -> Agent:
-        """What the agent does now."""
+        """Read the agent's state."""
         seen = self._runtime.look()[self.handle]
         return self._reader.read(seen, self.screen(), datetime.now(UTC))
 
     def screen(self) -> str:
-        """What its terminal shows."""
+        """Capture the terminal."""
         return self._runtime.screens([self.handle]).get(self.handle, "")
 
     def until(self, activity: Activity, seconds: float = _PATIENCE) -> Agent:
-        """Wait until it does this."""
+        """Wait for an activity."""
 
         def found() -> Agent | None:
             agent = self.look()
@@ -102,42 +102,44 @@ class Stage:
         return self.wait(found, f"it never was {activity}", seconds)
 
     def wait(self, found: Callable[[], _T | None], what: str, seconds: float = _PATIENCE) -> _T:
-        """The first true value of `found`. Raises `Failed` where there is none in time."""
+        """Return the first true value of `found`. Raises `TrialFailed` after `seconds`."""
         deadline = time.monotonic() + seconds
         while True:
             if value := found():
                 return value
             if time.monotonic() > deadline:
-                raise Failed(f"{what} within {seconds:.0f} s; {self.look()}\n{self.screen()}")
+                raise TrialFailed(f"{what} within {seconds:.0f} s; {self.look()}\n{self.screen()}")
             time.sleep(_PAUSE)
 
-    def tell(self, text: str, key: str) -> None:
-        """Send a message that carries this key, until it has arrived."""
+    def send(self, text: str, key: str) -> None:
+        """Send a message that contains this key, until the agent has received it."""
         if typed := self._program.unsent_text(self.screen()):
-            raise Failed(f"its box is empty, and {typed!r} is read in it\n{self.screen()}")
+            raise TrialFailed(
+                f"its input box is empty, but {typed!r} is read from it\n{self.screen()}"
+            )
         for paste in range(_PASTES):
             send = Send(
                 text=text, key=f"{key}#{paste}", submit_seconds=self._program.submit_seconds
             )
             self._runtime.send(self.handle, send)
-            deadline = time.monotonic() + _HEARD_SECONDS
+            deadline = time.monotonic() + _RECEIPT_SECONDS
             while time.monotonic() < deadline:
                 if self._reader.received(key):
                     return
                 time.sleep(_PAUSE)
-        raise Failed(f"it never got the message {key}; {self.look()}\n{self.screen()}")
+        raise TrialFailed(f"it did not receive the message {key}; {self.look()}\n{self.screen()}")
 
     def answer(self, text: str) -> None:
-        """Answer what it asks as its own file says, step by step, until it asks that no more."""
+        """Answer the open dialog, step by step, until it is closed."""
         asked = dialog = self.wait(self._dialog, "no dialog was open")
         while dialog.id == asked.id:
             self._take(dialog, text)
             dialog = self._after(dialog)
 
     def _after(self, dialog: Dialog) -> Dialog:
-        """What it asks after a step; two looks must say so: one may see it drawn by half.
+        """Return the dialog after a step, as two captures in a row show it.
 
-        Where the bot tells people that nothing changes, a trial fails and shows the terminal.
+        A single capture may catch the screen while it is being drawn.
         """
         last = before = (dialog.id, dialog.state)
 
@@ -147,40 +149,40 @@ class Stage:
             seen, last = last, (now.id, now.state)
             return now if last != before and last == seen else None
 
-        return self.wait(changed, "it asks the same still")
+        return self.wait(changed, "the dialog did not change")
 
     def _take(self, dialog: Dialog, text: str) -> None:
         """Take the next step of an answer."""
-        way = dialog.step(text)
-        if way is None:
-            raise Failed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
+        step = dialog.step(text)
+        if step is None:
+            raise TrialFailed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
         key = f"{text}:{dialog.state}"
-        take(self._runtime, self.handle, way, key, self._program.submit_seconds)
+        take(self._runtime, self.handle, step, key, self._program.submit_seconds)
 
     def _dialog(self) -> Dialog | None:
-        """What it asks in a dialog that is open."""
+        """Return the open dialog."""
         dialog = self._program.dialog(self.files, self.screen())
         return dialog if dialog and dialog.id else None
 
     def press(self, key: str, done: Callable[[Agent], bool]) -> None:
-        """Press a key at its terminal until this is so, as a person does who looks at it."""
+        """Press a key, as a person would, until the agent's state satisfies `done`."""
         for _ in range(_PRESSES):
             tmux = self._runtime.attach(self.handle)[:4]
             command = [*tmux, "send-keys", "-t", f"={self.handle}:", key]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-            with suppress(Failed):
+            with suppress(TrialFailed):
                 self.wait(lambda: done(self.look()), f"{key} changed nothing", _PRESS_SECONDS)
                 return
         self.wait(lambda: done(self.look()), f"{key} changed nothing")
 
-    def told(self) -> str:
-        """All that people said in the conversation, as the model was told it last."""
+    def prompts(self) -> str:
+        """Return all prompts of the conversation, as the model got them in its last request."""
         asked = [recorded.asked for recorded in self.model.requests if recorded.asked]
         turns = next((each.turns for each in reversed(asked) if not each.aside), ())
         return "\n".join(turn.text for turn in turns if turn.who == "user")
 
     def kill(self) -> None:
-        """End its program as a crash would."""
+        """Kill the program, as a crash would."""
         supervisor = json.loads((self.files.dir / "pid.json").read_bytes())["pid"]
         children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text()
         for pid in children.split():
@@ -191,34 +193,36 @@ class Stage:
         self._runtime.stop(self.handle)
 
     def close(self) -> None:
-        """End whatever still runs."""
+        """End everything that still runs."""
         for handle in self._runtime.look():
             self._runtime.stop(handle)
 
-    def running(self) -> Mapping[Path, str]:
-        """The run's processes, with what each was started as; those that got away from it too."""
+    def processes(self) -> Mapping[Path, str]:
+        """Return the command lines of the run's processes, also of those that left its group."""
         found = [json.loads((self.files.dir / "pid.json").read_bytes())["pid"]]
-        for pid in found:  # It grows while it is walked: what is orphaned is the first one's.
+        for (
+            pid
+        ) in found:  # Grows while it is read. The supervisor adopts orphans: it is a subreaper.
             with suppress(OSError):
                 children = (
                     task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children")
                 )
                 found += [int(child) for each in children for child in each.split()]
-        return {Path("/proc", str(pid)): _words(pid) for pid in found}
+        return {Path("/proc", str(pid)): _command_line(pid) for pid in found}
 
-    def left(self) -> list[str]:
-        """The processes that have to do with this session and still run."""
+    def leftovers(self) -> list[str]:
+        """Return the processes of this session that still run."""
         return [f"{pid} {shlex.quote(words)}" for pid, words in processes_of(self.folder)]
 
 
-def _words(pid: int) -> str:
+def _command_line(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
     return ""
 
 
 def _mirror(folder: Path) -> Mirror:
-    """A mirror of a repository with one commit."""
+    """Create a mirror of a repository with one commit."""
     origin = folder / "origin"
     origin.mkdir()
     author = ("-c", "user.name=Alice", "-c", "user.email=alice@localhost")

@@ -1,4 +1,4 @@
-"""What every agent has to do in a trial: one function a step, each building on those before."""
+"""The steps of a trial: one function a step, each building on the steps before."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType
 from scripts.agents.install import Release
-from scripts.agents.stage import Failed, Stage
+from scripts.agents.stage import Stage, TrialFailed
 
-#: What people write: long, and not made for terminals.
+#: A long message with characters that terminals and shells interpret.
 _AWKWARD = "\n".join(
     (
         '- "quoted" `ticked` $(not run) \\n 100% #{not} a;',
@@ -25,24 +25,24 @@ _AWKWARD = "\n".join(
     )
 )
 
-#: What it leaves running in the background, as `leaves` in scripts/agents.toml has it.
+#: The background process that `background` in scripts/agents.toml starts.
 _BACKGROUND = "tail -f /dev/null"
 
 
 class Trial:
-    """One agent on trial."""
+    """One agent and its session."""
 
     def __init__(self, name: str, release: Release, program: Path, stage: Stage) -> None:
         self.name = name
         self.release = release
         self.program = program
         self.stage = stage
-        self.native = ""  #: The name of its conversation.
+        self.native = ""  #: Id of its conversation.
 
     def begin(self, permission_mode: str, prompt: str, *, alone: bool = False) -> None:
-        """Start a run; one that is not the first goes on with the conversation.
+        """Start a run, which resumes the conversation unless it is the first.
 
-        `alone`: it is to have no agents of its own.
+        `alone` disables subagents.
         """
         kind = AgentType(
             program=self.name,
@@ -54,133 +54,137 @@ class Trial:
         )
         self.stage.start(kind, prompt, self.native)
 
-    def says(self, words: str) -> Agent:
-        """Wait until its turn is over, with these last words."""
+    def wait_for_summary(self, words: str) -> Agent:
+        """Wait until the agent's turn is over and its summary ends with these words."""
 
         def found() -> Agent | None:
             agent = self.stage.look()
             over = agent.activity is Activity.READY and agent.summary.strip().endswith(words)
             return agent if over else None
 
-        return self.stage.wait(found, f'it never said "{words}" and was ready')
+        return self.stage.wait(found, f'its turn did not end with "{words}"')
 
-    def holds(self, file: str, text: str) -> None:
-        """A file in its workspace has this text, and it did not fall silent with it."""
+    def check_file(self, file: str, text: str) -> None:
+        """Check the text of a file in the workspace."""
         path = self.stage.workspace / file
         found = path.read_text() if path.exists() else None
         if found != text:
-            raise Failed(f"{file} holds {found!r}, not {text!r}\n{self.stage.screen()}")
+            raise TrialFailed(f"{file} contains {found!r}, not {text!r}\n{self.stage.screen()}")
 
-    def offers(self, *tools: str) -> None:
-        """The model was offered these tools last, of those for agents of its own."""
+    def check_subagent_tools(self, *tools: str) -> None:
+        """Check which tools for subagents the last request offered to the model."""
         asked = [recorded.asked for recorded in self.stage.model.requests if recorded.asked]
         offered = next((one.tools for one in reversed(asked) if not one.aside), frozenset[str]())
-        if (found := offered & {*self.release.agents}) != {*tools}:
-            raise Failed(f"of its tools for agents of its own its model is offered {[*found]}")
+        if (found := offered & {*self.release.subagent_tools}) != {*tools}:
+            raise TrialFailed(f"its last request offered these tools for subagents: {[*found]}")
 
-    def hears(self, words: str) -> None:
-        """Wait until the model is told this."""
-        self.stage.wait(lambda: words in self.stage.told(), f'the model never heard "{words}"')
+    def wait_for_request(self, words: str) -> None:
+        """Wait until a request to the model contains these words."""
+        self.stage.wait(lambda: words in self.stage.prompts(), f'no request contained "{words}"')
 
 
 def start(trial: Trial) -> None:
-    """Its first prompt arrives, and its turn ends; the conversation has a name from then on."""
+    """The first prompt arrives, its turn ends, and the conversation has an id."""
     trial.begin("auto", "[mw-start]\n#do: write hello.txt Hello there\n#do: say It began.")
-    trial.native = trial.says("It began.").native_id
-    trial.offers(*trial.release.agents)
+    trial.native = trial.wait_for_summary("It began.").native_id
+    trial.check_subagent_tools(*trial.release.subagent_tools)
 
 
 def write(trial: Trial) -> None:
-    """What it was to write is there."""
-    trial.holds("hello.txt", "Hello there\n")
+    """The file of the first prompt exists."""
+    trial.check_file("hello.txt", "Hello there\n")
 
 
 def ask(trial: Trial) -> None:
-    """Where it may not do everything, it asks, and is seen to wait."""
+    """With limited permissions the agent asks for one, and is read as waiting."""
     trial.stage.stop()
-    script = f"[mw-ask]\n#do: {trial.release.asks}\n#do: say It was allowed."
-    trial.begin("confirm", script, alone=bool(trial.release.agents))
+    script = f"[mw-ask]\n#do: {trial.release.permission}\n#do: say It was allowed."
+    trial.begin("confirm", script, alone=bool(trial.release.subagent_tools))
     agent = trial.stage.until(Activity.WAITING_INPUT)
-    trial.offers()
+    trial.check_subagent_tools()
     if "asked.txt" not in agent.question:
-        raise Failed(f"it does not say what it asks for: {agent.question!r}")
+        raise TrialFailed(f"its question does not name the file: {agent.question!r}")
 
 
 def answer(trial: Trial) -> None:
-    """Allowed by a person who says so in a comment, it goes on."""
+    """A person's `yes` grants the permission."""
     trial.stage.answer("yes")
-    trial.says("It was allowed.")
-    trial.holds("asked.txt", "asked\n")
+    trial.wait_for_summary("It was allowed.")
+    trial.check_file("asked.txt", "asked\n")
 
 
 def message(trial: Trial) -> None:
-    """A later message arrives exactly as it was written."""
+    """A later message arrives unchanged."""
     text = f"[mw-message]\n{_AWKWARD}\n#do: say It heard."
-    trial.stage.tell(text, "mw-message")
-    trial.says("It heard.")
-    if text not in trial.stage.told():
-        raise Failed(f"the message did not arrive as it was: {trial.stage.told()!r}")
+    trial.stage.send(text, "mw-message")
+    trial.wait_for_summary("It heard.")
+    if text not in trial.stage.prompts():
+        raise TrialFailed(f"the message did not arrive unchanged: {trial.stage.prompts()!r}")
 
 
 def limit(trial: Trial) -> None:
-    """Told to slow down by its model, it tries again, and goes on as if nothing had been."""
-    trial.stage.tell("[mw-limit]\n#do: error 429 2\n#do: say It recovered.", "mw-limit")
-    trial.says("It recovered.")
+    """After two responses with HTTP status 429 the program retries successfully."""
+    trial.stage.send("[mw-limit]\n#do: error 429 2\n#do: say It recovered.", "mw-limit")
+    trial.wait_for_summary("It recovered.")
 
 
 def interrupt(trial: Trial) -> None:
-    """Interrupted at the terminal, it is ready."""
-    trial.stage.tell("[mw-break]\n#do: stall 600\n#do: say This takes far too long.", "mw-break")
-    trial.hears("mw-break")
+    """An interrupt at the terminal ends the turn."""
+    trial.stage.send("[mw-break]\n#do: stall 600\n#do: say This takes far too long.", "mw-break")
+    trial.wait_for_request("mw-break")
     trial.stage.until(Activity.ACTIVE)
     trial.stage.press(trial.release.interrupt, lambda agent: agent.activity is Activity.READY)
 
 
 def resume(trial: Trial) -> None:
-    """Killed in the middle of a turn, it goes on with the same conversation in a new run."""
-    trial.stage.tell("[mw-kill]\n#do: stall 600\n#do: say This takes far too long.", "mw-kill")
-    trial.hears("mw-kill")
+    """Killed within a turn, the program resumes the conversation in a new run."""
+    trial.stage.send("[mw-kill]\n#do: stall 600\n#do: say This takes far too long.", "mw-kill")
+    trial.wait_for_request("mw-kill")
     trial.stage.kill()
     ended = trial.stage.until(Activity.EXITED)
     if ended.exit is None or ended.exit.signal != signal.SIGKILL:
-        raise Failed(f"it was killed, and that is not seen: {ended}")
+        raise TrialFailed(f"its exit by SIGKILL was not read: {ended}")
     trial.stage.stop()
     trial.begin("auto", "[mw-resume]\n#do: write again.txt again\n#do: say It resumed.")
-    trial.says("It resumed.")
-    trial.holds("again.txt", "again\n")
-    told = trial.stage.told()
-    if forgotten := [key for key in ("[mw-start]", "[mw-message]") if key not in told]:
-        raise Failed(f"it has forgotten {forgotten}; its model is told: {told!r}")
+    trial.wait_for_summary("It resumed.")
+    trial.check_file("again.txt", "again\n")
+    prompts = trial.stage.prompts()
+    if missing := [key for key in ("[mw-start]", "[mw-message]") if key not in prompts]:
+        raise TrialFailed(f"the resumed conversation lacks {missing}: {prompts!r}")
 
 
 def usage(trial: Trial) -> None:
-    """What it says it used is what its model says, of this run alone."""
+    """The usage of this run is what the model reported."""
     used = trial.stage.look().usage
     read = (used.input, used.cache_read, used.output + used.reasoning)
-    # One answer called the tool, one ended the turn.
+    # One response called the tool, one ended the turn.
     right = (2 * USED.input, 2 * USED.cache_read, 2 * (USED.output + USED.reasoning))
     guessed = trial.release.estimates and used.input > 0 and used.output > 0
     if read != right and not guessed:
-        raise Failed(f"it used {right} (input, from cache, output), and is read as {used}")
+        raise TrialFailed(f"it used {right} (input, cached, output), but is read as {used}")
 
 
 def end(trial: Trial) -> None:
-    """Stopped, it leaves nothing behind that runs, of what it began in the background too."""
-    if trial.release.leaves:
-        trial.stage.tell(f"[mw-leave]\n{trial.release.leaves}\n#do: say It runs on.", "mw-leave")
-        trial.says("It runs on.")
-    began = trial.stage.running()
+    """Stopping the run ends all its processes, background ones included."""
+    if trial.release.background:
+        trial.stage.send(
+            f"[mw-leave]\n{trial.release.background}\n#do: say It runs on.", "mw-leave"
+        )
+        trial.wait_for_summary("It runs on.")
+    began = trial.stage.processes()
     hidden = [words for words in began.values() if words == _BACKGROUND]
-    if len(hidden) != trial.release.leaves.count(_BACKGROUND):
-        raise Failed(f"it was to leave {trial.release.leaves!r} running, and runs {began}")
+    if len(hidden) != trial.release.background.count(_BACKGROUND):
+        raise TrialFailed(f"it should run {trial.release.background!r}, and runs {began}")
     trial.stage.stop()
     if alive := {path: words for path, words in began.items() if path.exists()}:
-        raise Failed(f"these still run: {alive}")
-    trial.stage.wait(lambda: not trial.stage.left(), f"these still run: {trial.stage.left()}")
+        raise TrialFailed(f"these still run: {alive}")
+    trial.stage.wait(
+        lambda: not trial.stage.leftovers(), f"these still run: {trial.stage.leftovers()}"
+    )
 
 
 def merge(trial: Trial) -> None:
-    """The demo takes an issue to a merged pull request with it."""
+    """The demo takes an issue to a merged pull request with this agent."""
     command = [sys.executable, "-m", "bot.demo", "--agent", trial.name, "--model", "scripted"]
     path = f"{trial.program.parent}{os.pathsep}{os.environ['PATH']}"
     played = subprocess.run(
@@ -192,10 +196,10 @@ def merge(trial: Trial) -> None:
         check=False,
     )
     if played.returncode or not json.loads(played.stdout.splitlines()[-1])["merged"]:
-        raise Failed(f"{played.stdout}\n{played.stderr}")
+        raise TrialFailed(f"{played.stdout}\n{played.stderr}")
 
 
-#: Every step by its name, in their order.
+#: The steps by name, in order.
 STEPS: Mapping[str, Callable[[Trial], None]] = {
     "start": start,
     "write": write,
