@@ -1,4 +1,4 @@
-"""The visit: facts, one judgement, one record."""
+"""Reconciles sessions: loads the facts, decides once, records the decision with its actions."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -17,14 +17,14 @@ from lifecycle.model.policy import Policy
 
 log = logging.getLogger(__name__)
 
-#: So many sessions are read together and written down in one commit.
-_GROUP = 100
-#: When a session that could not be judged is tried again.
-_AGAIN = timedelta(seconds=30)
+#: How many sessions are loaded together and recorded in one commit.
+_BATCH = 100
+#: When a session that could not be decided is tried again.
+_RETRY = timedelta(seconds=30)
 
 
 class Reconciler:
-    """Visits sessions whose facts changed or whose time has come."""
+    """Reconciles sessions whose facts changed or whose recheck is due."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class Reconciler:
         on_actions: Callable[[], None],
         agents: Collection[str] = (),
     ) -> None:
-        """`policy_of` a project; `on_actions` says that there is something to do; `agents` may be
-        asked for by people.
+        """`policy_of`: the policy of a project; `on_actions` is called when new actions were
+        recorded; `agents`: the names that commands may ask for.
         """
         self._store = store
         self._agents = tuple(sorted(agents))
@@ -46,9 +46,9 @@ class Reconciler:
         self._on_actions = on_actions
 
     def reconcile_due(self) -> int:
-        """Visit everything that is due, longest overdue first. Returns how many were visited."""
+        """Reconcile every due session, the longest overdue first; returns how many."""
         reconciled = 0
-        while due := self._store.sessions.due(self._clock(), _GROUP):
+        while due := self._store.sessions.due(self._clock(), _BATCH):
             settled = self.reconcile(due)
             reconciled += settled
             if not settled:
@@ -56,87 +56,87 @@ class Reconciler:
         return reconciled
 
     def reconcile_live(self) -> int:
-        """Visit everything that is not over, due or not: the policy may be another by now."""
+        """Reconcile every live session, due or not, because a policy may have changed."""
         live = self._store.sessions.live_ids()
-        return sum(self.reconcile(live[at : at + _GROUP]) for at in range(0, len(live), _GROUP))
+        return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
     def reconcile(self, sessions: Sequence[str]) -> int:
-        """One pass over each of these sessions; how many were judged, or put off.
+        """Reconcile these sessions; returns how many were decided or postponed after a failure.
 
-        What is as it was writes nothing. One that changed meanwhile stays due.
+        An unchanged decision writes nothing. A session that changed meanwhile stays due.
         """
         loaded = self._store.facts.load(sessions)
         now = self._clock()
-        news: list[tuple[LoadedSession, SessionDecision]] = []
+        changed: list[tuple[LoadedSession, SessionDecision]] = []
         failed: list[str] = []
         for one in loaded:
             try:
-                said = self._judged(one, now)
+                decided = self._decide(one, now)
             except Exception:
-                # One session that cannot be judged must not keep the others from being judged.
-                log.exception("%s: it could not be judged", one.session)
+                # One session that cannot be decided must not stop the others.
+                log.exception("%s: could not be decided", one.session)
                 failed.append(one.session)
             else:
-                if replace(said, record=None) != one.before:
-                    news.append((one, said))
-        changed = self._write_down(news, failed, now)
+                if replace(decided, record=None) != one.before:
+                    changed.append((one, decided))
+        outdated = self._record(changed, failed, now)
         if failed:
-            self._store.sessions.postpone(failed, now + _AGAIN)
-        return len(loaded) - changed
+            self._store.sessions.postpone(failed, now + _RETRY)
+        return len(loaded) - outdated
 
-    def _judged(self, one: LoadedSession, now: datetime) -> SessionDecision:
+    def _decide(self, one: LoadedSession, now: datetime) -> SessionDecision:
         if isinstance(one.facts, CorruptRow):
             raise one.facts
         facts = replace(one.facts, agents=self._agents)
         policy = self._policy_of(facts.project)
-        return recorded(facts, policy, decide(facts, policy, now))
+        return session_decision(facts, policy, decide(facts, policy, now))
 
-    def _write_down(
+    def _record(
         self,
-        news: Sequence[tuple[LoadedSession, SessionDecision]],
+        decisions: Sequence[tuple[LoadedSession, SessionDecision]],
         failed: list[str],
         now: datetime,
     ) -> int:
-        """Record what is new, and add to `failed` what could not be; how many changed meanwhile."""
-        changed = 0
-        written = self._store.decisions.record(news, now) if news else ()
-        for (one, said), future in zip(news, written, strict=True):
+        """Record decisions, adding failures to `failed`; how many sessions changed meanwhile."""
+        outdated = 0
+        written = self._store.decisions.record(decisions, now) if decisions else ()
+        for (one, decided), future in zip(decisions, written, strict=True):
             try:
                 added = future.result()
             except Fenced as fenced:
                 log.info("%s", fenced)
-                changed += 1
+                outdated += 1
             except Exception:
-                log.exception("%s: its decision could not be written down", one.session)
+                log.exception("%s: its decision could not be recorded", one.session)
                 failed.append(one.session)
             else:
-                self._told(one.session, said, added)
-        return changed
+                self._announce(one.session, decided, added)
+        return outdated
 
-    def _told(self, session: str, said: SessionDecision, added: Sequence[str]) -> None:
+    def _announce(self, session: str, decided: SessionDecision, added: Sequence[str]) -> None:
         if added:
-            log.info("%s: %s: %s -> %s", session, said.status, said.because, ", ".join(added))
+            log.info("%s: %s: %s -> %s", session, decided.status, decided.because, ", ".join(added))
             self._crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
             self._on_actions()
 
     def still_wanted(self, facts: Facts, action: Action) -> bool:
-        """Whether an action written down earlier is still right, judged by what is known now."""
+        """Whether a recorded action would be decided again by the current facts."""
         if isinstance(action, Comment) and action.topic == "answer":
-            return True  # What was asked for was judged once, when this was written down.
+            return True  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         judged = replace(facts, pending=without, agents=self._agents)
         decision = decide(judged, self._policy_of(facts.project), self._clock())
         if isinstance(action, Start):
-            # Its run is ordered already, so the reaction that asked for it does not ask again.
+            # Its run counts as ordered, so no reaction asks for it again.
             return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
         if isinstance(action, MergeRemote):
-            # The workspace may be at another commit by now: at the joined one, after a crash.
+            # After a crash the workspace may be at the merged commit already.
             return action in decision.actions
         return any(wanted.key == action.key for wanted in decision.actions)
 
 
-def recorded(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:
-    """A decision as it is written down."""
+def session_decision(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:
+    """A decision as the store records it."""
     runs = [action.run for action in decision.actions if isinstance(action, Start)]
     return SessionDecision(
         status=decision.status,

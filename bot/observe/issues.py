@@ -179,7 +179,7 @@ class IssueObserver:
             self._store.slots.prioritize(id, priority_of(reading.labels))
         if not issue.open:
             # A merge closes its issue: its pull request has to be known as merged first.
-            self._pulls.read_again(session)
+            self._pulls.read_open(session)
         if reading is not None and issue.open:
             issue = self._report_new_triggers(session, issue, reading)
         if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):

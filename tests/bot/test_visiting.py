@@ -99,7 +99,7 @@ def test_all_that_is_due_is_visited_the_longest_overdue_first(
     visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many there are, in groups."""
-    monkeypatch.setattr(module, "_GROUP", 2)
+    monkeypatch.setattr(module, "_BATCH", 2)
     judged: list[str] = []
 
     def noted(facts: Facts, policy: Policy, now: datetime) -> Decision:
@@ -117,7 +117,7 @@ def test_all_that_is_due_is_visited_the_longest_overdue_first(
 def test_sessions_that_cannot_be_judged_hold_up_nobody_and_are_tried_again(
     visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_GROUP", 2)
+    monkeypatch.setattr(module, "_BATCH", 2)
     ids = visiting.sessions(1, 2, 3, 4, 5)
     visiting.room.store.db.write(
         lambda connection: connection.execute(
@@ -144,16 +144,16 @@ def test_what_cannot_be_written_down_holds_up_nobody(
     visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = visiting.sessions(1, 2)
-    recorded = module.recorded
+    session_decision = module.session_decision
 
     def odd(facts: Facts, policy: Policy, decision: Decision) -> Any:
-        said = recorded(facts, policy, decision)
+        said = session_decision(facts, policy, decision)
         if facts.session == "widgets-1":
             return replace(said, because="half a character: \ud83d")
         return said
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "recorded", odd)
+        patch.setattr(module, "session_decision", odd)
         visiting.engine.reconcile_due()
     assert visiting.decisions(ids) == [0, 1]
     visiting.room.clock.passes(30)
@@ -198,18 +198,18 @@ def test_after_a_restart_everything_that_is_not_over_is_visited(
     visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configuration may be another one by now; where it says the same, nothing is written."""
-    monkeypatch.setattr(module, "_GROUP", 2)
+    monkeypatch.setattr(module, "_BATCH", 2)
     ids = visiting.sessions(1, 2, 3, 4, 5)
     visiting.engine.reconcile_due()
     assert visiting.engine.reconcile_due() == 0
     seen = statements(visiting.room)
     assert visiting.engine.reconcile_live() == 5
     assert seen == []
-    recorded = module.recorded
+    session_decision = module.session_decision
 
     def otherwise(facts: Facts, policy: Policy, decision: Decision) -> Any:
-        return replace(recorded(facts, policy, decision), because="it is judged otherwise")
+        return replace(session_decision(facts, policy, decision), because="it is judged otherwise")
 
-    monkeypatch.setattr(module, "recorded", otherwise)
+    monkeypatch.setattr(module, "session_decision", otherwise)
     assert visiting.engine.reconcile_live() == 5
     assert visiting.decisions(ids) == [2] * 5

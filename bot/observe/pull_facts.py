@@ -1,0 +1,212 @@
+"""Completes what one query says of a pull request: permissions, logs, pushers, times."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, TryLater
+from bot.github.snapshots import PullReading
+from bot.github.write_access import WriteAccess
+from bot.observe.triggers import frozen_by_label, has_any
+from bot.store import Outsider, Session
+from bot.system.clock import Clock
+from bot.text.markdown import addresses
+from config.settings import ProjectSettings
+from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
+from lifecycle.model.names import FREEZES
+from lifecycle.model.status import CheckState, Mover
+
+log = logging.getLogger(__name__)
+
+#: How often the log of a check run is requested before its failure is reported without it.
+_LOG_ATTEMPTS = 3
+_MOST_COUNTED = 1000  #: Check runs with failed log requests, before the counts are dropped.
+
+
+class PullFacts:
+    """Turns readings of pull requests into facts of their sessions."""
+
+    def __init__(
+        self,
+        github: GitHub,
+        people: WriteAccess,
+        who_pushed: Callable[[Session, Pull, Pull | None], Mover],
+        projects: Mapping[str, ProjectSettings],
+        clock: Clock,
+        app_slug: str,
+    ) -> None:
+        """`who_pushed`: who moved the branch between two states of a pull request.
+
+        `app_slug`: the name people mention the bot by, besides its own.
+        """
+        self._github = github
+        self._people = people
+        self._who_pushed = who_pushed
+        self._projects = projects
+        self._clock = clock
+        self._app_slug = app_slug
+        self._log_failures: dict[int, int] = {}  # By check run.
+
+    def complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
+        """The pull request with everything its session is judged by.
+
+        `before`: its facts so far. Raises `GitHubFailure`.
+        """
+        repository, pull, now = session.repository, reading.pull, self._clock()
+        project = self._projects.get(session.project)
+        flaky = project.flaky_checks if project else ()
+        known = (*before.checks, *_failed_in_queue(before)) if before else ()
+        reported = {check.run_id: check for check in known}
+        green = _is_green(pull)
+        was_green = before is not None and _is_green(before)
+        return replace(
+            self._with_mover(session, pull, before, now),
+            checks=tuple(
+                replace(
+                    self._with_report(repository, check, reported),
+                    flaky=_matches(check.name, flaky),
+                )
+                for check in pull.checks
+            ),
+            dequeued=pull.dequeued
+            and replace(
+                pull.dequeued,
+                checks=tuple(
+                    self._with_report(repository, one, reported) for one in _failed_in_queue(pull)
+                ),
+            ),
+            verdicts=tuple(self._verdict(repository, reading, one) for one in pull.verdicts),
+            threads=tuple(self._thread(repository, reading, one) for one in pull.threads),
+            comments=tuple(self._remark(repository, reading, one) for one in pull.comments),
+            green_since=(
+                now if green and not was_green else before.green_since if before else None
+            ),
+            frozen=self._frozen(repository, reading, before),
+            read_at=before.read_at if before else now,
+        )
+
+    def outsiders(self, session: Session, pulls: Iterable[Pull]) -> list[Outsider]:
+        """People without write access who reviewed or commented."""
+        found: list[Outsider] = []
+        for pull in pulls:
+            remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
+            remarks += [one.remark for one in pull.verdicts if one.remark]
+            logins = {one.author for one in remarks if not one.allowed}
+            logins |= {one.author for one in pull.verdicts if not one.allowed}
+            logins -= {one.author for one in remarks if one.bot or one.own}
+            logins -= {one.author for one in pull.verdicts if one.bot}
+            logins -= {self._github.read.me(), ""}
+            # A remark of somebody with write access does not count either if another edited it.
+            found += [
+                Outsider(
+                    repository=session.repository,
+                    issue=session.issue.number,
+                    login=login,
+                    number=pull.number,
+                )
+                for login in sorted(logins)
+                if not self._people.may_command(session.repository, login)
+            ]
+        return found
+
+    def _frozen(self, repository: str, reading: PullReading, before: Pull | None) -> Frozen | None:
+        """The freeze by a label; who added it is read once, when the label is first seen."""
+        if not has_any(reading.labels, {FREEZES}):
+            return None
+        if before is not None and before.frozen is not None:
+            return before.frozen
+        issue, now = self._github.read.issue(repository, reading.pull.number), self._clock()
+        return (
+            frozen_by_label(issue, None, now) if issue else Frozen(scope="session", by="", at=now)
+        )
+
+    def _with_mover(self, session: Session, pull: Pull, before: Pull | None, now: datetime) -> Pull:
+        """The pull request with who moved its branch, and which approved heads remain valid."""
+        if before is not None and before.head == pull.head:
+            return replace(
+                pull,
+                head_by=before.head_by,
+                head_since=before.head_since,
+                person=before.person,
+                carried=before.carried,
+            )
+        mover = self._who_pushed(session, pull, before)
+        pushed = Push(sha=pull.head, at=now) if mover is Mover.PERSON else None
+        kept = before is not None and mover is Mover.UPDATE
+        return replace(
+            pull,
+            head_by=mover,
+            head_since=now,
+            person=pushed or (before.person if before else None),
+            carried=before.carried | {before.head} if before and kept else frozenset(),
+        )
+
+    def _with_report(
+        self, repository: str, check: Check, reported: Mapping[int | None, Check]
+    ) -> Check:
+        """A failed check with its log and annotations, which are read once for each run."""
+        if check.state is not CheckState.FAILED or check.red_on_base:
+            return check
+        if check.run_id is None or check.log:
+            return check
+        known = reported.get(check.run_id)
+        if known and (known.log or known.notes):
+            return replace(check, log=known.log, notes=known.notes)
+        try:
+            found = self._github.read.report(repository, check.run_id)
+        except GitHubFailure as failure:
+            # A log that cannot be read (expired, forbidden, on an unreachable host) must not hide
+            # that the check failed; one that may come later is worth a few attempts.
+            failed = self._log_failures.get(check.run_id, 0) + 1
+            if isinstance(failure, TryLater) and failed < _LOG_ATTEMPTS:
+                if len(self._log_failures) > _MOST_COUNTED:
+                    self._log_failures.clear()
+                self._log_failures[check.run_id] = failed
+                raise
+            log.info("%s: no log of check %s: %s", repository, check.name, failure)
+            return check
+        self._log_failures.pop(check.run_id, None)
+        return replace(check, log=found.log, notes=found.notes)
+
+    def _verdict(self, repository: str, reading: PullReading, verdict: Verdict) -> Verdict:
+        remark = self._remark(repository, reading, verdict.remark) if verdict.remark else None
+        author = verdict.author
+        # Some bots approve whatever passes its checks, and have write access too.
+        counts = not verdict.bot or self._people.is_listed(repository, author)
+        allowed = counts and author != self._github.read.me()
+        allowed = allowed and self._people.may_write(repository, author)
+        return replace(verdict, allowed=allowed, remark=remark)
+
+    def _thread(self, repository: str, reading: PullReading, thread: Thread) -> Thread:
+        remarks = tuple(self._remark(repository, reading, remark) for remark in thread.remarks)
+        return replace(thread, remarks=remarks)
+
+    def _remark(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
+        """The remark with whether it may be acted on and whether it addresses the bot."""
+        if remark.own:
+            return remark
+        editor = reading.edited_by.get(remark.id, remark.author)
+        # Which bots count is decided by the policy; whoever edits their remarks needs access too.
+        people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
+        allowed = all(self._people.may_command(repository, login) for login in people)
+        addressed = bool(addresses(remark.body, self._app_slug))
+        return replace(remark, allowed=allowed, to_bot=addressed)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:
+    """The checks that failed in the merge queue."""
+    return pull.dequeued.checks if pull.dequeued else ()
+
+
+def _is_green(pull: Pull) -> bool:
+    """Whether at least one check ran, and every check that ran has passed."""
+    states = {check.state for check in pull.checks} - {CheckState.SKIPPED}
+    return states == {CheckState.PASSED}
