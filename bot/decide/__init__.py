@@ -1,1 +1,1 @@
-"""Decisions: resyncs sessions, and knows policies, capacity and assignments."""
+"""Decisions about sessions: the reconciler, policies, agent assignment and opening sessions."""

@@ -20,7 +20,7 @@ class AssignedAgent(NamedTuple):
 
 
 class Assignment:
-    """Chooses among the configured agents. An agent is asked for by its name or by a type."""
+    """Chooses among the configured agents, which are requested by name or by agent type."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Assignment:
 
     @property
     def names(self) -> Collection[str]:
-        """What may be asked for: names of agents, and agent types that any of them runs."""
+        """What can be requested: names of agents, and the agent types that they run."""
         return {*self._agents, *(kind for one in self._agents.values() for kind in one.types)}
 
     def system_prompt(self, agent: str) -> str:
-        """The agent's configured system prompt; empty if it is not configured any more."""
+        """The agent's configured system prompt; empty if it is no longer configured."""
         found = self._agents.get(agent)
         return found.system_prompt if found else ""
 
     def tools(self, agent: str) -> tuple[str, ...]:
-        """The kinds of tools an agent is limited to; empty: all."""
+        """The kinds of tools that an agent is limited to; empty for all."""
         found = self._agents.get(agent)
         return found.tools if found else ()
 
@@ -66,7 +66,7 @@ class Assignment:
         return AssignedAgent(min(able, key=lambda agent: (busy.get(agent, 0), agent)), name)
 
     def handover_blocker(self, session: Session, name: str) -> str:
-        """Why the agent of this name or type cannot take a session over now; empty: it can."""
+        """Why the agent of this name or type cannot take over a session now; empty if it can."""
         if name in (session.agent_name, session.agent_type):
             return ""
         chosen = self.choose(name, session.project, session.requester)
@@ -77,7 +77,7 @@ class Assignment:
     def hand_over(self, session: Session, name: str, run: int) -> Session:
         """Assign the session to the agent of this name or type from `run` on.
 
-        Returns the session as it is then. Idempotent: an agent that was chosen keeps it.
+        Returns the changed session. Idempotent: the agent chosen first keeps the session.
         """
         if name in (session.agent_name, session.agent_type):
             return session

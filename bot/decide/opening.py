@@ -31,7 +31,7 @@ class Opening:
         clock: Clock,
         crash_point: AtCrashPoint,
     ) -> None:
-        """`is_silenced`: whether nothing may be written to a repository."""
+        """`is_silenced` says whether the bot must not write to a repository."""
         self._store = store
         self._projects = projects
         self._assignment = assignment
@@ -40,7 +40,7 @@ class Opening:
         self._crash_point = crash_point
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session, give the one there is a command, or refuse; idempotent."""
+        """Open a session, add a command to the existing one, or refuse. Idempotent."""
         known = self._store.sessions.of_issue(candidate.repository, candidate.number)
         session = self._store.sessions.get(known) if known else None
         match candidate.trigger:
@@ -62,7 +62,7 @@ class Opening:
             return
         default = self._projects[candidate.project].agent
         self._open(candidate, issue, requested.agent or default, requested.resume)
-        self._store.commands.refuse(requested.key, "a session was made")
+        self._store.commands.refuse(requested.key, "a session was opened")
 
     def _reply(self, candidate: Candidate, requested: Requested, why: str) -> tuple[Action, ...]:
         if requested.is_local or self._is_silenced(candidate.repository):
@@ -70,7 +70,7 @@ class Opening:
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
-        """Why a start command opens no session; empty: it does."""
+        """Why a start command opens no session; empty if it does."""
         if candidate.project not in self._projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self._projects[candidate.project].agent
@@ -99,9 +99,9 @@ class Opening:
             self._store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
-        """Why a label counts for nothing; empty: it counts."""
+        """Why a label is ignored; empty if it is not."""
         if not actor:
-            return "nobody is known to have added it"
+            return "it is unknown who added it"
         if candidate.allowed:
             return _edited(candidate)
         outsider = Outsider(
@@ -154,7 +154,11 @@ def _edited(candidate: Candidate) -> str:
 
 
 def branch_name(pattern: str, number: int, title: str) -> str:
-    """A branch of the issue's number and the plain words of its title, safe in every command."""
+    """A branch name of the issue's number and the ASCII words of its title.
+
+    At most 40 characters of the title, of lower-case letters, digits and hyphens only, so that it
+    needs no quoting in a shell.
+    """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     return pattern.format(number=number, words=words or "issue")

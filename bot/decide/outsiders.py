@@ -11,9 +11,9 @@ from lifecycle.model.actions import Comment
 def notify_outsiders(
     outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
 ) -> int:
-    """Write down a comment for each person that was recorded; returns how many people.
+    """Add a comment for each recorded person to the outbox. Returns how many people were settled.
 
-    Where a repository is silenced they are settled without one.
+    People in a silenced repository are settled without a comment.
     """
     recorded = outsiders.unnotified()
     for one in recorded:

@@ -14,10 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Policies:
-    """The policy of each project, as far as its repository's file was read.
-
-    May be used from any thread.
-    """
+    """The policy of each project. May be used from any thread."""
 
     def __init__(
         self, store: Store, projects: Mapping[str, ProjectSettings], server: Policy
@@ -34,11 +31,11 @@ class Policies:
             self.apply(kept)
 
     def of(self, project: str) -> Policy:
-        """The policy a project's sessions are judged by."""
+        """The policy of a project's sessions."""
         return self.of_repository(self.repositories.get(project, ""))
 
     def of_repository(self, repository: str) -> Policy:
-        """The same by `owner/name`, in any case."""
+        """The policy of a repository, `owner/name` in any case."""
         return self._narrowed.get(repository.casefold(), self.server)
 
     def is_bot_listed(self, repository: str, login: str) -> bool:
@@ -46,22 +43,22 @@ class Policies:
         return self.of_repository(repository).lists(login)
 
     def is_listed(self, repository: str, login: str) -> bool:
-        """Whether somebody is configured to give commands there, whatever GitHub says of them."""
+        """Whether a person or bot is configured to give commands, whatever its rights at GitHub."""
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
         return login.endswith("[bot]") and self.is_bot_listed(repository, login)
 
     def is_silenced(self, repository: str) -> bool:
-        """Whether nothing may be written to a repository: it is frozen, or only observed."""
+        """Whether the bot must not write to a repository: it is frozen or in mode `observe`."""
         projects = {name for name, one in self.repositories.items() if one == repository}
         scopes = {"", *(f"project:{project}" for project in projects)}
         frozen = any(one.scope in scopes for one in self._store.freezes.all())
         return frozen or self.of_repository(repository).mode is Mode.OBSERVE
 
     def adopt(self, files: Iterable[RepositoryFile]) -> bool:
-        """Put files that were read in force; whether any policy is another one now.
+        """Apply configuration files that were read. Returns whether a policy changed.
 
-        A broken file becomes an incident and a check of its commit, and the last valid one stays in
+        An invalid file becomes an incident and a check of its commit; the last valid one stays in
         force.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
@@ -73,26 +70,25 @@ class Policies:
         incident = f"configuration:{repository}"
         try:
             if file.text is None:
-                raise RepositoryError([FileProblem(1, "it is no text")])
+                raise RepositoryError([FileProblem(1, "the file is not text")])
             narrowed(file.text, self.server)
         except RepositoryError as error:
             text = f"{repository}: {error}"
             if self._store.incidents.report(incident, text, now):
                 log.error("%s", text)
-            good = kept.valid if kept else ""
+            valid = kept.valid if kept else ""
             report = () if self.is_silenced(repository) else (_report(file, error),)
         else:
             self._store.incidents.clear(incident, now)
-            good, report = file.text, ()
-        seen = Configuration(repository=repository, blob=file.blob, valid=good)
+            valid, report = file.text, ()
+        seen = Configuration(repository=repository, blob=file.blob, valid=valid)
         self._store.configurations.set(seen, report)
         return self.apply(seen)
 
     def apply(self, kept: Configuration) -> bool:
-        """Put a repository's last valid file in force; whether its policy is another one now.
+        """Apply a repository's last valid file. Returns whether its policy changed.
 
-        A text that was valid once may be too wide for the server's policy of today: what it may
-        not set any more is ignored, and the rest holds.
+        Settings that the server's current policy no longer permits are ignored and logged.
         """
         before = self.of_repository(kept.repository)
         try:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bot.store import HistoryRow, ReplayableDecision
 from lifecycle.decide import decide
 
-#: Fields of a decision that its history row has; the others were kept beside the facts.
+#: Fields of a decision in its history row; the others are in its record.
 _IN_HISTORY = ("status", "reason", "because", "blockers")
 
 
@@ -25,7 +25,7 @@ class ReplayedDecision(Struct, frozen=True, kw_only=True):
     """A recorded decision and how it differs today."""
 
     row: HistoryRow
-    differences: tuple[Difference, ...]  #: Empty: none.
+    differences: tuple[Difference, ...]  #: Empty if there are none.
 
 
 def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision]:
@@ -39,7 +39,7 @@ def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision
             for name, value in then.items()
             if now.get(name) != value
         ]
-        # The history row has the new actions only; all actions were kept beside the facts.
+        # The history row has only the new actions; the record has all of them.
         recorded, keys = kept.row.data.get("actions", []), [str(one.key) for one in again.actions]
         if not set(recorded) <= set(keys):
             differences.append(Difference(field="new actions", then=recorded, now=keys))

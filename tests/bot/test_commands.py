@@ -118,7 +118,7 @@ def test_a_start_command_waits_until_its_issue_can_be_read(conversation: Convers
     conversation.bench.labelled(labels=(), labelings=())
     conversation.bench.room.clock.passes(60)
     conversation.bench.issues.read_requested()
-    assert conversation.store.commands.outcome("comment:start:12") == "a session was made"
+    assert conversation.store.commands.outcome("comment:start:12") == "a session was opened"
     assert [one.id for one in conversation.store.sessions.all()] == ["widgets-12"]
 
 

@@ -124,7 +124,7 @@ def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
     told.says(f"\0{STRICT}")
     assert (told.adopts(), told.repairs) == (False, 1)
     assert [one.text for one in told.store.incidents.current()] == [
-        f"{told.repo.full_name}: .github/mergewright.toml, line 1: it is no text"
+        f"{told.repo.full_name}: .github/mergewright.toml, line 1: the file is not text"
     ]
 
 

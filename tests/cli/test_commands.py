@@ -184,12 +184,12 @@ def test_a_session_that_is_not_there_yet_can_be_started(
     def makes_it(opened: Store) -> None:
         (command,) = opened.commands.new()
         assert (command.repository, command.number, command.text) == ("acme/widgets", 13, "shell")
-        opened.commands.refuse(command.key, "a session was made")
+        opened.commands.refuse(command.key, "a session was opened")
         house.has_session(13)
 
     a_bot(makes_it)
     out = mergewright("start", "widgets-13", "shell").out
-    assert out == "widgets-13 working  The agent is at work.\na session was made\n"
+    assert out == "widgets-13 working  The agent is at work.\na session was opened\n"
 
 
 def test_a_start_that_is_refused_says_why(
