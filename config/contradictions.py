@@ -1,4 +1,4 @@
-"""What is wrong with settings of which each value alone is allowed, and what was meant instead."""
+"""Checks settings against each other, and suggests names for unknown ones."""
 
 import difflib
 import os
@@ -10,24 +10,24 @@ import msgspec
 
 from config.settings import PROJECT_NAME, Settings
 
-#: How variables are called that hold a secret.
+#: Names of variables that hold secrets.
 SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
-#: A Unix socket's path may have 104 to 108 bytes, its end included; this leaves room for the
-#: runtime's folder and socket below the data folder.
+#: The path of a Unix socket is limited to 104 to 108 bytes, depending on the system; this leaves
+#: room for the runtime's directory and socket below the data directory.
 _DATA_BYTES = 80
 
 
 def contradictions(settings: Settings) -> Iterator[str]:
-    """What every value alone allows and all together do not."""
+    """Yield a problem for each setting that is valid alone but not with the others."""
     for name, value in msgspec.structs.asdict(settings.policy).items():
         if isinstance(value, int | float) and value < 0:
             yield f"policy.{name.replace('_', '-')} = {value}: expected 0 or more"
     if "" in settings.prices:
-        yield 'prices."": expected the name of a model, or a pattern'
+        yield 'prices."": expected a model or a pattern'
     yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
     for where, url in (
@@ -40,9 +40,9 @@ def contradictions(settings: Settings) -> Iterator[str]:
         ("server.public-url", settings.server.public_url),
     ):
         if url and not _is_address(url):
-            yield f"{where} = {short(url)}: expected an address such as https://example.com/"
+            yield f"{where} = {short(url)}: expected a URL such as https://example.com/"
     if _is_address(settings.github.api_url) and not settings.github.git_base:
-        yield "github.git-url: missing, and cannot be worked out from api-url"
+        yield "github.git-url: required, because it cannot be derived from api-url"
     yield from _app_contradictions(settings)
     if len(os.fsencode(settings.data)) > _DATA_BYTES:
         yield (
@@ -62,11 +62,11 @@ def contradictions(settings: Settings) -> Iterator[str]:
 
 
 def _is_address(url: str) -> bool:
-    """Whether requests can go there, and a path be put behind it."""
+    """Whether this is an http or https URL to which a path can be appended."""
     try:
         parts = urlsplit(url)
         usable = parts.port != 0
-    except ValueError:  # A port that is no number or too high, a bracket that stands alone.
+    except ValueError:  # An invalid port or an unmatched bracket.
         return False
     return (
         usable
@@ -79,9 +79,9 @@ def _is_address(url: str) -> bool:
 def _key_contradictions(settings: Settings) -> Iterator[str]:
     for variable, place in settings.key_variables.items():
         if not _VARIABLE.fullmatch(variable):
-            yield f"{place}: expected the name of a variable that holds the key"
+            yield f"{place}: expected the name of an environment variable"
         elif _OURS.match(variable):
-            yield f"{place}: {variable} would give the model's provider Mergewright's own rights"
+            yield f"{place}: {variable} would send our own credentials to the model's provider"
     for table, owners in (("projects", settings.projects), ("agents", settings.agents)):
         for name, owner in owners.items():
             for kind in owner.model_keys:
@@ -95,7 +95,7 @@ def _key_contradictions(settings: Settings) -> Iterator[str]:
 def _app_contradictions(settings: Settings) -> Iterator[str]:
     owners = {owner.casefold() for owner in settings.github.allowed_owners}
     if settings.github.app_id and not owners:
-        yield "github.allowed-owners: missing: name the accounts that the App works for"
+        yield "github.allowed-owners: required with an App; list the accounts that it works for"
     for name, project in settings.projects.items():
         owner = project.repository.partition("/")[0]
         if settings.github.app_id and owners and owner.casefold() not in owners:
@@ -107,7 +107,7 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
     for name, project in settings.projects.items():
         where = f"projects.{name}"
         if not PROJECT_NAME.fullmatch(name):
-            yield f"{where}: expected a name of up to 39 small letters, digits and dashes"
+            yield f"{where}: expected a name of up to 39 lowercase letters, digits and dashes"
         if not _REPOSITORY.fullmatch(project.repository):
             yield f"{where}.repository = {short(project.repository)}: expected 'owner/name'"
         forked = project.push_to == "fork"
@@ -117,7 +117,7 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
                 ' push-to = "fork"'
             )
         if "," in project.label:
-            yield f"{where}.label = {short(project.label)}: GitHub finds no label with a comma"
+            yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
         if project.agent not in settings.agent_types:
             yield (
                 f"{where}.agent = {short(project.agent)}: no [agent-types.{project.agent}];"
@@ -125,30 +125,30 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
             )
         first = owners.setdefault(project.repository.lower(), name)
         if first != name:
-            yield f"{where}.repository = {short(project.repository)}: projects.{first} has it too"
+            yield f"{where}.repository = {short(project.repository)}: also used by projects.{first}"
 
 
 def _type_contradictions(settings: Settings) -> Iterator[str]:
     for name, kind in settings.agent_types.items():
         if re.search(r"/v\d\w*/?$", kind.endpoint):
             yield (
-                f"agent-types.{name}.endpoint = {short(kind.endpoint)}: expected it without the"
-                " version at its end, which each program adds"
+                f"agent-types.{name}.endpoint = {short(kind.endpoint)}: expected a URL without the"
+                " version, which the program appends"
             )
         for variable in kind.env:
             if SECRET_NAME.search(variable):
                 yield (
-                    f"agent-types.{name}.env.{variable}: a secret does not belong in a file:"
-                    f" set it for the server and name it in pass-env"
+                    f"agent-types.{name}.env.{variable}: a secret does not belong in a file;"
+                    f" set it in the server's environment and list it in pass-env"
                 )
         for where, variables in (("env", kind.env), ("pass-env", kind.pass_env)):
             if not all(map(_VARIABLE.fullmatch, variables)):
-                yield f"agent-types.{name}.{where}: expected names of variables, such as LANG"
+                yield f"agent-types.{name}.{where}: expected variable names, such as LANG"
         for variable in kind.pass_env:
             if _OURS.match(variable):
                 yield (
                     f"agent-types.{name}.pass-env: {variable} would give the agent"
-                    f" Mergewright's own rights; agents commit, Mergewright pushes"
+                    f" Mergewright's own rights; only Mergewright pushes"
                 )
 
 
@@ -161,26 +161,26 @@ def _agent_contradictions(settings: Settings) -> Iterator[str]:
                     f" {nearest(kind, settings.agent_types)}"
                 )
         if not PROJECT_NAME.fullmatch(name):
-            yield f"agents.{name}: expected a name of up to 39 small letters, digits and dashes"
+            yield f"agents.{name}: expected a name of up to 39 lowercase letters, digits and dashes"
         if name in settings.agent_types and name not in agent.types:
-            yield f"agents.{name}: an agent type has this name; expected another, or it in types"
+            yield f"agents.{name}: also an agent type's name; rename it or add that type to `types`"
 
 
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
-    """The end of an error about an unknown word: what was probably meant, and what there is."""
+    """Return the end of an error about an unknown name: the closest one and all known ones."""
     close = difflib.get_close_matches(word, list(choices), n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}known: {', '.join(sorted(choices)) or 'none'}"
 
 
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
-    """Of patterns for paths, those on which git gives up, and with it every push."""
+    """Yield a problem for each pattern that makes git fail, and with it every push."""
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():
-            yield f"{where} has {short(path)}: expected paths inside a repository"
+            yield f"{where} has {short(path)}: expected paths inside the repository"
 
 
 def short(value: object) -> str:
-    """A value as an error shows it."""
+    """Return a value for an error message, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""Reads the configuration file and the secrets of the environment, and says what is wrong."""
+"""Loads the configuration file and the secrets, and reports every problem in them."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from msgspec import Struct
 from config.contradictions import SECRET_NAME, contradictions, nearest, short
 from config.settings import Settings
 
-#: Names of the fields of `Secrets` and of the variables they come from.
+#: The environment variable of each field of `Secrets`.
 VARIABLES: Mapping[str, str] = {
     "token": "MERGEWRIGHT_GITHUB_TOKEN",
     "webhook_secret": "MERGEWRIGHT_WEBHOOK_SECRET",
@@ -26,7 +26,7 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
-#: What the decoder says, and what is said instead. The longer ones come first.
+#: Replacements in the decoder's messages; longer ones first.
 _WORDS: Mapping[str, str] = {
     "`array` of length >= 1": "at least one",
     "Expected `bool | int`": "expected true, false or a number",
@@ -39,33 +39,30 @@ _WORDS: Mapping[str, str] = {
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the message has one line for each problem."""
+    """The configuration is invalid; the message has a line for each problem."""
 
 
 class Secrets(Struct, frozen=True, kw_only=True):
-    """What must never be written down; empty where it is not set. Its repr shows names only."""
+    """The secrets; empty if not set. The repr shows names only."""
 
     token: str = ""
     webhook_secret: str = ""
-    webhook_secret_previous: str = ""  #: Still accepted, while GitHub is given a new one.
+    webhook_secret_previous: str = ""  #: Still accepted during rotation.
     private_key: str = ""
     page_token: str = ""
-    model_keys: Mapping[str, str] = {}  #: By the variables that the settings name.
+    model_keys: Mapping[str, str] = {}  #: By environment variable.
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name)]
         return f"Secrets({', '.join(f'{name}=***' for name in names)})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """The same for tracebacks that show variables."""
+        """Hide the values in tracebacks too."""
         return [(name, "***") for name in self.__struct_fields__ if getattr(self, name)]
 
 
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
-    """The settings of a file and the secrets of an environment.
-
-    Raises `ConfigError` with every problem found: where, what was expected, the remedy.
-    """
+    """Return the settings of a file and the secrets of an environment. Raises `ConfigError`."""
     settings = load_settings(path)
     secrets = {name: _secret(variable, environ) for name, variable in VARIABLES.items()}
     keys = {name: key for name in settings.key_variables if (key := _secret(name, environ))}
@@ -73,28 +70,26 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     if key_file and not secrets["private_key"]:
         secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
     if any(map(str.isspace, secrets["token"])):
-        raise ConfigError(
-            f"{VARIABLES['token']}: there is a blank or a line break in it: copy the token alone"
-        )
+        raise ConfigError(f"{VARIABLES['token']}: contains whitespace; copy the token alone")
     return settings, Secrets(**secrets, model_keys=keys)
 
 
 def load_settings(path: Path) -> Settings:
-    """The settings of a file. Raises `ConfigError`."""
+    """Return the settings of a file. Raises `ConfigError`."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: it is not text: save it as UTF-8") from None
+        raise ConfigError(f"{path}: not UTF-8 text") from None
     return settings_of(text, str(path))
 
 
 def settings_of(text: str, path: str) -> Settings:
-    """The settings that a text holds; `path` is what errors call it. Raises `ConfigError`."""
+    """Return the settings in a text; errors name it `path`. Raises `ConfigError`."""
     try:
         document = tomllib.loads(text)
-    except ValueError as error:  # It names line and column.
+    except ValueError as error:  # The message has line and column.
         raise ConfigError(f"{path}: {error}") from None
     problems = list(misfits(document, Settings, ""))
     if not problems:
@@ -106,24 +101,22 @@ def settings_of(text: str, path: str) -> Settings:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """What the server cannot do without and does not have, each with its remedy."""
+    """Return what the server requires and lacks, each with its remedy."""
     wanted = []
     if lacking := no_credentials(settings, secrets):
         wanted.append(lacking)
     if not secrets.webhook_secret and not settings.polls:
-        wanted.append(
-            "no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the one given to GitHub"
-        )
+        wanted.append("no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the webhook's secret")
     for variable, place in settings.key_variables.items():
         if variable not in secrets.model_keys:
-            wanted.append(f"no model key: set {variable}, which {place} names")
+            wanted.append(f"no model key: set {variable} (named by {place})")
     if not settings.projects:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)
 
 
 def no_credentials(settings: Settings, secrets: Secrets) -> str:
-    """What is missing to be anybody at GitHub, with its remedy; empty: nothing is."""
+    """Return which GitHub credentials are missing, with the remedy; empty if none are."""
     if settings.github.app_id and not secrets.private_key:
         return (
             "no private key for the GitHub App: set github.private-key-file"
@@ -137,7 +130,7 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 def secret_values(
     settings: Settings, secrets: Secrets, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Every secret whose value is known: the bot's own, and those of `environ` agents are given."""
+    """Return all known secret values: the bot's own and those passed to agents."""
     passed = {name for kind in settings.agent_types.values() for name in kind.pass_env}
     given = [environ.get(name, "") for name in sorted(passed) if SECRET_NAME.search(name)]
     ours = (getattr(secrets, name) for name in VARIABLES)
@@ -145,7 +138,7 @@ def secret_values(
 
 
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
-    """Every place below `where` whose value is not what its declaration says."""
+    """Yield a problem for each value below `where` that does not match its declared type."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
     elif get_origin(kind) is dict and isinstance(value, dict):
@@ -186,14 +179,14 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
 
 
 def _expected(said: str) -> str:
-    """The decoder's complaint, in the words of people who write TOML."""
+    """Return the decoder's message in TOML's terms."""
     for theirs, ours in _WORDS.items():
         said = said.replace(theirs, ours)
     return f"{said[0].lower()}{said[1:]}"
 
 
 def _choices(value: object, kind: Any) -> str:
-    """What a closed set of words allows; empty where `kind` is none."""
+    """Return the allowed values of an enumeration; empty for other types."""
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]
     elif isinstance(kind, type) and issubclass(kind, Enum):
@@ -204,10 +197,10 @@ def _choices(value: object, kind: Any) -> str:
 
 
 def _secret(variable: str, environ: Mapping[str, str]) -> str:
-    """A secret by its variable, or by the file that `VARIABLE_FILE` names; empty: neither."""
+    """Return a secret from its variable or from the file in `VARIABLE_FILE`; empty if unset."""
     value, file = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
     if value and file:
-        raise ConfigError(f"{variable} and {variable}_FILE are both set: unset one")
+        raise ConfigError(f"{variable} and {variable}_FILE are both set; unset one of them")
     return _read(Path(file), f"{variable}_FILE") if file else value.strip()
 
 
@@ -217,16 +210,16 @@ def _read(path: Path, where: str) -> str:
     except OSError as error:
         raise ConfigError(f"{where}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{where}: {path} is not text") from None
+        raise ConfigError(f"{where}: {path} is not UTF-8 text") from None
     if not text:
         raise ConfigError(f"{where}: {path} is empty")
     return text
 
 
 def _remedy(key: str) -> str:
-    """Where a secret belongs instead."""
+    """Return where to put a secret instead."""
     if re.search(r"\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
-        return "keep it in a variable of the server, and write the name of that here"
+        return "set it as an environment variable of the server and name the variable here"
     wanted = key.replace("-", "_").removeprefix("github_")
     names = [VARIABLES[wanted]] if wanted in VARIABLES else list(VARIABLES.values())
     return f"set {' or '.join(names)} (or the same with _FILE) in the environment"

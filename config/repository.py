@@ -1,4 +1,4 @@
-"""What a repository says of itself in `.github/mergewright.toml`: the server's policy, or less."""
+"""A repository's own policy in `.github/mergewright.toml`, which only narrows the server's."""
 
 import re
 import tomllib
@@ -14,12 +14,12 @@ from config.load import misfits
 from config.settings import SettingsTable
 from lifecycle.model.policy import AutoMerge, Mode, Policy
 
-#: Where the file is, on the default branch.
+#: The file's path on the default branch.
 PATH: Final = ".github/mergewright.toml"
-_ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from the narrowest to the widest.
-#: A file is read up to so many characters, and so much that is wrong with it is told.
+_ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from narrowest to widest.
+#: Limits of a file's characters and of reported problems.
 _MOST, _MOST_PROBLEMS = 50_000, 50
-_DAY: Final = 86_400  #: The longest wait, in seconds; far longer ones have no date.
+_DAY: Final = 86_400  #: The longest delay in seconds; very long ones overflow dates.
 
 
 class RepositoryFile(SettingsTable, frozen=True, kw_only=True):
@@ -29,14 +29,14 @@ class RepositoryFile(SettingsTable, frozen=True, kw_only=True):
 
 
 class FileProblem(NamedTuple):
-    """What is wrong with the file, and where; line 1 where that cannot be told."""
+    """A problem and its line in the file, or line 1 if that is unknown."""
 
     line: int
     says: str
 
 
 class RepositoryError(Exception):
-    """The file cannot be used; `problems` has all that is wrong with it."""
+    """The file is invalid, for the reasons in `problems`."""
 
     def __init__(self, problems: list[FileProblem]) -> None:
         super().__init__("\n".join(f"{PATH}, line {one.line}: {one.says}" for one in problems))
@@ -56,7 +56,7 @@ def _more(said: Any, server: Any) -> bool:
 
 
 def _budget(said: Any, server: Any) -> bool:
-    """0 is no limit, the widest there is."""
+    """0 means no limit and is the widest."""
     return bool(server == 0 or 0 < said <= server)
 
 
@@ -69,8 +69,8 @@ def _among(said: Any, server: Any) -> bool:
     return set(said) <= set(server)
 
 
-#: What a repository may set, and whether a value stays within the server's. All else is the
-#: server's own: how machine and agents are looked after.
+#: What a repository may set, and whether a value stays within the server's. The other settings
+#: concern the machine and belong to the server alone.
 MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "mode": _narrower,
     "auto_merge": _narrower,
@@ -107,7 +107,7 @@ _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
 
 
 def narrowed(text: str, server: Policy) -> Policy:
-    """The server's policy with what the file says. Raises `RepositoryError`."""
+    """Return the server's policy, narrowed by the file. Raises `RepositoryError`."""
     values, refused = _said(text, server)
     if refused:
         raise RepositoryError([problem for _, problem in refused])
@@ -115,10 +115,10 @@ def narrowed(text: str, server: Policy) -> Policy:
 
 
 def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]]:
-    """The same of a file that was good under another policy of the server's.
+    """Return the policy for a file that was valid under an earlier policy of the server.
 
-    What it may not say any more is the server's to say, and told. Raises `RepositoryError` for a
-    file that cannot be read at all.
+    Settings that are no longer allowed are ignored and returned as problems. Raises
+    `RepositoryError` if the file cannot be parsed.
     """
     values, refused = _said(text, server)
     kept = {name: values[name] for name in values.keys() - dict(refused).keys()}
@@ -126,13 +126,13 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]
 
 
 def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, FileProblem]]]:
-    """What a file says, by the policy's fields; and each that is not the file's to say."""
+    """Return the file's values by field of the policy, and the problem of each refused field."""
     if len(text) > _MOST:
-        raise RepositoryError([FileProblem(1, f"it has more than {_MOST:,} characters")])
+        raise RepositoryError([FileProblem(1, f"the file has more than {_MOST:,} characters")])
     try:
         document = tomllib.loads(text)
     except RecursionError:
-        raise RepositoryError([FileProblem(1, "it is nested too deeply")]) from None
+        raise RepositoryError([FileProblem(1, "the file is nested too deeply")]) from None
     except ValueError as error:
         found = re.search(r"line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
@@ -152,14 +152,14 @@ def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, Fi
 
 
 def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
-    """What a file may not say: each field, and what is wrong with it."""
+    """Yield each field that the file may not set like this, with the reason."""
     if "protected_paths" in given:
         for says in unfit_paths("policy.protected-paths", said.protected_paths):
             yield "protected_paths", says
     for name in given:
         where, value, most = name.replace("_", "-"), getattr(said, name), getattr(server, name)
         if name not in MAY_SET:
-            yield name, f"policy.{where}: only the server's configuration says this"
+            yield name, f"policy.{where}: can only be set in the server's configuration"
         elif isinstance(value, int | float) and value < 0:
             yield name, f"policy.{where} = {value}: expected 0 or more"
         elif name in _WAITS and value > max(_DAY, most):
@@ -174,7 +174,7 @@ def _shown(value: Any) -> str:
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """The line that sets the key a sentence begins with."""
+    """Find the line that sets the key at the start of a problem."""
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:
         for number, line in enumerate(text.splitlines(), 1):

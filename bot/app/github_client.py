@@ -21,7 +21,7 @@ def github_client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) 
     return GitHub(
         settings.github.api_url,
         credentials,
-        mutation_seconds=settings.timing.mutation_seconds,
+        write_interval_seconds=settings.timing.write_interval_seconds,
         redact=Redaction(secret_values(settings, secrets, os.environ)),
         clock=clock,
     )

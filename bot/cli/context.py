@@ -99,7 +99,7 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
                 f" {' and '.join(sorted(ways))}"
             )
         if says := _unfit_agents(one):
-            wrong.append(f"{path}: agent-types.{name}.intra-parallel {says}")
+            wrong.append(f"{path}: agent-types.{name}.subagents {says}")
     for name, agent in found.agents.items():
         for kind in agent.types if agent.tools else ():
             program = found.agent_types[kind].program
@@ -116,8 +116,8 @@ def refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _unfit_agents(kind: AgentTypeSettings) -> str:
-    """Return the problem with an agent type's `intra-parallel`; empty if there is none."""
-    program, allowed = AGENTS.get(kind.program), kind.intra_parallel
+    """Return the problem with an agent type's `subagents`; empty if there is none."""
+    program, allowed = AGENTS.get(kind.program), kind.subagents
     if program is None or allowed is True:
         return ""
     if not program.runs_agents:

@@ -58,14 +58,14 @@ mode = "merge"
 # Shorter than by default: everybody in the demo answers at once.
 settle-seconds = 1
 review-debounce-seconds = 0.5
-merged-grace-seconds = 2
-hearing-seconds = 3
+merge-grace-seconds = 2
+message-grace-seconds = 3
 
 [timing]
 sweep-seconds = 0.25
 resync-seconds = 5
 lease-seconds = 3
-mutation-seconds = 0.1
+write-interval-seconds = 0.1
 action-retry-seconds = 0.25
 action-tries = 20
 

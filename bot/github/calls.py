@@ -58,13 +58,13 @@ class Calls:
         credentials: Credentials,
         timeout_seconds: float,
         clock: Callable[[], datetime],
-        mutation_seconds: float = 0.0,
+        write_interval_seconds: float = 0.0,
         redact: Callable[[object], object] = lambda body: body,
     ) -> None:
         self._kit = Kit(api_url, timeout_seconds)
         self._exchange = Exchange(self._kit, clock, redact)
         self.clock = clock
-        self._limits = Limits(clock, mutation_seconds)
+        self._limits = Limits(clock, write_interval_seconds)
         self.places = Places()
         self.memory = Memory()
         #: What a classic token was given, once something was asked; None: GitHub tells it of no

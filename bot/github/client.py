@@ -25,7 +25,7 @@ class GitHub:
 
     `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
     connecting, sending, the wait for an answer, and the answer's body, each. Two changes of one
-    installation are `mutation_seconds` apart: a later one waits for its turn, for at most twice as
+    installation are `write_interval_seconds` apart: a later one waits its turn, at most twice as
     long, and no method repeats what it asked. `redact` takes secrets out of what is sent. All may
     be called from any thread.
     """
@@ -36,11 +36,13 @@ class GitHub:
         credentials: Credentials,
         *,
         timeout_seconds: float = 30.0,
-        mutation_seconds: float = 0.0,
+        write_interval_seconds: float = 0.0,
         redact: Callable[[object], object] = lambda body: body,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._calls = Calls(api_url, credentials, timeout_seconds, clock, mutation_seconds, redact)
+        self._calls = Calls(
+            api_url, credentials, timeout_seconds, clock, write_interval_seconds, redact
+        )
         self.places = self._calls.places
         self.read = Reads(self._calls)
         self.write = Writes(self._calls, self.read.me)

@@ -26,9 +26,9 @@ class Limits:
     An account is an App's installation, or everything a token reaches.
     """
 
-    def __init__(self, clock: Callable[[], datetime], mutation_seconds: float) -> None:
+    def __init__(self, clock: Callable[[], datetime], write_interval_seconds: float) -> None:
         self._clock = clock
-        self._between = timedelta(seconds=mutation_seconds)
+        self._between = timedelta(seconds=write_interval_seconds)
         self._held: dict[tuple[str, str], Limited] = {}
         self._budgets: dict[str, Budget] = {}
         self._turns: dict[str, datetime] = {}

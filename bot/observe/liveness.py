@@ -50,7 +50,7 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
     if now.usage.tokens < before.usage.tokens:
         now = replace(now, usage=before.usage)
     if now.exit is None and {now.runtime, now.program} not in _AGREED:
-        now = replace(now, doubt=_doubt(before.doubt, now, at, policy.probe_looks))
+        now = replace(now, doubt=_doubt(before.doubt, now, at, policy.probe_rounds))
     same = (now.activity, now.question, now.error)
     if now.activity in _WAITS and same == (before.activity, before.question, before.error):
         # A new reader may take the time of a later line for the time of the question.

@@ -100,7 +100,7 @@ def _killed(view: View) -> Evidence | None:
     ending = view.facts.agent.exit
     if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None
-    if view.losses < view.policy.losses:
+    if view.losses < view.policy.lost_runs:
         return None
     why = f"its program was lost again after {view.losses} restarts: {ending.lost}"
     return Evidence(Reason.RUNTIME_LOST, why)

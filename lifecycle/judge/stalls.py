@@ -57,7 +57,7 @@ def state_unknown(view: View) -> Escalation | None:
     if view.availability is not _UNSURE or view.alive:
         return None
     doubt = view.facts.agent.doubt
-    if doubt is not None and doubt.rounds < view.policy.probe_looks:
+    if doubt is not None and doubt.rounds < view.policy.probe_rounds:
         return None
     began = doubt.since if doubt else _last_sign(view)
     if not view.passed(began, view.policy.probe_seconds):
@@ -74,7 +74,7 @@ def since(view: View) -> datetime:
 
 def _last_sign(view: View) -> datetime:
     """When there was last a sign that the agent goes on."""
-    agent, ahead = view.facts.agent, -view.policy.strong_seconds
+    agent, ahead = view.facts.agent, -view.policy.recent_activity_seconds
     signs = filter(None, (agent.seen, agent.since, view.given))
     # A sign from far in the future would put off being stuck until then.
     return max((at for at in signs if view.passed(at, ahead)), default=view.facts.created)

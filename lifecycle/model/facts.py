@@ -91,7 +91,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     since: datetime
     evidence: str  #: What was seen, without its times: another evidence begins another doubt.
-    rounds: int = 1  #: Counted up to what `Policy.probe_looks` asks for.
+    rounds: int = 1  #: Counted up to what `Policy.probe_rounds` asks for.
 
 
 class Agent(Struct, frozen=True, kw_only=True):

@@ -142,5 +142,5 @@ def release(judged: Judged) -> Iterator[do.Action]:
     since = view.pull.merged_at if view.pull else None
     since = since or (facts.ended.at if facts.ended else view.now)
     idle = judged.signals.availability not in (Availability.ACTIVE, Availability.UNSURE)
-    if facts.run and (idle or view.passed(since, view.policy.merged_grace_seconds)):
+    if facts.run and (idle or view.passed(since, view.policy.merge_grace_seconds)):
         yield do.Release(key=keys.release(facts.run), run=facts.run)

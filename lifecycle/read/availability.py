@@ -54,10 +54,10 @@ def _living(moment: Moment) -> Availability:
         if told is None or (agent.since is not None and agent.since > told):
             return _QUIET
         # A message that has just gone in is being read, whatever the last evidence says.
-        return _QUIET if moment.passed(told, policy.hearing_seconds) else Availability.ACTIVE
+        return _QUIET if moment.passed(told, policy.message_grace_seconds) else Availability.ACTIVE
     if agent.activity is _ACTIVE:
         seen = agent.seen or agent.since
-        believed = agent.calling or is_recent(moment, seen, policy.fresh_seconds)
+        believed = agent.calling or is_recent(moment, seen, policy.activity_timeout_seconds)
         return Availability.ACTIVE if believed else Availability.UNSURE
     if agent.activity is Activity.WAITING_INPUT:
         return Availability.WAITING
@@ -71,7 +71,7 @@ def is_recent(moment: Moment, at: datetime | None, seconds: float) -> bool:
 
     A time slightly in the future is another clock; one further ahead proves nothing.
     """
-    if at is None or not moment.passed(at, -moment.policy.strong_seconds):
+    if at is None or not moment.passed(at, -moment.policy.recent_activity_seconds):
         return False
     return not moment.passed(at, seconds)
 
@@ -96,7 +96,7 @@ def _gone(moment: Moment) -> Availability:
     # No proof: what was at work a moment ago is not over because two looks say so.
     return (
         Availability.UNSURE
-        if is_recent(moment, agent.seen, policy.strong_seconds)
+        if is_recent(moment, agent.seen, policy.recent_activity_seconds)
         else Availability.CRASHED
     )
 

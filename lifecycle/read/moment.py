@@ -47,7 +47,7 @@ class Moment:
         return any(
             not sent.missing
             and key.run == self.facts.run
-            and not self.passed(sent.until, self.policy.strong_seconds)
+            and not self.passed(sent.until, self.policy.recent_activity_seconds)
             for key, sent in self.facts.sent.items()
         )
 

@@ -28,7 +28,7 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     env: Mapping[str, str] = {}  #: Additional environment variables.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
     #: Whether it may start subagents inside its session, or how many at a time.
-    intra_parallel: bool | int = True
+    subagents: bool | int = True
     preamble: str = ""  #: One of the program's `preambles`; empty: the first of them.
 
 

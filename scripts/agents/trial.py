@@ -49,7 +49,7 @@ class Trial:
             command=(str(self.program),),
             model=MODELS[self.name],
             permission_mode=permission_mode,
-            intra_parallel=not alone,
+            subagents=not alone,
             env={"IS_SANDBOX": "1"},
         )
         self.stage.start(kind, prompt, self.native)

@@ -174,10 +174,10 @@ def test_what_cannot_be_held_to_so_many_agents_of_its_own_is_refused(
 ) -> None:
     text = f"{house.file.read_text()}\n[agent-types.claude]\nprogram = 'claude'\n"
     table = f"[agent-types.{kind}]\n"
-    house.file.write_text(text.replace(table, f"{table}intra-parallel = {allowed}\n"))
+    house.file.write_text(text.replace(table, f"{table}subagents = {allowed}\n"))
     result = mergewright("agents")
     assert result.code == (2 if says else 0)
-    assert (f"agent-types.{kind}.intra-parallel {says}" in result.err) is bool(says)
+    assert (f"agent-types.{kind}.subagents {says}" in result.err) is bool(says)
 
 
 def test_a_preamble_that_a_program_has_not_is_refused(

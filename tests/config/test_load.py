@@ -27,7 +27,7 @@ ANSWERS = {
     ),
     "[prices.x]\ninput = 1.0\noutput = 1.0": "prices.x.as-of: missing",
     '[prices.""]\ninput = 1.0\noutput = 1.0\nas-of = 2026-11-21': (
-        'prices."": expected the name of a model, or a pattern'
+        'prices."": expected a model or a pattern'
     ),
     "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
     "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",
@@ -48,16 +48,16 @@ ANSWERS = {
         "projects.w.bootstrap[1] = 3: expected str, got int"
     ),
     f"{PROJECT}repository = 'a/b'\n[projects.v]\nrepository = 'A/B'\nagent = 'shell'": (
-        "projects.v.repository = 'A/B': projects.w has it too"
+        "projects.v.repository = 'A/B': also used by projects.w"
     ),
     f"{PROJECT}repository = 'a/b'\n[projects.v]\nrepository = 'a/c'\nagent = 'shel'": (
         "projects.v.agent = 'shel': no [agent-types.shel]; did you mean 'shell'? known: shell"
     ),
     f"{PROJECT}repository = 'a/b'\n[projects.Big]\nrepository = 'a/c'\nagent = 'shell'": (
-        "projects.Big: expected a name of up to 39 small letters, digits and dashes"
+        "projects.Big: expected a name of up to 39 lowercase letters, digits and dashes"
     ),
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
-        "projects.w.label = 'bug,urgent': GitHub finds no label with a comma"
+        "projects.w.label = 'bug,urgent': GitHub cannot search for commas"
     ),
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
@@ -72,31 +72,31 @@ ANSWERS = {
         "agents.ada.types: no [agent-types.shel]; did you mean 'shell'? known: shell"
     ),
     "[agents.Ada]\ntypes = ['x']\n[agent-types.x]\nprogram = 'shell'": (
-        "agents.Ada: expected a name of up to 39 small letters, digits and dashes"
+        "agents.Ada: expected a name of up to 39 lowercase letters, digits and dashes"
     ),
     "[agents.x]\ntypes = ['y']\n[agent-types]\nx.program = 'shell'\ny.program = 'shell'": (
-        "agents.x: an agent type has this name; expected another, or it in types"
+        "agents.x: also an agent type's name; rename it or add that type to `types`"
     ),
     "[github]\napi-url = 'ghe.example.com'\ngit-url = 'https://x/'": (
-        "github.api-url = 'ghe.example.com': expected an address such as https://example.com/"
+        "github.api-url = 'ghe.example.com': expected a URL such as https://example.com/"
     ),
     "[github]\napi-url = 'https://[::1'": (
-        "github.api-url = 'https://[::1': expected an address such as https://example.com/"
+        "github.api-url = 'https://[::1': expected a URL such as https://example.com/"
     ),
     "[github]\napi-url = 'https://example.com/github/'": (
-        "github.git-url: missing, and cannot be worked out from api-url"
+        "github.git-url: required, because it cannot be derived from api-url"
     ),
     "[github]\napp-id = '1'": (
-        "github.allowed-owners: missing: name the accounts that the App works for"
+        "github.allowed-owners: required with an App; list the accounts that it works for"
     ),
     f"{PROJECT}repository = 'a/b'\n[github]\napp-id = '1'\nallowed-owners = ['c']": (
         "projects.w.repository: 'a' is not in github.allowed-owners"
     ),
     "[runtime]\nsteering-files = ['../x']": (
-        "runtime.steering-files has '../x': expected paths inside a repository"
+        "runtime.steering-files has '../x': expected paths inside the repository"
     ),
     "[policy]\nprotected-paths = ['a/..']": (
-        "policy.protected-paths has 'a/..': expected paths inside a repository"
+        "policy.protected-paths has 'a/..': expected paths inside the repository"
     ),
 }
 
@@ -131,7 +131,7 @@ def test_broken_toml_is_answered_with_line_and_column(complaints: Complaints) ->
 
 def test_a_file_that_is_no_text_is_refused(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="save it as UTF-8"):
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
         load_settings(file)
 
 

@@ -54,7 +54,11 @@ def test_a_repository_may_be_stricter_than_the_server(line: str, name: str, valu
         ("pushes-per-hour = 0", SERVER, "policy.pushes-per-hour = 0: "),
         ("session-usd = 0", SERVER, "policy.session-usd = 0.0: "),
         ("day-usd = -1", SERVER, "policy.day-usd = -1.0: expected 0 or more"),
-        ("stuck-seconds = 1", SERVER, "policy.stuck-seconds: only the server's configuration"),
+        (
+            "stuck-seconds = 1",
+            SERVER,
+            "policy.stuck-seconds: can only be set in the server's configuration",
+        ),
     ],
 )
 def test_a_repository_is_never_wider_than_the_server(line: str, server: Policy, says: str) -> None:
@@ -95,9 +99,9 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"[policy]\nx = {'[' * 5000}\n", "it is nested too deeply"),
-        (f"[policy]\nx = {'{a=' * 5000}\n", "it is nested too deeply"),
-        ("# " + "x" * 100_000, "it has more than 50,000 characters"),
+        (f"[policy]\nx = {'[' * 5000}\n", "the file is nested too deeply"),
+        (f"[policy]\nx = {'{a=' * 5000}\n", "the file is nested too deeply"),
+        ("# " + "x" * 100_000, "the file has more than 50,000 characters"),
     ],
 )
 def test_a_file_made_to_hang_or_break_the_bot_is_only_wrong(text: str, says: str) -> None:
@@ -119,4 +123,4 @@ def test_a_repository_may_wait_no_longer_than_a_day(name: str) -> None:
 def test_a_path_on_which_git_gives_up_is_told(path: str) -> None:
     (problem,) = problems(f'[policy]\nprotected-paths = ["ci/**", "{path}"]\n')
     assert problem.line == 2
-    assert problem.says.endswith("expected paths inside a repository")
+    assert problem.says.endswith("expected paths inside the repository")

@@ -100,9 +100,7 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
     assert secrets.model_keys == {"SERVER_KEY": "of the server", "ADA_KEY": "of ada"}
     assert set(secret_values(settings, secrets, environ)) == {"of the server", "of ada"}
     absent = [line for line in missing(settings, secrets) if "model key" in line]
-    assert absent == [
-        "no model key: set WIDGETS_KEY, which projects.widgets.model-keys.claude names"
-    ]
+    assert absent == ["no model key: set WIDGETS_KEY (named by projects.widgets.model-keys.claude)"]
 
 
 @pytest.mark.parametrize(
@@ -110,17 +108,20 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
     [
         (
             "key = 'AIzaSyA0123456789abcdefghij'",
-            "x.key: this looks like a secret, which does not belong in a file: keep it in a",
+            "x.key: this looks like a secret, which does not belong in a file: set it as",
         ),
-        ("pass-env = ['a key']", "x.pass-env: expected names of variables"),
-        ("env = {'A=B' = 'x'}", "x.env: expected names of variables"),
-        ("key = 'a key, not its name'", "x.key: expected the name of a variable"),
-        ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would give the model's provider"),
-        ("endpoint = 'http://models/v1/'", "x.endpoint = 'http://models/v1/': expected it without"),
-        ("endpoint = 'models'", "x.endpoint = 'models': expected an address"),
-        ("endpoint = 'http://[::1/'", "x.endpoint = 'http://[::1/': expected an address"),
-        ("endpoint = 'http://m:99999/'", "x.endpoint = 'http://m:99999/': expected an address"),
-        ("endpoint = 'http://m/?a=1'", "x.endpoint = 'http://m/?a=1': expected an address"),
+        ("pass-env = ['a key']", "x.pass-env: expected variable names"),
+        ("env = {'A=B' = 'x'}", "x.env: expected variable names"),
+        ("key = 'a key, not its name'", "x.key: expected the name of an environment variable"),
+        ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would send our own credentials"),
+        (
+            "endpoint = 'http://models/v1/'",
+            "x.endpoint = 'http://models/v1/': expected a URL without",
+        ),
+        ("endpoint = 'models'", "x.endpoint = 'models': expected a URL"),
+        ("endpoint = 'http://[::1/'", "x.endpoint = 'http://[::1/': expected a URL"),
+        ("endpoint = 'http://m:99999/'", "x.endpoint = 'http://m:99999/': expected a URL"),
+        ("endpoint = 'http://m/?a=1'", "x.endpoint = 'http://m/?a=1': expected a URL"),
     ],
 )
 def test_a_type_whose_key_or_endpoint_cannot_be_meant_is_refused(
@@ -139,7 +140,9 @@ def test_a_key_for_a_type_that_is_not_there_is_refused(complaints: Complaints) -
 @pytest.mark.parametrize("token", [f"{TOKEN[:20]}\n{TOKEN[20:]}", f"token {TOKEN}", f"{TOKEN}\tx"])
 def test_a_token_with_a_blank_in_it_is_refused_and_not_repeated(file: Path, token: str) -> None:
     file.write_text("")
-    with pytest.raises(ConfigError, match="MERGEWRIGHT_GITHUB_TOKEN: there is a blank") as refused:
+    with pytest.raises(
+        ConfigError, match="MERGEWRIGHT_GITHUB_TOKEN: contains whitespace"
+    ) as refused:
         load(file, {"MERGEWRIGHT_GITHUB_TOKEN": token})
     assert "xxxx" not in str(refused.value)
 
@@ -147,7 +150,7 @@ def test_a_token_with_a_blank_in_it_is_refused_and_not_repeated(file: Path, toke
 def test_a_secret_in_two_places_is_refused(file: Path) -> None:
     file.touch()
     environ = {"MERGEWRIGHT_PAGE_TOKEN": "a", "MERGEWRIGHT_PAGE_TOKEN_FILE": "b"}
-    with pytest.raises(ConfigError, match="both set: unset one"):
+    with pytest.raises(ConfigError, match="both set; unset one"):
         load(file, environ)
 
 

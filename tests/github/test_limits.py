@@ -226,7 +226,7 @@ def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_th
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     credentials = Credentials(app_id="7", private_key=PRIVATE)
-    github = GitHub(API, credentials, clock=clock, mutation_seconds=1.0)
+    github = GitHub(API, credentials, clock=clock, write_interval_seconds=1.0)
     lost = Attempt(id=1, guid="g", delivered_at=NOW, status_code=502)
     asked = respx_mock.post(f"{API}/app/hook/deliveries/1/attempts").respond(202)
     for _ in range(2):

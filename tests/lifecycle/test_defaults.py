@@ -126,7 +126,7 @@ THRESHOLDS = {
     "restarts": Threshold(
         3, lambda n: broken_off("crash", n, ""), status, Status.WORKING, Status.ERRORED
     ),
-    "losses": Threshold(
+    "lost_runs": Threshold(
         10, lambda n: broken_off("lost", n, "reboot"), status, Status.WORKING, Status.KILLED
     ),
     "settle_seconds": Threshold(
@@ -160,7 +160,7 @@ THRESHOLDS = {
         Status.WORKING,
         Status.STUCK,
     ),
-    "hearing_seconds": Threshold(
+    "message_grace_seconds": Threshold(
         15,
         lambda s: facts(agent=agent(seconds_ago=60), done=done("fix_ci:x:y#1", seconds_ago=s)),
         availability,
@@ -170,8 +170,8 @@ THRESHOLDS = {
     "restart_seconds": Threshold(
         5, lambda s: facts(agent=ended(1, s)), asks("start:crash#"), below=False, at=True
     ),
-    "merged_grace_seconds": Threshold(300, merged, asks("release"), below=False, at=True),
-    "fresh_seconds": Threshold(
+    "merge_grace_seconds": Threshold(300, merged, asks("release"), below=False, at=True),
+    "activity_timeout_seconds": Threshold(
         300,
         lambda s: facts(agent=agent(Activity.ACTIVE, s)),
         availability,
@@ -179,14 +179,14 @@ THRESHOLDS = {
         Availability.UNSURE,
     ),
     "probe_seconds": Threshold(300, doubtful, status, Status.WORKING, Status.STUCK),
-    "probe_looks": Threshold(
+    "probe_rounds": Threshold(
         3,
         lambda rounds: doubtful(9000, rounds),
         status,
         Status.WORKING,
         Status.STUCK,
     ),
-    "strong_seconds": Threshold(
+    "recent_activity_seconds": Threshold(
         60, vanished, availability, Availability.UNSURE, Availability.CRASHED
     ),
     "spawn_seconds": Threshold(

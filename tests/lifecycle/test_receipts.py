@@ -19,7 +19,7 @@ from tests.lifecycle.universe import NOW, agent, ago, every_fact, facts
 POLICY = Policy()
 AWAITED = Sent(at=ago(3), until=NOW + timedelta(seconds=5))
 #: Nobody could look for it since it was expected.
-EXPIRED = Sent(at=ago(100), until=ago(POLICY.strong_seconds))
+EXPIRED = Sent(at=ago(100), until=ago(POLICY.recent_activity_seconds))
 MISSING = Sent(at=ago(20), until=ago(10), missing=True)
 #: A person answers what the agent asks.
 ANSWERED = facts(
@@ -78,7 +78,7 @@ def test_a_message_that_did_not_arrive_in_time_is_as_if_it_was_never_sent() -> N
 def test_a_wait_for_a_receipt_ends_although_nobody_can_look() -> None:
     for given, decision in with_messages():
         waiting = decide(sent(given, decision, AWAITED), POLICY, NOW)
-        latest = AWAITED.until + timedelta(seconds=POLICY.strong_seconds)
+        latest = AWAITED.until + timedelta(seconds=POLICY.recent_activity_seconds)
         assert waiting.recheck_at, given
         assert waiting.recheck_at <= latest, given
         assert decide(sent(given, decision, EXPIRED), POLICY, NOW) == decision, given

@@ -66,7 +66,7 @@ sweep-seconds = 0.1
 resync-seconds = {resync}
 poll-seconds = {resync}
 lease-seconds = 2
-mutation-seconds = 0.01
+write-interval-seconds = 0.01
 action-retry-seconds = 0.1
 """
 
@@ -77,8 +77,8 @@ _POLICY: Mapping[str, object] = {
     "check_run": False,
     "settle_seconds": 0.2,
     "review_debounce_seconds": 0.2,
-    "merged_grace_seconds": 1,
-    "hearing_seconds": 2,
+    "merge_grace_seconds": 1,
+    "message_grace_seconds": 2,
     "restart_seconds": 0.1,
 }
 

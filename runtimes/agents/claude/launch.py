@@ -109,11 +109,7 @@ class Claude(TerminalAgent):
             *option("--model", self._type.model),
             *option("--append-system-prompt", "" if in_file else system),
             *option("--tools", ",".join((*_ALWAYS, *tools)) if tools else ""),
-            *(
-                ()
-                if self._type.intra_parallel
-                else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))
-            ),
+            *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
             *self._type.args,
         ]
         argv += ["--", prompt_argument(files, prompt)]

@@ -91,7 +91,7 @@ class Codex(TerminalAgent):
         native = conversation(files, lambda: resume if codex_files.rollout(files, resume) else "")
         settings = (
             *_settings(files, "" if in_file else system, run_limits.endpoint),
-            *_subagent_settings(self._type.intra_parallel),
+            *_subagent_settings(self._type.subagents),
         )
         argv = [
             *self._command,

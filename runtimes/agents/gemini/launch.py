@@ -78,7 +78,7 @@ class Gemini(TerminalAgent):
         settings = _settings(files, env)
         if run_limits.tools:
             settings["tools"] = {"core": [*_ALWAYS, *tool_names(self.tools, run_limits.tools)]}
-        elif not self._type.intra_parallel:
+        elif not self._type.subagents:
             settings["tools"] = {"exclude": [_SUBAGENT_TOOL]}
         write_private(gemini_files.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(gemini_files.folder(files) / "GEMINI.md", system)

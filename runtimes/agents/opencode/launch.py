@@ -152,7 +152,7 @@ class OpenCode(TerminalAgent):
             "permission": {
                 **mode,
                 **(own if isinstance(own, dict) else {}),
-                **({} if self._type.intra_parallel else {"task": "deny"}),
+                **({} if self._type.subagents else {"task": "deny"}),
             },
         }
         if self._type.model:

@@ -87,14 +87,14 @@ ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
 def test_subagents_are_available_unless_disabled(name: str, files: RunFiles) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"task": "allow"}})}
     for allowed in (True, False):
-        kind = AgentType(program=name, intra_parallel=allowed, env=env)
+        kind = AgentType(program=name, subagents=allowed, env=env)
         command = AGENTS[name](kind).prepare(files, "Do it.", "")
         assert ALONE[name](files, command) is not allowed
 
 
 def test_codex_gets_the_number_of_concurrent_subagents(files: RunFiles) -> None:
     for allowed, told in ((2, ["agents.max_threads=2"]), (1, ["agents.max_threads=1"]), (True, [])):
-        command = AGENTS["codex"](AgentType(program="codex", intra_parallel=allowed)).prepare(
+        command = AGENTS["codex"](AgentType(program="codex", subagents=allowed)).prepare(
             files, "Do it.", ""
         )
         assert [word for word in command.argv if "agents." in word] == told
