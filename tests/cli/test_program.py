@@ -166,7 +166,9 @@ def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> 
     house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.paths.data), str(below)))
     code, said = serve(house)
     assert code == 1
-    assert f"server.data = {below}: this folder cannot be created: Not a directory; name one" in said
+    assert (
+        f"server.data = {below}: this folder cannot be created: Not a directory; name one" in said
+    )
     assert "Traceback" not in said
 
 
