@@ -186,7 +186,7 @@ class AgentAdapter(Protocol):
     login_variables: Collection[str]
     #: Whether `Reader.read` needs the screen.
     wants_screen: bool
-    #: Whether a run that resumes a conversation knows what was said in it.
+    #: Whether a run that resumes a conversation knows its earlier messages.
     remembers: bool
     #: Whether it can write outside its workspace, where `RunFiles.summary` is.
     writes_outside: bool

@@ -70,5 +70,5 @@ def _run(command: list[str]) -> None:
     except OSError as error:
         raise CannotRun(f"{command[0]} cannot run ({error.strerror}): install it") from None
     if done.returncode:
-        said = f"{done.stdout}{done.stderr}".strip()
-        raise CannotRun(f"`{' '.join(command)}` failed; is there a network?\n{said}")
+        output = f"{done.stdout}{done.stderr}".strip()
+        raise CannotRun(f"`{' '.join(command)}` failed; is there a network?\n{output}")

@@ -115,9 +115,9 @@ def answer(trial: Trial) -> None:
 
 def message(trial: Trial) -> None:
     """A later message arrives unchanged."""
-    text = f"[mw-message]\n{_AWKWARD}\n#do: say It heard."
+    text = f"[mw-message]\n{_AWKWARD}\n#do: say Message received."
     trial.stage.send(text, "mw-message")
-    trial.wait_for_summary("It heard.")
+    trial.wait_for_summary("Message received.")
     if text not in trial.stage.prompts():
         raise TrialFailed(f"the message did not arrive unchanged: {trial.stage.prompts()!r}")
 
@@ -168,9 +168,9 @@ def end(trial: Trial) -> None:
     """Stopping the run ends all its processes, background ones included."""
     if trial.release.background:
         trial.stage.send(
-            f"[mw-leave]\n{trial.release.background}\n#do: say It runs on.", "mw-leave"
+            f"[mw-background]\n{trial.release.background}\n#do: say It is running.", "mw-background"
         )
-        trial.wait_for_summary("It runs on.")
+        trial.wait_for_summary("It is running.")
     began = trial.stage.processes()
     hidden = [words for words in began.values() if words == _BACKGROUND]
     if len(hidden) != trial.release.background.count(_BACKGROUND):

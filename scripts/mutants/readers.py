@@ -23,7 +23,7 @@ from scripts.mutants.trying import KILLED, ROOT, SURVIVED, end_after, passes
 AGENTS = Path("runtimes/agents")
 TESTS = Path("tests/runtimes/agents")
 LIMIT_SECONDS = 60
-#: The name that stands for the modules that all adapters share.
+#: The name of the modules that all adapters share.
 SHARED = "shared"
 #: Tests of every agent's own modules.
 COMMON = (

@@ -254,6 +254,6 @@ def _question(hook: ClaudeHook) -> str:
     """Describe what the agent asks, or asks permission for."""
     arguments = hook.tool_input
     if hook.tool_name == "ExitPlanMode":
-        return f"It asks to go on with this plan: {arguments.get('plan', '')}".rstrip(": ")
+        return f"It asks to continue with this plan: {arguments.get('plan', '')}".rstrip(": ")
     asked = describe_questions(arguments) if hook.tool_name == "AskUserQuestion" else ""
     return asked or with_choices(permission_request(hook.tool_name, arguments), _PERMISSION_CHOICES)

@@ -38,7 +38,7 @@ _MODES = {
     "confirm": ("--ask-for-approval", "on-request", "--sandbox", "workspace-write"),
     "reject": ("--ask-for-approval", "never", "--sandbox", "workspace-write"),
 }
-#: No daemon, which would go on working after the run (measured), and no updates or telemetry.
+#: No daemon, which would keep working after the run (measured), and no updates or telemetry.
 _QUIET = {
     "features.daemon_auto_start": "false",
     "features.plugins": "false",
@@ -53,7 +53,7 @@ _NO_SUBAGENTS = (
     "features.multi_agent_v2=false",
 )
 _KEY = "OPENAI_API_KEY"
-_PROVIDER = "mergewright"  #: Name of the provider that stands for the run's endpoint.
+_PROVIDER = "mergewright"  #: Name of the provider with the run's endpoint.
 _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
 

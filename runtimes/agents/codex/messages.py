@@ -11,7 +11,7 @@ from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_
 
 
 class CodexMessageParser:
-    """Parses one rollout, line by line: the model of a response stands in an earlier line."""
+    """Parses one rollout, line by line: an earlier line names the model of a response."""
 
     def __init__(self) -> None:
         self._model = ""

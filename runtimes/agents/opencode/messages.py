@@ -18,14 +18,14 @@ _PARTS_AFTER = """
 with root as (
     select message.* from message join session on session.id = message.session_id
     where session.parent_id is null
-), said as (
+), parts as (
     select message_id, id, data from part union all select id, '~', '{"type": "end"}' from root
 )
-select root.time_created, root.id, said.id, said.data, root.data,
+select root.time_created, root.id, parts.id, parts.data, root.data,
     root.id = (select id from root order by time_created desc, id desc limit 1)
-from said join root on root.id = said.message_id
-where (root.time_created, root.id, said.id) > (?, ?, ?)
-order by root.time_created, root.id, said.id limit ?
+from parts join root on root.id = parts.message_id
+where (root.time_created, root.id, parts.id) > (?, ?, ?)
+order by root.time_created, root.id, parts.id limit ?
 """
 
 

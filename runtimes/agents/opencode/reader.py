@@ -70,7 +70,7 @@ class OpenCodeReader:
         self._summary = ""
         self._turn = Agent(run=files.run)  #: The state of the turn by the database.
         self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When to ask the port at the latest.
-        self._last = self._turn  #: The state of the turn with what the port said.
+        self._last = self._turn  #: The state of the turn with the port's answers.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """Return the activity; see `Reader.read`. Without a response of the port: as before."""

@@ -42,7 +42,7 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
         raise NotAdopted(
             f"you have no conversation {native}: no file of yours matches {source / place}"
         )
-    original = max(found, key=lambda path: path.stat().st_size)  # Stubs of it are shorter.
+    original = max(found, key=lambda path: path.stat().st_size)  # Stubs are shorter.
     copy = target / original.relative_to(source)
     copy.parent.mkdir(mode=0o700, parents=True)
     new = copy.with_name(f"{copy.name}.new")

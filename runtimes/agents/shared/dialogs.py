@@ -55,7 +55,7 @@ class Dialog(Struct, frozen=True, kw_only=True):
 
 
 def choice_number(answer: str, labels: Mapping[int, str]) -> int | None:
-    """Find the choice that an answer names: number, label, first words of it, yes, no or always."""
+    """Find the choice that an answer names: number, label or its first words, yes, no, always."""
     words = _normalised(answer)
     normalised = {number: _normalised(label) for number, label in labels.items()}
     given = _NUMBER.fullmatch(answer)

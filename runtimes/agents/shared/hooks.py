@@ -17,7 +17,7 @@ class HookCall(Struct, Generic[_P], frozen=True):
     """One line of the spool. A hook of an earlier run may be late: compare `run`."""
 
     run: int
-    hook: _P  #: The payload, as the program gives it.
+    hook: _P  #: The payload.
     at: Seconds = 0.0  #: Time of the call, in whole seconds since 1970.
 
 

@@ -66,7 +66,7 @@ class LineMessageReader:
         self._last: datetime | None = None  #: Time of the last message.
 
     def new(self) -> list[Message]:
-        """Return the next messages; see `MessageReader`. A note stands for a skipped line."""
+        """Return the next messages; see `MessageReader`. A skipped line becomes a note."""
         for path in self._paths():
             if path not in self._files:
                 self._files[path] = LineTail(path), self._parser()

@@ -81,7 +81,7 @@ def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence
     """Split a text into an answer for each question: labels of choices, or free text.
 
     Several questions are answered by a line each, several choices are separated by commas. None:
-    a question has no answer, or free text stands where choices have to be ticked.
+    a question has no answer, or gets free text where choices have to be ticked.
     """
     lines = [text] if len(questions) == 1 else [line for line in text.splitlines() if line.strip()]
     found = [_answer(one, line.strip()) for one, line in zip(questions, lines, strict=False)]

@@ -50,7 +50,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def port(case: Path) -> Iterator[int]:
-    """Where the program answers as it did; nothing answers where it was not asked."""
+    """A port with the recorded responses, or with none if none were recorded."""
     said = case / "port.json"
     with answering(msgspec.json.decode(said.read_bytes()) if said.exists() else {}, "secret") as it:
         yield it

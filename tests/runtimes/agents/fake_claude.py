@@ -10,7 +10,7 @@ from pathlib import Path
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles
 
 KIND = AgentType(program="claude", model="opus", args=("--verbose",))
-#: When somebody looks: long after the hooks of a test were called, which know the real time only.
+#: The time of reading: long after the hooks of a test, which record the real time.
 NOW = datetime.now(UTC) + timedelta(hours=1)
 
 
@@ -23,7 +23,7 @@ def status(
     ago: float = 10.0,
     **more: object,
 ) -> Path:
-    """What the program writes of itself; this very process stands for it."""
+    """Write the status file, with this process as the program."""
     here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def status(
 def hook(
     files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> subprocess.CompletedProcess[str]:
-    """A hook is called, by the command line that was prepared."""
+    """Call a hook by its prepared command line."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     line = settings["hooks"][event][0]["hooks"][0]["command"]
     line = line.replace('"run":2', f'"run":{run}')

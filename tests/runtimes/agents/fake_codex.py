@@ -16,7 +16,7 @@ SPENT = "token_usage_record"
 
 
 def settings(command: LaunchSpec) -> dict[str, Any]:
-    """What it understands of its arguments."""
+    """Parse the settings among the arguments."""
     words = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--config"]
     return tomllib.loads("\n".join(words))
 
@@ -24,7 +24,7 @@ def settings(command: LaunchSpec) -> dict[str, Any]:
 def hook(
     files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> str:
-    """A hook is called, by the command line that was prepared."""
+    """Call a hook by its prepared command line."""
     line = settings(command)["hooks"][event][0]["hooks"][0]["command"]
     said = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}
     done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,

@@ -23,7 +23,7 @@ create table part (
 
 
 class Agent:
-    """An OpenCode that does nothing but write what the real one would."""
+    """The program's database and the responses of its port."""
 
     def __init__(self, files: RunFiles) -> None:
         self.answers: dict[str, Any] = {"/permission": [], "/question": [], "/session/status": {}}
@@ -47,7 +47,7 @@ class Agent:
         self.write("message", id, session, at, at, json.dumps(said))
 
     def over(self, id: str, **more: object) -> None:
-        """A message of the agent's that is over."""
+        """Write a completed response."""
         said: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
         said["time"] = {"created": self.at, "completed": self.at + 1000}
         self.write("message", id, ID, self.at, self.at, json.dumps(said))

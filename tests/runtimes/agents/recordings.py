@@ -28,7 +28,7 @@ LINES = (".jsonl", ".md", ".log")
 
 
 class Moment(msgspec.Struct, forbid_unknown_fields=True):
-    """What `moment.json` holds."""
+    """The content of `moment.json`."""
 
     written: datetime
     now: datetime
@@ -36,18 +36,18 @@ class Moment(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
-    """A test of each of these, by their names."""
+    """Parametrize a test with these recordings, by their names."""
     return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
 
 
 def program_of(case: Path) -> AgentAdapter:
-    """The program that wrote it."""
+    """Return the adapter of the recorded program."""
     name = case.parts[-3]
     return AGENTS[name](AgentType(program=name))
 
 
 def lay(case: Path, files: RunFiles, port: int) -> Moment:
-    """Put the recorded files where a run keeps them, as if this process were the program."""
+    """Copy the recorded files to a run's folders, with this process as the program."""
     moment = msgspec.json.decode((case / "moment.json").read_bytes(), type=Moment)
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     for part, place in (("run", files.dir), ("home", files.home)):
@@ -68,7 +68,7 @@ def lay(case: Path, files: RunFiles, port: int) -> Moment:
 
 
 class Laid:
-    """A recording that was put in place, and how it is looked at."""
+    """A recording in place, and how it is read."""
 
     def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
         self.files = files
@@ -83,7 +83,7 @@ class Laid:
         return reader.read(seen or self.alive, self.screen, self.moment.now)
 
     def grown(self) -> dict[Path, bytes]:
-        """The files that grow by lines, with what they hold."""
+        """Return the files that grow by lines, with their content."""
         paths = dict.fromkeys((*self.program.records(self.files), self.files.spool))
         return {path: path.read_bytes() for path in paths if path.suffix in LINES and path.exists()}
 

@@ -16,13 +16,13 @@ ABLE = ("claude", "codex", "gemini")
 
 
 class Person:
-    """Somebody with a conversation, as it was recorded."""
+    """A user with a recorded conversation."""
 
     def __init__(self, agent: str, home: Path) -> None:
         recorded = RECORDINGS / agent / "ready" / "turn_over"
         shutil.copytree(recorded / "home", home, dirs_exist_ok=True)
         (self.transcript,) = (home / f".{agent}").rglob("*.jsonl")
-        # Codex was told no name; its file has the whole of it, other than Gemini's.
+        # Codex chooses its id itself; its file name has the whole id, unlike Gemini's.
         told = read_text(recorded / "run" / "conversation")
         self.native = told or self.transcript.stem[-36:]
         self.place = self.transcript.relative_to(home)

@@ -42,7 +42,7 @@ def counts(files: RunFiles, *events: str, after: float = 0, **properties: object
 
 
 def asks(command: LaunchSpec) -> None:
-    """It calls the command by which it says that it wants to hear something."""
+    """Call the command for notifications."""
     subprocess.run(option(command, "--notifications-command"), shell=True, check=True)
 
 
@@ -57,7 +57,7 @@ def seen_at(screen: str | None, reader: Reader, alive: Seen) -> tuple[Activity, 
 
 
 def fake(place: Path) -> Path:
-    """A program that notes how it was started, and fails where it is told to."""
+    """Create a program that records its arguments, and fails if the file `fails` exists."""
     program = place / "fake"
     said = place / "said"
     program.write_text(
@@ -69,7 +69,7 @@ def fake(place: Path) -> Path:
 
 
 def started(files: RunFiles, tmp_path: Path, resume: str = "") -> tuple[int, list[list[str]]]:
-    """How it ends, and with which arguments it was started each time."""
+    """Run the launch; return its exit code and the arguments of every start."""
     kind = AgentType(program="aider", command=(str(fake(tmp_path)),))
     command = Aider(kind).prepare(files, "Do it.", resume)
     (tmp_path / "said").unlink(missing_ok=True)
@@ -153,7 +153,7 @@ def test_aider_is_started_without_questions_downloads_or_remote_analytics(
 
 
 def test_commits_run_the_repositorys_hooks(command: LaunchSpec) -> None:
-    assert "--git-commit-verify" in command.argv  # Without it, it goes past the hook that does so.
+    assert "--git-commit-verify" in command.argv  # Aider's default is --no-verify.
 
 
 def test_the_system_prompt_is_a_read_only_file(files: RunFiles) -> None:

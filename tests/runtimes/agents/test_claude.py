@@ -152,7 +152,7 @@ def test_a_status_file_may_change_its_conversation_or_its_name(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
-        """What is seen twice of a file that was written long ago, with no other beside it."""
+        """Read the only status file twice, with an old modification time."""
         written = status(files, command, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]
@@ -235,10 +235,10 @@ def test_an_idle_status_from_before_the_prompt_does_not_end_the_turn(
     ago = (NOW - datetime.now(UTC)).total_seconds()
     hook(files, command, "UserPromptSubmit")
     status(files, command, "idle", ago=ago)
-    assert reader.read(alive, None, NOW).activity is Activity.NONE  # Hooks tell whole seconds.
+    assert reader.read(alive, None, NOW).activity is Activity.NONE  # Hooks record whole seconds.
     transcript(files, command, {"type": "user", "message": {"content": "go"}})
     assert reader.read(alive, None, NOW).activity is Activity.NONE
-    status(files, command, "idle", ago=ago - 60)  # It was interrupted: no hook is called for that.
+    status(files, command, "idle", ago=ago - 60)  # An interruption calls no hook.
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
@@ -268,8 +268,8 @@ def test_an_error_lasts_until_the_next_prompt_or_a_successful_turn(
 @pytest.mark.parametrize(
     ("tool", "given", "question"),
     [
-        ("ExitPlanMode", {"plan": "Do it."}, "It asks to go on with this plan: Do it."),
-        ("ExitPlanMode", {}, "It asks to go on with this plan"),
+        ("ExitPlanMode", {"plan": "Do it."}, "It asks to continue with this plan: Do it."),
+        ("ExitPlanMode", {}, "It asks to continue with this plan"),
         (
             "Poll",
             {"questions": [{"question": "?"}]},

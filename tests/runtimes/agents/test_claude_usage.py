@@ -31,7 +31,7 @@ def answer(id: str, output: int) -> dict[str, Any]:
 
 
 def status_line(files: RunFiles, **said: object) -> None:
-    """The program shows its status line, by the command that was prepared."""
+    """Call the prepared command of the status line."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     shown = subprocess.run(["sh", "-c", settings["statusLine"]["command"]], input=json.dumps(said),
                            text=True, capture_output=True)  # fmt: skip
@@ -77,7 +77,7 @@ def test_subagents_usage_counts_and_their_words_do_not(
 def test_a_run_costs_what_the_conversation_cost_since_the_run_began(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, dead: Seen
 ) -> None:
-    status_line(files, cost={"total_cost_usd": 0.0126})  # By the runs before, at its start.
+    status_line(files, cost={"total_cost_usd": 0.0126})  # The cost of earlier runs.
     assert reader.read(alive, None, NOW).usage.cost_usd == 0
     status_line(files, cost={"total_cost_usd": 0.0189})
     status_line(files, cost={"total_cost_usd": 0.0252})
@@ -128,7 +128,7 @@ def test_a_usage_limit_has_a_reset_time_if_the_program_knows_it(
     agent = reader.read(alive, None, NOW)
     assert agent.limit_until == datetime.fromtimestamp(resets["five_hour"], UTC)
     status_line(files, rate_limits={"five_hour": {"used_percentage": 41, "resets_at": 1795258800}})
-    assert reader.read(alive, None, NOW).limit_until is None  # It is another limit.
+    assert reader.read(alive, None, NOW).limit_until is None  # Another limit is exhausted.
     status_line(files, rate_limits=limits)
     transcript(files, command, {**error, "error": "server_error"})
     agent = reader.read(alive, None, NOW)
@@ -182,7 +182,7 @@ def test_unrelated_records_do_not_end_waiting_or_blocked(
     transcript(files, command, *([error] if word == "idle" else []))
     path = status(files, command, word)
     assert reader.read(alive, None, NOW).activity is activity
-    path.unlink()  # A source that fails changes nothing, and neither do other sources.
+    path.unlink()  # A failing source changes nothing.
     transcript(files, command, {"type": "user", "message": {"content": [result]}})
     transcript(files, command, answer("m1", 1))
     assert reader.read(alive, None, NOW).activity is activity

@@ -40,7 +40,7 @@ def reader(files: RunFiles, command: LaunchSpec) -> Reader:
 
 @pytest.fixture
 def asking(files: RunFiles, command: LaunchSpec) -> None:
-    """It waits for leave for one of two calls."""
+    """Let one of two calls wait for a permission."""
     use = {"command": "make"}
     hook(files, command, "UserPromptSubmit", prompt="go")
     hook(files, command, "PreToolUse", tool_use_id="c1", tool_name="Bash", tool_input=use)
@@ -98,7 +98,7 @@ def test_the_sandbox_allows_commits_and_the_pull_requests_text(
     bare = files.workspace.parent / "repository.git"
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
     worktrees = Codex(KIND).prepare(files, "x", "")
-    # A file named here is none it can work with, and it protects the worktree's own by itself.
+    # Naming a file here breaks the sandbox, which protects the worktree's own folder by itself.
     own, common = f"{bare}/worktrees/checkout", str(bare)
     assert writable(worktrees) == [own, common, str(files.summary.parent)]
 
@@ -151,12 +151,12 @@ def test_a_message_is_received_if_only_the_transcript_contains_it(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     rollout(files, {"type": "user_message", "message": "do mw-1"})
-    assert not reader.received("mw-1")  # Nobody said yet that this is its conversation.
+    assert not reader.received("mw-1")  # The conversation is not known yet.
     hook(files, command, "SessionStart")
     assert reader.read(alive, None, NOW).native_id == ID
     assert reader.received("mw-1")
     assert not reader.received("mw-2")
-    hook(files, command, "SessionStart", session_id="another")  # Of a thread beside its own.
+    hook(files, command, "SessionStart", session_id="another")  # Of a side thread.
     assert reader.read(alive, None, NOW).native_id == ID
 
 
@@ -195,7 +195,7 @@ def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
     now = datetime.now(UTC)
     later = now + timedelta(seconds=5)
     assert reader.read(alive, "$ make", now).activity is Activity.WAITING_INPUT
-    assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT  # A look that failed.
+    assert reader.read(alive, "", later).activity is Activity.WAITING_INPUT  # A failed capture.
     dialog = "make\n\n› 1. Yes\n  2. No\n\nPress enter to confirm"
     assert reader.read(alive, dialog, later).activity is Activity.WAITING_INPUT
     agent = reader.read(alive, "$ make", later)

@@ -13,11 +13,11 @@ from runtimes.base import Seen
 from tests.runtimes.agents.recordings import CASES, Laid, over
 
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
-#: Those that grow by lines: a database does not.
+#: Recordings with files that grow by lines.
 GROWING = [case for case in CASES if not any(case.rglob("*.sql"))]
 OURS = re.compile(r'^\{"run": ?2', re.MULTILINE)
 HOOKED = [case for case in CASES if OURS.match(read_text(case / "run/hooks.jsonl"))]
-#: The longest of each that asks something: more rules have something to say there.
+#: The longest waiting recording of each agent: it involves the most rules.
 ASKING = [
     max(
         (case for case in CASES if case.parts[-3:-1] == (name, "waiting_input")),
@@ -45,7 +45,7 @@ def test_truncated_and_replaced_files_are_read_from_their_beginning(laid: Laid, 
     for path, content in whole.items():
         laid.write(path, content[middle[path] :])
     agent = laid.look(reader)
-    # Aider's words and what it used stand in two files, which were cut at different times here.
+    # Aider's words and usage are in two files, which were cut at different times here.
     assert replace(agent, usage=once.usage, summary=once.summary) == once
 
 

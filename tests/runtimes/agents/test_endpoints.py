@@ -60,7 +60,7 @@ def test_a_program_is_pointed_to_the_endpoint(kind: AgentType, files: RunFiles) 
     command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
     assert SEEN[kind.program](command) == (HERE.url, HERE.key)
     assert HERE.key not in " ".join(command.argv)
-    assert "" not in command.env  # No program could be started with it.
+    assert "" not in command.env  # An empty name would prevent every start.
 
 
 def test_the_endpoints_key_replaces_a_passed_one(kind: AgentType, files: RunFiles) -> None:

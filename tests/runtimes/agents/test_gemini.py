@@ -15,7 +15,7 @@ from runtimes.agents.gemini.launch import Gemini
 from runtimes.base import Seen
 
 KIND = AgentType(program="gemini", model="pro", args=("--debug",))
-#: When the run begins: tests may wait long for their turn.
+#: When the run begins: a test may run long after its collection.
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
@@ -36,7 +36,7 @@ def settings(files: RunFiles) -> dict[str, Any]:
 
 
 def hook(files: RunFiles, event: str, *, run: int = 2, after: float = 0, **more: object) -> str:
-    """A hook is called, by the command line that was prepared."""
+    """Call a hook by its prepared command line."""
     line = settings(files)["hooks"][event][0]["hooks"][0]["command"]
     at = (NOW + timedelta(seconds=after)).isoformat()
     said = {"session_id": "s", "hook_event_name": event, "timestamp": at, **more}
@@ -58,7 +58,7 @@ def record(files: RunFiles, id: str, kind: str, *, after: float = 1, **more: obj
 
 
 def asks(files: RunFiles) -> None:
-    """It asks for leave for the second of two uses of tools."""
+    """Let the second of two tool calls wait for a permission."""
     hook(files, "BeforeAgent", prompt="go")
     hook(files, "BeforeTool", after=1, tool_name="read_file", tool_input={"file_path": "a"})
     hook(files, "BeforeTool", after=1, tool_name="shell", tool_input={"command": "make"})

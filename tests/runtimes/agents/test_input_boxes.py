@@ -9,7 +9,7 @@ from runtimes.agents.base import AgentType
 
 RULE = "─" * 40
 CLAUDE = f"❯ earlier\n\n● Done.\n\n{RULE} s-1 ─\n❯{{}}\n{RULE}\n  ⏸ manual mode on\n"
-#: What it shows in an empty box: at first, after an error, and where messages wait.
+#: Hints in an empty box: at the start, after an error, and with queued messages.
 PROPOSED = (
     'Try "fix the tests"',
     "Resend your message to try again",

@@ -94,7 +94,7 @@ def test_a_claude_tool_result_consists_of_its_text_parts() -> None:
 
 @pytest.fixture
 def database(files: RunFiles) -> Iterator[sqlite3.Connection]:
-    """OpenCode's, to be written as it goes on; a conversation is laid there first."""
+    """An OpenCode database with one conversation, open for writing."""
     path = OpenCode(AgentType(program="opencode")).records(files)[0]
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -201,14 +201,15 @@ def test_claude_messages_without_usage_are_yielded(said: object, told: list[Mess
 def test_claudes_conversations_are_read_in_the_order_they_began(files: RunFiles) -> None:
     folder = files.home / ".claude" / "projects" / "-x"
     folder.mkdir(parents=True)
-    for name, hour in (("b", 1), ("a", 2), ("c", 3)):
-        said = (
+    order = "dbgaecfh"  # No file system lists eight files in this order by chance.
+    for hour, name in enumerate(order):
+        prompt = (
             '{"type": "user", "timestamp": "2026-11-21T0%d:00:00Z", "message": {"content": "%s"}}'
         )
-        untold = 'no JSON\n{"type": "mode"}\n'
-        (folder / f"{name}.jsonl").write_text(untold + said % (hour, name) + "\n")
+        head = 'no JSON\n{"type": "mode"}\n'
+        (folder / f"{name}.jsonl").write_text(head + prompt % (hour, name) + "\n")
     messages = Claude(AgentType(program="claude")).messages(files)
-    assert [each.text for each in everything(messages)] == ["b", "a", "c"]
+    assert [each.text for each in everything(messages)] == list(order)
 
 
 def test_claudes_insertions_are_no_prompts_and_interruptions_are_notes(

@@ -122,7 +122,7 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     place = command.argv.index("--")
     with subprocess.Popen((*command.argv[:place], "--", "sleep", "60")) as program:
         asked = agent.answers["said"].get(timeout=10)
-        program.kill()  # With it ends the process beside it.
+        program.kill()  # The process beside it ends too.
     assert asked == (f"/session/{ID}/prompt_async", said[0])
 
 
@@ -335,7 +335,7 @@ def test_usage_of_this_run_counts_once(agent: Agent, reader: OpenCodeReader, ali
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.reasoning) == (800, 70, 14)
     assert (usage.cache_read, usage.cache_write, usage.cost_usd) == (1600, 2, 0.003)
-    assert opencode_files.OpenCodeTokens().usage(0.0).cost_usd is None  # It knows no price.
+    assert opencode_files.OpenCodeTokens().usage(0.0).cost_usd is None  # No price is known.
 
 
 def test_a_new_conversation_is_not_confused_with_an_earlier_one(

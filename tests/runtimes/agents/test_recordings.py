@@ -28,12 +28,12 @@ COUNTED = [case for case in CASES if b'"usage"' in (case / "moment.json").read_b
 NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED}
 
 
-#: Fields of an answer that do not stand in `expects`, or need not.
+#: Fields that `expects` leaves out.
 APART = ("activity", "run", "runtime", "program", "usage")
 
 
 def told(agent: Agent) -> dict[str, object]:
-    """An answer as `expects` has it."""
+    """Convert an agent's state to the form of `expects`."""
     nothing = Agent()
     fields = [each for each in agent.__struct_fields__ if each not in APART]
     said = {each: getattr(agent, each) for each in fields}
@@ -62,7 +62,7 @@ def test_reading_after_every_line_gives_the_same_result_as_reading_once(
         path.unlink()
     always = laid.program.reader(files)
     always.read(alive, None, now)
-    told_last = case.parts[-3] == "aider"  # What it counts; hooks of others tell of things first.
+    told_last = case.parts[-3] == "aider"  # Other agents' hooks precede the records.
     for path in sorted(whole, key=lambda path: (path == files.spool) is told_last):
         for line in whole[path].splitlines(keepends=True):
             with path.open("ab") as file:
@@ -88,7 +88,7 @@ def test_usage_counts_once_however_the_files_grow(laid: Laid, files: RunFiles, a
 
     first = program.reader(files)
     for path, content in whole.items():
-        if path.suffix == ".jsonl":  # Half of it, with half a line at its end.
+        if path.suffix == ".jsonl":  # The first half, ending in a partial line.
             replaces(path, content[: len(content) // 2])
     assert used(first) == used(first)
     for path, content in whole.items():

@@ -25,7 +25,7 @@ class Said(Struct):
 
 
 def says(path: Path, status: str, age: float) -> None:
-    """Rewrite it in place, as something of the same length."""
+    """Rewrite a file in place with text of the same length."""
     path.write_text(f'{{"status": "{status}"}}')
     at = path.stat().st_mtime - age
     os.utime(path, (at, at))
@@ -57,14 +57,14 @@ def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path
     assert whole.read() == Said("idle")
 
 
-#: What a look may cause, as the interpreter tells whoever audits it.
+#: Audit events of a read: https://docs.python.org/3/library/audit_events.html.
 COSTLY = {"open", "os.scandir", "os.listdir", "sqlite3.connect", "socket.connect"}
 STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system"}
 
 
 @pytest.fixture(scope="module")
 def happened() -> list[str]:
-    """What costs time and has happened, from now on: a hook for this cannot be taken back."""
+    """Return a list that collects costly events from now on; an audit hook cannot be removed."""
     noted: list[str] = []
     sys.addaudithook(lambda event, _: noted.append(event) if event in COSTLY | STARTS else None)
     return noted
@@ -78,7 +78,7 @@ def test_a_repeated_read_without_news_opens_nothing(
     reader = program_of(case).reader(files)
     happened.clear()
     reader.read(alive, None, moment.now)
-    assert happened or case.name == "trust"  # Where nothing is written yet.
+    assert happened or case.name == "trust"  # Nothing is written yet.
     assert not STARTS.intersection(happened)
     happened.clear()
     reader.read(alive, None, moment.now + timedelta(seconds=16))

@@ -11,7 +11,7 @@ SAID = "Be kind to parsers."
 
 
 def places(files: RunFiles, *told: str) -> set[str]:
-    """Where the words are: in which files, or in the command."""
+    """Return the names of the files with the system prompt, and whether the command has it."""
     files_there = (path for path in files.dir.parent.rglob("*") if path.is_file())
     holding = {path.name for path in files_there if SAID in path.read_text()}
     return holding | ({"command"} if any(SAID in word for word in told) else set())
@@ -40,4 +40,4 @@ def test_the_system_prompt_goes_where_the_preamble_setting_says(
         assert file.endswith(".md")
         assert file != "prompt.md"
     program.prepare(files, "Do it.", "")
-    assert places(files) <= {"aider-system.md", "opencode-system.md"}  # Of that run alone.
+    assert places(files) <= {"aider-system.md", "opencode-system.md"}  # Of that run only.

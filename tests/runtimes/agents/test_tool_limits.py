@@ -28,7 +28,7 @@ def of_opencode(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
     return [name for name, leave in told.items() if leave == "allow"]
 
 
-#: What each has besides questions, held to reading and running.
+#: The arguments that limit each agent to reading and running.
 HELD: Mapping[
     str, tuple[Callable[[RunFiles, LaunchSpec], Collection[str] | None], str, set[str]]
 ] = {
@@ -73,8 +73,7 @@ def refused_by_opencode(files: RunFiles, command: LaunchSpec) -> bool:
     return bool(told.get("task") == "deny")
 
 
-#: How each is told that it has no agents of its own: seen with the real programs to take the tools
-#: out of what their models are offered.
+#: How subagents are disabled: measured with the real programs, whose requests then lack the tools.
 ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
     "claude": refused_by_claude,
     "codex": refused_by_codex,
