@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from bot.github.documents import document, fingerprints, labelled, names
+from bot.github.documents import fingerprints, labelled_issues, load_query, names
 
 
 def published(archive: Path) -> GraphQLSchema:
@@ -23,10 +23,10 @@ def published(archive: Path) -> GraphQLSchema:
 
 def main(archive: Path) -> int:
     """Say what GitHub would not take; the exit code."""
-    documents = {name: document(name) for name in names()}
+    documents = {name: load_query(name) for name in names()}
     documents |= {
         "glances": fingerprints([1], [2]),
-        "labelled": labelled({"agent": None, "@wright": "cursor"}),
+        "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
     }
     schema = published(archive)
     problems = [

@@ -71,7 +71,7 @@ def permissions(installed: Installation) -> CheckResult:
         wrong, unseen = [], []
         for place in places:
             try:
-                wrong += [f"{place}: {what}" for what in us.read.lacking(place)]
+                wrong += [f"{place}: {what}" for what in us.read.missing_permissions(place)]
             except GitHubFailure as failure:
                 unseen.append(str(failure))
         if unseen and not wrong:
@@ -132,7 +132,7 @@ def signatures(installed: Installation) -> CheckResult:
             place = project.repository
             here = us.read.repository(place)
             branch = project.base_branch or here.default_branch
-            if us.read.wants_signatures(place, branch):
+            if us.read.requires_signatures(place, branch):
                 method = here.way(_policy(us, place, installed.settings.policy).merge_method)
                 wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
                 if method is not MergeMethod.SQUASH:

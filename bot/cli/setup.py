@@ -74,7 +74,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
     try:
         with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
             login = github.read.me()
-            lacking = github.read.lacking(wanted.repository)
+            lacking = github.read.missing_permissions(wanted.repository)
     except (GitHubFailure, ValueError) as failure:
         raise CliError(str(failure), PROBLEM) from None
     if lacking:

@@ -53,20 +53,20 @@ class InstallationToken(Struct, frozen=True):
     expires_at: datetime
 
 
-class Tokens:
+class AccessTokens:
     """The token for each repository. An App's are made on demand, once for all who wait for one."""
 
     def __init__(
         self,
         credentials: Credentials,
-        kit: GitHubCore[UnauthAuthStrategy],
+        http: GitHubCore[UnauthAuthStrategy],
         make: Callable[[str, str], InstallationToken],
         clock: Callable[[], datetime],
     ) -> None:
         self._credentials = credentials
         self._make = make  # Asks GitHub: (repository, the App's own token) -> token.
         self._clock = clock
-        self._app = AppAuth(kit, credentials.app_id, credentials.private_key)
+        self._app = AppAuth(http, credentials.app_id, credentials.private_key)
         self._made: dict[str, InstallationToken] = {}
         self._locks: dict[str, Lock] = {}
 
@@ -84,11 +84,11 @@ class Tokens:
         with self._locks.setdefault(repository, Lock()):
             if token := self._valid(repository):
                 return token
-            made = self._make(repository, self.of_app())
+            made = self._make(repository, self.app_jwt())
             self._made[repository] = made
             return made.token
 
-    def of_app(self) -> str:
+    def app_jwt(self) -> str:
         """The short-lived token with which the App speaks for itself."""
         try:
             return self._app.get_jwt()
@@ -99,7 +99,7 @@ class Tokens:
                 401,
             ) from error
 
-    def serves(self, owner: str) -> bool:
+    def allows_owner(self, owner: str) -> bool:
         """Whether the App works for this account where it is installed."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed

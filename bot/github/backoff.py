@@ -16,11 +16,11 @@ class Backoff:
         self._clock = clock
         self._failed: dict[str, int] = {}
 
-    def next_try(self, name: str, failure: Exception) -> datetime:
+    def next_try(self, name: str, http_failure: Exception) -> datetime:
         """Count a failure; when to try again: the time GitHub named, or after a doubled pause."""
         self._failed[name] = self._failed.get(name, 0) + 1
-        if isinstance(failure, TryLater) and failure.at is not None:
-            return failure.at
+        if isinstance(http_failure, TryLater) and http_failure.at is not None:
+            return http_failure.at
         pause = delay(self._failed[name], _FIRST_SECONDS, _MOST_SECONDS)
         return self._clock() + timedelta(seconds=pause)
 

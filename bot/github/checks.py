@@ -10,13 +10,13 @@ from bot.github.log_tail import tail
 from bot.github.mapping import check_state
 from bot.github.shapes import (
     BaseRef,
-    Context,
-    Nodes,
+    CheckContext,
+    CheckRollup,
+    GraphQLShape,
+    HeadCheck,
+    NodeList,
     PullRequest,
-    Rollup,
-    Shape,
-    Told,
-    TriedCheck,
+    QueueCheck,
 )
 from lifecycle.model.facts import Check
 from lifecycle.model.status import CheckState
@@ -24,37 +24,37 @@ from lifecycle.model.status import CheckState
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BaseRollup(Shape, frozen=True):
+class BaseRollup(GraphQLShape, frozen=True):
     """The first hundred checks of a commit of the base branch."""
 
-    contexts: Nodes[Told | None]
+    contexts: NodeList[CheckContext | None]
 
 
-class BaseCommit(Shape, frozen=True):
+class BaseCommit(GraphQLShape, frozen=True):
     """A commit of the base branch."""
 
     status_check_rollup: BaseRollup | None
 
 
-class BaseObject(Shape, frozen=True):
+class BaseObject(GraphQLShape, frozen=True):
     """What has the name that was asked for; only a commit has a history."""
 
-    history: Nodes[BaseCommit] = Nodes(nodes=())
+    history: NodeList[BaseCommit] = NodeList(nodes=())
 
 
-class BaseRepository(Shape, frozen=True):
+class BaseRepository(GraphQLShape, frozen=True):
     """The repository around it."""
 
     object: BaseObject | None
 
 
-class BaseData(Shape, frozen=True):
+class BaseData(GraphQLShape, frozen=True):
     """The answer to base_checks.graphql."""
 
     repository: BaseRepository
 
 
-class Identity(NamedTuple):
+class CheckIdentity(NamedTuple):
     """What makes two runs the same check. A name alone does not: two workflows may share it."""
 
     app: str
@@ -63,12 +63,12 @@ class Identity(NamedTuple):
     name: str
 
     @property
-    def anywhere(self) -> tuple[str, str, str]:
+    def without_event(self) -> tuple[str, str, str]:
         """The same whatever started it: a push on the base is a pull request on the head."""
         return self.app, self.workflow, self.name
 
 
-class OnBase(Struct, frozen=True, kw_only=True):
+class BaseChecks(Struct, frozen=True, kw_only=True):
     """What the last commits of the base branch say of checks."""
 
     reported: bool = False  #: Whether any of them had one.
@@ -76,7 +76,7 @@ class OnBase(Struct, frozen=True, kw_only=True):
 
 
 def checks_of(
-    pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: OnBase
+    pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: BaseChecks
 ) -> tuple[Check, ...]:
     """The newest of each identity; a required one that never reported is there as pending.
 
@@ -84,15 +84,15 @@ def checks_of(
     """
     rollups = (rollup for page in pages if (rollup := rollup_of(page)))
     contexts = [each for rollup in rollups for each in rollup.contexts.nodes if each]
-    newest: dict[Identity, Context] = {}
+    newest: dict[CheckIdentity, HeadCheck] = {}
     for context in contexts:
-        identity = identity_of(context)
+        identity = check_identity(context)
         if not _is_own(context, me) and (
             identity not in newest or _age(newest[identity]) < _age(context)
         ):
             newest[identity] = context
     checks = [_check(identity, context, base) for identity, context in newest.items()]
-    missing = sorted((required or frozenset()) - {identity_of(each).name for each in contexts})
+    missing = sorted((required or frozenset()) - {check_identity(each).name for each in contexts})
     return (
         *sorted(checks, key=lambda check: check.id),
         *(
@@ -108,18 +108,18 @@ def checks_of(
     )
 
 
-def rollup_of(page: PullRequest) -> Rollup | None:
+def rollup_of(page: PullRequest) -> CheckRollup | None:
     """The checks of the newest commit; None: it has none."""
     return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
 
 
-def wants_base(checks: Sequence[Check]) -> bool:
+def needs_base_checks(checks: Sequence[Check]) -> bool:
     """Whether it matters what the base branch says: something failed, or nothing ran."""
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
 
-def on_base(commits: Iterable[BaseCommit], me: str) -> OnBase:
+def base_checks(commits: Iterable[BaseCommit], me: str) -> BaseChecks:
     """What the base branch's last commits say, the newest first."""
     states: dict[tuple[str, str, str], CheckState] = {}
     for commit in commits:
@@ -127,17 +127,17 @@ def on_base(commits: Iterable[BaseCommit], me: str) -> OnBase:
         for told in (each for each in (rollup.contexts.nodes if rollup else ()) if each):
             state = check_state(told)
             if not _is_own(told, me) and state is not CheckState.PENDING:
-                states.setdefault(identity_of(told).anywhere, state)
+                states.setdefault(check_identity(told).without_event, state)
     red = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
-    return OnBase(reported=bool(states), red=red)
+    return BaseChecks(reported=bool(states), red=red)
 
 
-def failed_in_queue(tried: Iterable[TriedCheck], me: str) -> tuple[Check, ...]:
+def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ...]:
     """What failed on a commit that a merge queue tried: it counts, whoever requires it."""
     return tuple(
         Check(
-            id=" / ".join(filter(None, ("merge queue", *identity_of(each)))),
-            name=identity_of(each).name,
+            id=" / ".join(filter(None, ("merge queue", *check_identity(each)))),
+            name=check_identity(each).name,
             state=CheckState.FAILED,
             required=True,
             url=each.details_url or each.target_url or "",
@@ -162,28 +162,28 @@ def required_checks(base: BaseRef | None) -> frozenset[str] | None:
     return frozenset().union(*found) if found else None
 
 
-def identity_of(told: Told) -> Identity:
+def check_identity(told: CheckContext) -> CheckIdentity:
     """Which check it is."""
     if told.typename == "StatusContext":
-        return Identity("status", "", "", told.context)
+        return CheckIdentity("status", "", "", told.context)
     suite = told.check_suite
     run = suite.workflow_run if suite else None
     app = suite.app.slug if suite and suite.app else ""
-    return Identity(app, run.workflow.name if run else "", run.event if run else "", told.name)
+    return CheckIdentity(app, run.workflow.name if run else "", run.event if run else "", told.name)
 
 
-def _is_own(told: Told, me: str) -> bool:
+def _is_own(told: CheckContext, me: str) -> bool:
     suite = told.check_suite
     if suite and suite.app and f"{suite.app.slug}[bot]" == me:
         return True
     return told.creator is not None and me in (told.creator.login, f"{told.creator.login}[bot]")
 
 
-def _age(context: Context) -> tuple[datetime, int]:
+def _age(context: HeadCheck) -> tuple[datetime, int]:
     return (context.created_at or BEGINNING, context.database_id)
 
 
-def _check(identity: Identity, context: Context, base: OnBase) -> Check:
+def _check(identity: CheckIdentity, context: HeadCheck, base: BaseChecks) -> Check:
     state = check_state(context)
     return Check(
         id=" / ".join(filter(None, identity)),
@@ -193,5 +193,5 @@ def _check(identity: Identity, context: Context, base: OnBase) -> Check:
         url=context.details_url or context.target_url or "",
         log=tail(context.description or "") if state is CheckState.FAILED else "",
         run_id=context.database_id or None,
-        red_on_base=state is CheckState.FAILED and identity.anywhere in base.red,
+        red_on_base=state is CheckState.FAILED and identity.without_event in base.red,
     )

@@ -5,14 +5,14 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bot.github.auth import Credentials
-from bot.github.calls import Calls
-from bot.github.files import Files
-from bot.github.merging import Merges
-from bot.github.read import Reads
-from bot.github.redelivery import Hook
-from bot.github.reports import Reports
-from bot.github.reviews import Reviews
-from bot.github.write import Writes
+from bot.github.calls import ApiClient
+from bot.github.files import DefaultBranchFiles
+from bot.github.merging import PullMerger
+from bot.github.read import GitHubReader
+from bot.github.redelivery import AppWebhook
+from bot.github.reports import StatusReporter
+from bot.github.reviews import ReviewReplies
+from bot.github.write import GitHubWriter
 
 
 def utc_now() -> datetime:
@@ -40,24 +40,24 @@ class GitHub:
         redact: Callable[[object], object] = lambda body: body,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._calls = Calls(
+        self._calls = ApiClient(
             api_url, credentials, timeout_seconds, clock, write_interval_seconds, redact
         )
-        self.places = self._calls.places
-        self.read = Reads(self._calls)
-        self.write = Writes(self._calls, self.read.me)
-        self.reviews = Reviews(self._calls, self.read.me)
-        self.reports = Reports(self._calls, self.read.me, self.write)
-        self.merges = Merges(self._calls)
-        self.files = Files(self._calls)
-        self.hook = Hook(self._calls)
+        self.aliases = self._calls.aliases
+        self.read = GitHubReader(self._calls)
+        self.write = GitHubWriter(self._calls, self.read.me)
+        self.reviews = ReviewReplies(self._calls, self.read.me)
+        self.reports = StatusReporter(self._calls, self.read.me, self.write)
+        self.merges = PullMerger(self._calls)
+        self.files = DefaultBranchFiles(self._calls)
+        self.hook = AppWebhook(self._calls)
 
-    def remembering(self) -> AbstractContextManager[None]:
+    def caching(self) -> AbstractContextManager[None]:
         """Remember lists that are read in here, if the end of it is reached: keep them in here.
 
         What is read so again and has not changed costs nothing of what may be asked in an hour.
         """
-        return self._calls.memory.remembering()
+        return self._calls.etag_cache.caching()
 
     def git_header(self, repository: str) -> str:
         """The value of `http.<url>.extraHeader` with which git may fetch and push. A secret."""

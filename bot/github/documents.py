@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 @cache
-def document(name: str) -> str:
+def load_query(name: str) -> str:
     """`queries/NAME.graphql` with the shared fragments it uses; GitHub refuses any other."""
     return _whole(_text(name))
 
@@ -39,7 +39,7 @@ def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
     return _batch("Fingerprints", asked)
 
 
-def labelled(words: Mapping[str, str | None]) -> str:
+def labelled_issues(words: Mapping[str, str | None]) -> str:
     """Asks for the open issues that wear each word, from its cursor on, as `l0`, `l1` and so on.
 
     A word is a label, or `@login` for those that are assigned to somebody. One list for each: what

@@ -11,7 +11,7 @@ from msgspec import Struct
 _MOST = 500
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class CachedResponse(Struct, frozen=True, kw_only=True):
     """What was read, as it came."""
 
     content: bytes
@@ -19,7 +19,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     etag: str  #: GitHub's name for exactly this; empty: it gave none.
 
 
-class Memory:
+class EtagCache:
     """Answers by what was asked. May be used from any thread.
 
     What is read is remembered only once what follows from it is written down: an ETag that is kept
@@ -27,14 +27,14 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Answer] = OrderedDict()
+        self._known: OrderedDict[str, CachedResponse] = OrderedDict()
         self._lock = Lock()
         self._here = local()  # What this thread has read since it began to remember.
 
     @contextmanager
-    def remembering(self) -> Iterator[None]:
+    def caching(self) -> Iterator[None]:
         """Remember what this thread reads in here, if the end is reached: write it down in here."""
-        read: dict[str, Answer] = {}
+        read: dict[str, CachedResponse] = {}
         self._here.read = read
         try:
             yield
@@ -47,15 +47,15 @@ class Memory:
             while len(self._known) > _MOST:
                 self._known.popitem(last=False)
 
-    def recall(self, asked: str) -> Answer | None:
+    def cached(self, asked: str) -> CachedResponse | None:
         """What was answered last, for one who remembers; None: it is to be read whole."""
         return self._known.get(asked) if self._reading() is not None else None
 
-    def note(self, asked: str, answer: Answer) -> None:
+    def note(self, asked: str, answer: CachedResponse) -> None:
         """It was answered so."""
         read = self._reading()
         if read is not None and answer.etag:
             read[asked] = answer
 
-    def _reading(self) -> dict[str, Answer] | None:
+    def _reading(self) -> dict[str, CachedResponse] | None:
         return getattr(self._here, "read", None)

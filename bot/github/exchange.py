@@ -10,8 +10,8 @@ from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from msgspec import Struct
 
 from bot.github.errors import TryLater
-from bot.github.http_client import Kit
-from bot.github.responses import UNDECODABLE, failure
+from bot.github.http_client import HttpClient
+from bot.github.responses import UNDECODABLE, http_failure
 
 T = TypeVar("T")
 REDIRECTS = 3
@@ -20,7 +20,7 @@ SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class GitHubRequest(Struct, frozen=True, kw_only=True):
     """What is asked: a method and an address, below the API's or whole."""
 
     method: str
@@ -36,20 +36,20 @@ class Call(Struct, frozen=True, kw_only=True):
         return self.name or f"{self.method} {self.url}"
 
 
-class Exchange:
+class Transport:
     """Sends calls. May be used from any thread.
 
     No call sleeps, and none is repeated: the outbox decides when to try again.
     """
 
     def __init__(
-        self, kit: Kit, clock: Callable[[], datetime], redact: Callable[[object], object]
+        self, http: HttpClient, clock: Callable[[], datetime], redact: Callable[[object], object]
     ) -> None:
-        self._kit = kit
+        self._http = http
         self._clock = clock
         self._redact = redact
 
-    def send(self, call: Call, token: str) -> httpx.Response:
+    def send(self, call: GitHubRequest, token: str) -> httpx.Response:
         """Send, and follow where it is sent on; the token goes to GitHub's own host only.
 
         Raises `TryLater` or `Refused`.
@@ -66,17 +66,23 @@ class Exchange:
             away = _origin(target) != _origin(answer.url)
             follows = call.method == "GET" or (answer.status_code in SAME_METHOD and not away)
             if not follows or not answer.has_redirect_location:
-                raise failure(str(call), answer.status_code, answer.headers, b"", self._clock())
+                raise http_failure(
+                    str(call), answer.status_code, answer.headers, b"", self._clock()
+                )
             if away:
                 headers = {}
             url, params = str(target), None
         raise TryLater(f"{call}: redirected more than {REDIRECTS} times.")
 
     def _once(
-        self, call: Call, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str]
+        self,
+        call: GitHubRequest,
+        url: str,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
     ) -> httpx.Response:
         try:
-            return self._kit.request(
+            return self._http.request(
                 call.method,
                 url,
                 params=params,
@@ -86,7 +92,7 @@ class Exchange:
             ).raw_response
         except RequestFailed as error:
             said = error.response
-            raise failure(
+            raise http_failure(
                 str(call), said.status_code, said.headers, said.content, self._clock()
             ) from error
         except RequestTimeout as error:
@@ -98,7 +104,7 @@ class Exchange:
             raise TryLater(f"{call}: GitHub cannot be reached ({why}).") from error
 
 
-def decode(call: Call, answer: httpx.Response, shape: type[T]) -> T:
+def decode(call: GitHubRequest, answer: httpx.Response, shape: type[T]) -> T:
     """What was answered, as a Struct. Raises `TryLater` where it cannot be read."""
     return decode_bytes(call, answer.content, shape)
 

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from bot.github.calls import Calls
+from bot.github.calls import ApiClient
 from bot.github.errors import Refused
 from bot.github.log_tail import tail
-from bot.github.shapes import App
+from bot.github.shapes import CheckApp
 from bot.github.snapshots import CheckReport
 
 _ACTIONS = "github-actions"
@@ -24,7 +24,7 @@ _NOTES = 20
 _LEVELS = ("failure", "warning")  # In the order in which they are told.
 
 
-class Output(Struct, frozen=True):
+class CheckRunOutput(Struct, frozen=True):
     """What a check run says, and how many notes it made at lines of files."""
 
     title: str | None = None
@@ -33,14 +33,14 @@ class Output(Struct, frozen=True):
     annotations_count: int = 0
 
 
-class CheckRun(Struct, frozen=True):
+class CheckRunResponse(Struct, frozen=True):
     """GET check-runs/ID."""
 
-    output: Output
-    app: App | None = None
+    output: CheckRunOutput
+    app: CheckApp | None = None
 
 
-class Step(Struct, frozen=True):
+class JobStep(Struct, frozen=True):
     """One step of a job."""
 
     conclusion: str | None = None
@@ -48,10 +48,10 @@ class Step(Struct, frozen=True):
     completed_at: datetime | None = None
 
 
-class Job(Struct, frozen=True):
+class JobResponse(Struct, frozen=True):
     """GET actions/jobs/ID: a job of GitHub Actions has the number of its check run."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[JobStep, ...] = ()
 
 
 class Annotation(Struct, frozen=True):
@@ -64,9 +64,9 @@ class Annotation(Struct, frozen=True):
     message: str | None = None
 
 
-def report_of(calls: Calls, repo: str, run_id: int) -> CheckReport:
+def check_report(calls: ApiClient, repo: str, run_id: int) -> CheckReport:
     """What a check run printed, or the text it gave itself, and its notes; all of it shortened."""
-    run = calls.get(repo, f"check-runs/{run_id}", CheckRun)
+    run = calls.get(repo, f"check-runs/{run_id}", CheckRunResponse)
     output = run.output
     log = _job_log(calls, repo, run_id) if run.app and run.app.slug == _ACTIONS else ""
     return CheckReport(
@@ -75,11 +75,11 @@ def report_of(calls: Calls, repo: str, run_id: int) -> CheckReport:
     )
 
 
-def _job_log(calls: Calls, repo: str, run_id: int) -> str:
+def _job_log(calls: ApiClient, repo: str, run_id: int) -> str:
     """The log of a job's failed step without the times; empty where GitHub does not show it."""
     try:
         log = calls.log(repo, f"actions/jobs/{run_id}/logs")
-        job = calls.get(repo, f"actions/jobs/{run_id}", Job)
+        job = calls.get(repo, f"actions/jobs/{run_id}", JobResponse)
     except Refused as refusal:
         if refusal.status not in _NOT_SHOWN:
             raise
@@ -87,7 +87,7 @@ def _job_log(calls: Calls, repo: str, run_id: int) -> str:
     return of_failed_step(log, job.steps)
 
 
-def of_failed_step(log: str, steps: Iterable[Step]) -> str:
+def of_failed_step(log: str, steps: Iterable[JobStep]) -> str:
     """What the first failed step printed, without the times; all of it where none failed.
 
     The steps after it, which clean up, write to the same log.
@@ -113,7 +113,7 @@ def _stamped(log: str) -> Iterator[tuple[datetime | None, str]]:
         yield at, line[stamp.end() :] if stamp else line
 
 
-def _notes(calls: Calls, repo: str, run_id: int) -> str:
+def _notes(calls: ApiClient, repo: str, run_id: int) -> str:
     """A line for each note, the failures first."""
     path = f"check-runs/{run_id}/annotations"
     found = calls.get(repo, path, list[Annotation], {"per_page": "100"})

@@ -5,11 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from bot.github.calls import Calls
-from bot.github.shapes import Commit, Shape
+from bot.github.calls import ApiClient
+from bot.github.shapes import CommitNode, GraphQLShape
 
 
-class SeenFile(Struct, frozen=True, kw_only=True):
+class BranchFile(Struct, frozen=True, kw_only=True):
     """A file as it stands on the default branch, with where that branch is."""
 
     branch: str  #: The default branch; empty: the repository has no commit.
@@ -18,56 +18,56 @@ class SeenFile(Struct, frozen=True, kw_only=True):
     text: str | None = ""  #: None: it is no text.
 
 
-class _Blob(Shape, frozen=True):
+class _Blob(GraphQLShape, frozen=True):
     oid: str = ""
     text: str | None = None
 
 
-class _Branch(Shape, frozen=True):
+class _Branch(GraphQLShape, frozen=True):
     name: str
-    target: Commit | None
+    target: CommitNode | None
 
 
-class _OneFile(Shape, frozen=True):
+class _OneFile(GraphQLShape, frozen=True):
     default_branch_ref: _Branch | None
     object: _Blob | None
 
 
-class _OneFileData(Shape, frozen=True):
+class _OneFileData(GraphQLShape, frozen=True):
     """The answer to configuration.graphql."""
 
     repository: _OneFile
 
 
-class _Entry(Shape, frozen=True):
+class _Entry(GraphQLShape, frozen=True):
     name: str
     object: _Blob | None = None
 
 
-class _Tree(Shape, frozen=True):
+class _Tree(GraphQLShape, frozen=True):
     entries: tuple[_Entry, ...] = ()
 
 
-class _Folder(Shape, frozen=True):
+class _Folder(GraphQLShape, frozen=True):
     object: _Tree | None
 
 
-class _FolderData(Shape, frozen=True):
+class _FolderData(GraphQLShape, frozen=True):
     """The answer to workflows.graphql."""
 
     repository: _Folder
 
 
-_NOWHERE: Final = SeenFile(branch="")
+_NOWHERE: Final = BranchFile(branch="")
 
 
-class Files:
+class DefaultBranchFiles:
     """Reading files of the default branch alone. Every method raises `TryLater` or `Refused`."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ApiClient) -> None:
         self._calls = calls
 
-    def one(self, repo: str, path: str) -> SeenFile:
+    def one(self, repo: str, path: str) -> BranchFile:
         """A file of the default branch."""
         asked = {"file": f"HEAD:{path}"}
         data = self._calls.graphql(repo, "configuration", _OneFileData, asked)
@@ -75,7 +75,7 @@ class Files:
         if found is None or found.default_branch_ref is None:
             return _NOWHERE
         branch, file = found.default_branch_ref, found.object or _Blob()
-        return SeenFile(
+        return BranchFile(
             branch=branch.name,
             head=branch.target.oid if branch.target else "",
             blob=file.oid,

@@ -6,54 +6,54 @@ import msgspec
 from msgspec import Raw
 
 from bot.github.responses import UNDECODABLE
-from bot.github.shapes import Commit, Nodes, Shape
+from bot.github.shapes import CommitNode, GraphQLShape, NodeList
 from bot.github.snapshots import Fingerprint
 
 #: In these states a base that moves changes what is to be done.
 _RESTS_ON_BASE = {"BEHIND", "DIRTY"}
 
 
-class IssueFingerprint(Shape, frozen=True):
+class IssueFingerprint(GraphQLShape, frozen=True):
     """How an issue stands."""
 
     state: str
     updated_at: datetime
 
 
-class StateCount(Shape, frozen=True):
+class StateCount(GraphQLShape, frozen=True):
     """How many checks are in a state."""
 
     state: str
     count: int
 
 
-class Contexts(Shape, frozen=True):
+class ContextCounts(GraphQLShape, frozen=True):
     """How many checks there are of each state."""
 
     check_run_counts_by_state: tuple[StateCount, ...] | None
     status_context_counts_by_state: tuple[StateCount, ...] | None
 
 
-class Rollup(Shape, frozen=True):
+class RollupCounts(GraphQLShape, frozen=True):
     """All checks of a commit, counted."""
 
     state: str
-    contexts: Contexts
+    contexts: ContextCounts
 
 
-class ThreadState(Shape, frozen=True):
+class ThreadState(GraphQLShape, frozen=True):
     """Whether a thread is resolved."""
 
     is_resolved: bool
 
 
-class BaseTip(Shape, frozen=True):
+class BaseTip(GraphQLShape, frozen=True):
     """Where the base branch is."""
 
-    target: Commit | None
+    target: CommitNode | None
 
 
-class PullFingerprint(Shape, frozen=True):
+class PullFingerprint(GraphQLShape, frozen=True):
     """How a pull request stands."""
 
     state: str
@@ -64,11 +64,11 @@ class PullFingerprint(Shape, frozen=True):
     merge_state_status: str
     review_decision: str | None
     base_ref: BaseTip | None
-    review_threads: Nodes[ThreadState]
-    status_check_rollup: Rollup | None
+    review_threads: NodeList[ThreadState]
+    status_check_rollup: RollupCounts | None
 
 
-def glance_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
+def fingerprint_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
     """What came back for one alias; None where it is null or cannot be read."""
     try:
         if pull:

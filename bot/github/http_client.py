@@ -14,7 +14,7 @@ from githubkit.response import Response
 POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
 
 
-class Kit(GitHubCore[UnauthAuthStrategy]):
+class HttpClient(GitHubCore[UnauthAuthStrategy]):
     """A client that repeats nothing, follows nothing, remembers nothing and never waits.
 
     It holds no credentials: they go with each call (`calls.py`), so that none can be sent along
@@ -55,10 +55,10 @@ class Kit(GitHubCore[UnauthAuthStrategy]):
 
     def _bound(self, response: httpx.Response) -> None:
         if isinstance(response.stream, httpx.SyncByteStream):
-            response.stream = Bounded(response.stream, self._seconds)
+            response.stream = DeadlineStream(response.stream, self._seconds)
 
 
-class Bounded(httpx.SyncByteStream):
+class DeadlineStream(httpx.SyncByteStream):
     """A body that must have come whole in time: httpx's own limit is for each piece alone."""
 
     def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:

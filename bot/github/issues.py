@@ -1,7 +1,7 @@
 """An issue as GitHub tells it -> an `IssueReading`."""
 
 from bot.github.pulls import login_of
-from bot.github.shapes import Event, IssueRepository
+from bot.github.shapes import IssueRepository, TimelineEvent
 from bot.github.snapshots import Edit, IssueReading, Labeling, Reopening
 from lifecycle.model.facts import Issue
 
@@ -13,7 +13,7 @@ LABELINGS = {
 }
 
 
-def issue_of(repository: IssueRepository) -> IssueReading:
+def issue_snapshot(repository: IssueRepository) -> IssueReading:
     """One reading of an issue, with who labelled and who changed it."""
     said = repository.issue_or_pull_request
     events = said.timeline_items.nodes
@@ -62,7 +62,7 @@ def issue_of(repository: IssueRepository) -> IssueReading:
     )
 
 
-def _worn(event: Event) -> str:
+def _worn(event: TimelineEvent) -> str:
     """The label, or whom it was assigned to as `@login`; empty where that is gone."""
     if event.label:
         return event.label.name

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bot.github.shapes import PullRequest, Review, Told
+from bot.github.shapes import CheckContext, PullRequest, ReviewNode
 from lifecycle.model.status import CheckState, Merge, PullState
 from lifecycle.model.status import Review as ReviewState
 
@@ -54,7 +54,7 @@ PULL_STATES = {
 }
 
 
-def check_state(context: Told) -> CheckState:
+def check_state(context: CheckContext) -> CheckState:
     """What one check run or commit status says; an unknown word reads as pending."""
     if context.typename == "StatusContext":
         return STATUSES.get(context.state or "", CheckState.PENDING)
@@ -74,7 +74,7 @@ def merge_state(mergeable: str, status: str) -> Merge:
     return Merge.UNKNOWN if state is Merge.CONFLICT and mergeable == "UNKNOWN" else state
 
 
-def review_state(pull: PullRequest, latest: Iterable[Review]) -> ReviewState:
+def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
     """What the reviewers say together: GitHub's decision, or else each writer's latest review."""
     if pull.review_decision is not None:
         return DECISIONS.get(pull.review_decision, ReviewState.NONE)
@@ -86,5 +86,5 @@ def review_state(pull: PullRequest, latest: Iterable[Review]) -> ReviewState:
     return ReviewState.PENDING if pull.review_requests.total_count else ReviewState.NONE
 
 
-def _writers(reviews: Iterable[Review]) -> set[str]:
+def _writers(reviews: Iterable[ReviewNode]) -> set[str]:
     return {review.state for review in reviews if review.author_can_push_to_repository}

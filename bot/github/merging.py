@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from msgspec import Raw, Struct
 
-from bot.github.calls import Calls
+from bot.github.calls import ApiClient
 from bot.github.errors import Conflicted, Refused, TryLater
-from bot.github.shapes import Shape
+from bot.github.shapes import GraphQLShape
 from lifecycle.model.policy import MergeMethod
 
 #: What merging answers when the pull request is not (any more) what was judged.
@@ -60,30 +60,30 @@ class _Merged(Struct, frozen=True):
     sha: str
 
 
-class _QueueablePull(Shape, frozen=True):
+class _QueueablePull(GraphQLShape, frozen=True):
     id: str
     is_in_merge_queue: bool
     head_ref_oid: str
 
 
-class _Repository(Shape, frozen=True):
+class _Repository(GraphQLShape, frozen=True):
     pull_request: _QueueablePull
 
 
-class _PullId(Shape, frozen=True):
+class _PullId(GraphQLShape, frozen=True):
     """The answer to pull_id.graphql."""
 
     repository: _Repository
 
 
-class Merges:
+class PullMerger:
     """Merging. May be used from any thread, and repeated: what was merged already is found.
 
     Every method raises `TryLater`, `Refused`, or `Conflicted` where the head moved or a rule holds
     it.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ApiClient) -> None:
         self._calls = calls
         #: Merges under way in the background, by what was asked for. One that a restart forgets is
         #: asked for again, and is then the same one.

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Permission(Struct, frozen=True, kw_only=True):
+class AppPermission(Struct, frozen=True, kw_only=True):
     """One permission of a repository, by GitHub's own key."""
 
     name: str
@@ -15,19 +15,25 @@ class Permission(Struct, frozen=True, kw_only=True):
 
 
 #: The least with which everything works. Whoever may write may read as well.
-PERMISSIONS: tuple[Permission, ...] = (
-    Permission(name="actions", level="write", why="read logs of failed jobs, run flaky ones again"),
-    Permission(name="checks", level="write", why="read checks, run flaky ones again, report"),
-    Permission(name="contents", level="write", why="fetch, push branches, merge, delete branches"),
-    Permission(name="issues", level="write", why="read issues, comment, react, label, close"),
-    Permission(name="merge_queues", level="write", why="hear of merge queues, use them"),
-    Permission(name="metadata", level="read", why="see the repository, and who may write to it"),
-    Permission(name="pull_requests", level="write", why="open pull requests, read reviews, reply"),
-    Permission(name="statuses", level="read", why="read the statuses of commits"),
+PERMISSIONS: tuple[AppPermission, ...] = (
+    AppPermission(
+        name="actions", level="write", why="read logs of failed jobs, run flaky ones again"
+    ),
+    AppPermission(name="checks", level="write", why="read checks, run flaky ones again, report"),
+    AppPermission(
+        name="contents", level="write", why="fetch, push branches, merge, delete branches"
+    ),
+    AppPermission(name="issues", level="write", why="read issues, comment, react, label, close"),
+    AppPermission(name="merge_queues", level="write", why="hear of merge queues, use them"),
+    AppPermission(name="metadata", level="read", why="see the repository, and who may write to it"),
+    AppPermission(
+        name="pull_requests", level="write", why="open pull requests, read reviews, reply"
+    ),
+    AppPermission(name="statuses", level="read", why="read the statuses of commits"),
 )
 
 
-def lacking(granted: Mapping[str, str]) -> tuple[str, ...]:
+def missing_permissions(granted: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each permission an App was not granted; `granted` is name -> level."""
     return tuple(
         f"the permission {one.name}: {one.level} is missing"

@@ -5,25 +5,25 @@ from datetime import datetime
 
 from bot.github.checks import (
     BEGINNING,
-    OnBase,
+    BaseChecks,
     checks_of,
-    failed_in_queue,
+    failed_queue_checks,
     required_checks,
     rollup_of,
 )
 from bot.github.mapping import PULL_STATES, merge_state, review_state
 from bot.github.shapes import (
     Actor,
-    Comment,
+    CommentNode,
     PullRequest,
-    Review,
+    ReviewNode,
     ReviewThread,
 )
 from bot.github.snapshots import PullReading
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
 from lifecycle.model.status import Merge, PullState
 
-_NOTHING = OnBase()
+_NOTHING = BaseChecks()
 SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 
@@ -35,8 +35,8 @@ def login_of(actor: Actor | None) -> str:
     return f"{actor.login}[bot]" if bot else actor.login
 
 
-def reading_of(
-    pages: Sequence[PullRequest], me: str, now: datetime, on_base: OnBase = _NOTHING
+def pull_snapshot(
+    pages: Sequence[PullRequest], me: str, now: datetime, base_checks: BaseChecks = _NOTHING
 ) -> PullReading:
     """One reading of all pages, the newest of which says how the pull request stands.
 
@@ -79,9 +79,9 @@ def reading_of(
             queue=last.is_merge_queue_enabled,
             dequeued=_dequeued(last, me),
             review=review_state(last, latest),
-            checks=checks_of(pages, required, me, on_base),
+            checks=checks_of(pages, required, me, base_checks),
             checks_complete=_complete(pages),
-            checks_expected=required is not None or on_base.reported,
+            checks_expected=required is not None or base_checks.reported,
             verdicts=verdicts,
             threads=tuple(_thread(thread, me) for thread in threads),
             comments=tuple(sorted(remarks, key=lambda remark: (remark.at, remark.id))),
@@ -105,7 +105,7 @@ def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
     rollup = event.before_commit.status_check_rollup if event.before_commit else None
     tried = [each for each in (rollup.contexts.nodes if rollup else ()) if each]
     return Dequeued(
-        at=event.created_at, reason=event.reason or "", checks=failed_in_queue(tried, me)
+        at=event.created_at, reason=event.reason or "", checks=failed_queue_checks(tried, me)
     )
 
 
@@ -127,7 +127,7 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
     return not unseen and not any(p.has_next_page for p in lists) and heads == {last.head_ref_oid}
 
 
-def _verdict(review: Review, me: str) -> Verdict:
+def _verdict(review: ReviewNode, me: str) -> Verdict:
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),
@@ -151,7 +151,7 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
     )
 
 
-def _remark(kind: str, comment: Comment, me: str) -> Remark:
+def _remark(kind: str, comment: CommentNode, me: str) -> Remark:
     return Remark(
         id=f"{kind}:{comment.full_database_id}",
         author=login_of(comment.author),
@@ -162,7 +162,7 @@ def _remark(kind: str, comment: Comment, me: str) -> Remark:
     )
 
 
-def _review_remark(review: Review, me: str) -> Remark:
+def _review_remark(review: ReviewNode, me: str) -> Remark:
     return Remark(
         id=f"review:{review.full_database_id}",
         author=login_of(review.author),
@@ -178,10 +178,10 @@ def _is_bot(actor: Actor | None) -> bool:
 
 
 def _edits(
-    comments: Iterable[Comment], reviews: Iterable[Review], threads: Iterable[ReviewThread]
+    comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
     """The remarks whose last editor is not their author, with that editor."""
-    written: list[tuple[str, Comment | Review]] = [
+    written: list[tuple[str, CommentNode | ReviewNode]] = [
         *(("comment", comment) for comment in comments),
         *(("review", review) for review in reviews),
         *(("thread-comment", c) for thread in threads for c in thread.comments.nodes),

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from bot.github.errors import EVERYTHING, Limited, TryLater
-from bot.github.snapshots import Budget
+from bot.github.snapshots import PointBudget
 
 #: A change waits for its turn in the worker that makes it, but never for more than so many.
 _MOST_AHEAD = 2
@@ -20,7 +20,7 @@ _MOST_AHEAD = 2
 _MOST_AWAY = 30
 
 
-class Limits:
+class RateLimits:
     """What is left to each account that asks. May be used from any thread.
 
     An account is an App's installation, or everything a token reaches.
@@ -30,13 +30,13 @@ class Limits:
         self._clock = clock
         self._between = timedelta(seconds=write_interval_seconds)
         self._held: dict[tuple[str, str], Limited] = {}
-        self._budgets: dict[str, Budget] = {}
+        self._budgets: dict[str, PointBudget] = {}
         self._turns: dict[str, datetime] = {}
         self._away: dict[str, datetime] = {}  #: When who was sent away last comes back.
         self._lock = Lock()
 
     @contextmanager
-    def within(self, account: str, resource: str) -> Iterator[None]:
+    def guard(self, account: str, resource: str) -> Iterator[None]:
         """Ask GitHub in here. Raises `Limited` while the account has to wait with this resource."""
         self._refuse(account, resource)
         try:
@@ -56,7 +56,7 @@ class Limits:
                 # It is told many times, and would hold on to everybody it was told to.
                 raise held.with_traceback(None)
 
-    def turn(self, account: str, resource: str) -> None:
+    def wait_turn(self, account: str, resource: str) -> None:
         """Wait until the account may change something. Raises `TryLater` where many wait.
 
         Raises `Limited` as `within` where a limit was reached meanwhile.
@@ -77,11 +77,11 @@ class Limits:
         self._away[account] = back if back - turn <= _MOST_AWAY * self._between else turn
         return self._away[account]
 
-    def spent(self, account: str, budget: Budget) -> None:
+    def record_points(self, account: str, budget: PointBudget) -> None:
         """GitHub said what is left."""
         self._budgets[account] = budget
 
-    def budget(self, account: str) -> Budget | None:
+    def budget(self, account: str) -> PointBudget | None:
         """What is left of the hour; None: GitHub did not say, or it has begun anew."""
         budget = self._budgets.get(account)
         return budget if budget and budget.reset_at > self._clock() else None

@@ -9,42 +9,42 @@ from urllib.parse import quote
 
 from msgspec import Raw
 
-from bot.github.calls import Calls
-from bot.github.checks import BaseData, OnBase, on_base, rollup_of, wants_base
+from bot.github.calls import ApiClient
+from bot.github.checks import BaseChecks, BaseData, base_checks, needs_base_checks, rollup_of
 from bot.github.documents import fingerprints
 from bot.github.errors import GitHubFailure, Refused, TryLater
-from bot.github.failures import report_of
-from bot.github.fingerprints import glance_of
-from bot.github.issues import issue_of
-from bot.github.labels import labelled, labels
-from bot.github.permissions import lacking
-from bot.github.pulls import reading_of
-from bot.github.repository_aliases import Place
+from bot.github.failures import check_report
+from bot.github.fingerprints import fingerprint_of
+from bot.github.issues import issue_snapshot
+from bot.github.labels import labelled_issues, labels
+from bot.github.permissions import missing_permissions
+from bot.github.pulls import pull_snapshot
+from bot.github.repository_aliases import RepositoryIdentity
 from bot.github.rest import (
-    AppAnswer,
-    Blocker,
-    NewComment,
-    NewIssue,
-    Permission,
-    PlaceAnswer,
-    RepositoryAnswer,
+    AppResponse,
+    BlockingIssue,
+    ListedComment,
+    ListedIssue,
+    PermissionResponse,
+    RepositoryIdResponse,
+    RepositoryResponse,
 )
 from bot.github.shapes import (
     BranchData,
     IssueData,
-    Page,
+    PageInfo,
     PullData,
     PullRequest,
     ViewerData,
 )
-from bot.github.signed_commits import wants_signatures
+from bot.github.signed_commits import requires_signatures
 from bot.github.snapshots import (
-    Budget,
     CheckReport,
     Fingerprint,
     IssueReading,
+    PointBudget,
     PullReading,
-    Repository,
+    RepositorySettings,
 )
 from lifecycle.model.policy import MergeMethod
 
@@ -55,18 +55,18 @@ WRITING_SCOPES = {"repo", "public_repo"}
 #: A pull request with more pages of anything is read as incomplete.
 PULL_PAGES = 10
 #: How many are glanced at in one request: as many as cost one point, and GitHub answers in time.
-GLANCES = 50
+FINGERPRINT_BATCH = 50
 NULL = Raw(b"null")
 
 
-class Reads:
+class GitHubReader:
     """Reading GitHub. May be used from any thread.
 
     Every method raises `TryLater` where nothing could be learnt, and `Refused` where GitHub does
     not let us see.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ApiClient) -> None:
         self._calls = calls
         self._me = ""
         self._lock = Lock()
@@ -84,14 +84,14 @@ class Reads:
             return login == self.me()
         return False
 
-    def lacking(self, repo: str) -> tuple[str, ...]:
+    def missing_permissions(self, repo: str) -> tuple[str, ...]:
         """A sentence for each thing the bot is not allowed in a repository and needs.
 
         GitHub tells an App all of it. Of a token it tells whether its account may push, and what
         scopes it has where it is a classic one.
         """
         if self._calls.tokens.is_app:
-            return lacking(self._calls.installation(repo).permissions)
+            return missing_permissions(self._calls.installation(repo).permissions)
         rights = self._found(repo).permissions
         if rights and not rights.push:
             return ("its account may not write",)
@@ -104,20 +104,20 @@ class Reads:
         """The webhook events that the App is told of in a repository."""
         return self._calls.installation(repo).events
 
-    def place(self, repo: str) -> Place:
+    def place(self, repo: str) -> RepositoryIdentity:
         """Where a repository is today."""
         said = self._found(repo)
-        return Place(id=said.id, now=said.full_name, archived=said.archived)
+        return RepositoryIdentity(id=said.id, now=said.full_name, archived=said.archived)
 
-    def repository(self, repo: str) -> Repository:
+    def repository(self, repo: str) -> RepositorySettings:
         """A repository's settings."""
-        said = self._calls.get(repo, "", RepositoryAnswer)
+        said = self._calls.get(repo, "", RepositoryResponse)
         allowed = {
             MergeMethod.MERGE: said.allow_merge_commit,
             MergeMethod.SQUASH: said.allow_squash_merge,
             MergeMethod.REBASE: said.allow_rebase_merge,
         }
-        return Repository(
+        return RepositorySettings(
             default_branch=said.default_branch,
             private=said.private,
             archived=said.archived,
@@ -134,7 +134,7 @@ class Reads:
             return False
         try:
             path = f"collaborators/{quote(login, safe='')}/permission"
-            return self._calls.get(repo, path, Permission).permission in WRITERS
+            return self._calls.get(repo, path, PermissionResponse).permission in WRITERS
         except Refused as refusal:
             if refusal.status == 404:
                 return False
@@ -143,16 +143,16 @@ class Reads:
     def issue(self, repo: str, number: int) -> IssueReading | None:
         """An issue, or the pull request that has the number; None where neither exists."""
         data = self._calls.graphql(repo, "issue", IssueData, {"number": number})
-        return issue_of(data.repository) if data else None
+        return issue_snapshot(data.repository) if data else None
 
     def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
         """The open issues that an issue waits for, as `#5` or `owner/name#5`.
 
         None of them where the server knows no dependencies.
         """
-        path, here = f"issues/{number}/dependencies/blocked_by", self._calls.places.now(repo)
+        path, here = f"issues/{number}/dependencies/blocked_by", self._calls.aliases.now(repo)
         try:
-            blockers = list(self._calls.pages(repo, path, Blocker))
+            blockers = list(self._calls.pages(repo, path, BlockingIssue))
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -163,30 +163,32 @@ class Reads:
             if one.state == "open"
         )
 
-    def wants_signatures(self, repo: str, branch: str) -> bool:
+    def requires_signatures(self, repo: str, branch: str) -> bool:
         """Whether a branch takes signed commits alone."""
-        return wants_signatures(self._calls, repo, branch)
+        return requires_signatures(self._calls, repo, branch)
 
     def labels(self, repo: str, word: str) -> list[str]:
         """The labels of a repository that hold a word, in whatever letters, as they are spelled."""
         return labels(self._calls, repo, word)
 
-    def labelled(self, repo: str, words: Iterable[str]) -> set[int]:
+    def labelled_issues(self, repo: str, words: Iterable[str]) -> set[int]:
         """The numbers of all open issues that wear one of the labels, or are assigned to `@login`.
 
         A label counts as it is spelled. One request, and one more where there are more than a
         hundred of a word.
         """
-        return labelled(self._calls, repo, words)
+        return labelled_issues(self._calls, repo, words)
 
-    def comments_since(self, repo: str, since: datetime) -> list[NewComment]:
+    def comments_since(self, repo: str, since: datetime) -> list[ListedComment]:
         """Every comment in a repository that was written or changed since then, oldest first."""
-        return list(self._calls.pages(repo, "issues/comments", NewComment, _changed_since(since)))
+        return list(
+            self._calls.pages(repo, "issues/comments", ListedComment, _changed_since(since))
+        )
 
-    def issues_since(self, repo: str, since: datetime) -> list[NewIssue]:
+    def issues_since(self, repo: str, since: datetime) -> list[ListedIssue]:
         """Every issue and pull request of a repository that has changed since then, likewise."""
         params = {**_changed_since(since), "state": "all"}
-        return list(self._calls.pages(repo, "issues", NewIssue, params))
+        return list(self._calls.pages(repo, "issues", ListedIssue, params))
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """The numbers of all pull requests, open or not, from this branch of this repository.
@@ -228,9 +230,9 @@ class Reads:
             if not _more(page):
                 break
             cursors = _cursors(page, cursors)
-        read = partial(reading_of, pages, self.me(), self._calls.clock())
+        read = partial(pull_snapshot, pages, self.me(), self._calls.clock())
         reading = read()
-        if not wants_base(reading.pull.checks):
+        if not needs_base_checks(reading.pull.checks):
             return reading
         return read(self._on_base(repo, reading.pull.base))
 
@@ -238,39 +240,40 @@ class Reads:
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
         """How at most `GLANCES` issues and pull requests stand; None: that one cannot be seen."""
-        found = self._calls.aliases(repo, "fingerprints", fingerprints(issues, pulls))
+        found = self._calls.query_aliases(repo, "fingerprints", fingerprints(issues, pulls))
         answers = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
         return {
-            number: glance_of(answer, pull=number in pulls) for number, answer in answers.items()
+            number: fingerprint_of(answer, pull=number in pulls)
+            for number, answer in answers.items()
         }
 
-    def budget(self, repo: str) -> Budget | None:
+    def budget(self, repo: str) -> PointBudget | None:
         """What is left of the hour's points there, as GitHub said last; None: it did not say."""
         return self._calls.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:
         """What a check run printed, or the text it gave itself, and its notes at lines of files."""
-        return report_of(self._calls, repo, run_id)
+        return check_report(self._calls, repo, run_id)
 
-    def _found(self, repo: str) -> PlaceAnswer:
+    def _found(self, repo: str) -> RepositoryIdResponse:
         """A repository. Its number counts; where that is gone, its name does."""
-        known = self._calls.places.of(repo)
+        known = self._calls.aliases.of(repo)
         if known is not None:
             try:
-                return self._calls.get_place(repo, known.id, PlaceAnswer)
+                return self._calls.get_place(repo, known.id, RepositoryIdResponse)
             except Refused as refusal:
                 if refusal.status != 404:
                     raise
-        return self._calls.get(repo, "", PlaceAnswer)
+        return self._calls.get(repo, "", RepositoryIdResponse)
 
-    def _on_base(self, repo: str, commit: str) -> OnBase:
+    def _on_base(self, repo: str, commit: str) -> BaseChecks:
         data = self._calls.graphql(repo, "base_checks", BaseData, {"commit": commit})
         found = data.repository.object if data else None
-        return on_base(found.history.nodes, self.me()) if found else OnBase()
+        return base_checks(found.history.nodes, self.me()) if found else BaseChecks()
 
     def _who_am_i(self) -> str:
         if self._calls.tokens.is_app:
-            return f"{self._calls.get_app(AppAnswer).slug}[bot]"
+            return f"{self._calls.get_app(AppResponse).slug}[bot]"
         data = self._calls.graphql("", "viewer", ViewerData, {})
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
@@ -292,7 +295,7 @@ def _cursors(page: PullRequest, before: Mapping[str, str | None]) -> dict[str, s
     return {**before, **{name: cursor for name, cursor in ends.items() if cursor}}
 
 
-def _page_infos(page: PullRequest) -> dict[str, Page]:
+def _page_infos(page: PullRequest) -> dict[str, PageInfo]:
     rollup = rollup_of(page)
     infos = {
         "opinions": page.latest_opinionated_reviews.page_info,

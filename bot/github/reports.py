@@ -5,11 +5,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from bot.github.calls import Calls
-from bot.github.comment_markers import Signed, neutral, signed
+from bot.github.calls import ApiClient
+from bot.github.comment_markers import MarkedComments, with_marker, without_markers
 from bot.github.errors import Refused, TryLater
-from bot.github.shapes import App, Named
-from bot.github.write import Writes
+from bot.github.shapes import CheckApp, NamedNode
+from bot.github.write import GitHubWriter
 from lifecycle.model.names import NAME, SHOWS_STATUS
 
 #: GitHub takes so much text in a status, and so many notes at once.
@@ -26,35 +26,35 @@ class Fault(Protocol):
     def says(self) -> str: ...
 
 
-class New(Struct, frozen=True):
+class CreatedReport(Struct, frozen=True):
     """A comment or check run just made or changed."""
 
     id: int
 
 
-class OwnRun(Struct, frozen=True):
+class _OwnCheckRun(Struct, frozen=True):
     """A check run of a commit, and whose it is."""
 
     id: int
-    app: App | None
+    app: CheckApp | None
 
 
-class OwnRuns(Struct, frozen=True):
+class _OwnCheckRuns(Struct, frozen=True):
     """The newest check runs of a commit that have one name."""
 
-    check_runs: tuple[OwnRun, ...]
+    check_runs: tuple[_OwnCheckRun, ...]
 
 
-class Reports:
+class StatusReporter:
     """Writing what stands until it is written anew. May be used from any thread.
 
     Every method may be repeated, and raises `TryLater` or `Refused`.
     """
 
-    def __init__(self, calls: Calls, me: Callable[[], str], write: Writes) -> None:
+    def __init__(self, calls: ApiClient, me: Callable[[], str], write: GitHubWriter) -> None:
         self._calls = calls
         self._me = me
-        self._signed = Signed(calls, me)
+        self._signed = MarkedComments(calls, me)
         self._write = write
 
     def comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
@@ -62,13 +62,13 @@ class Reports:
 
         `known` is the number it had; where somebody deleted that one, it is looked for.
         """
-        path, said = f"issues/{number}/comments", {"body": signed(body, key)}
+        path, said = f"issues/{number}/comments", {"body": with_marker(body, key)}
         if known is not None and self._edited(repo, known, said):
             return known
-        for mine in self._signed.mine(repo, path, key):
+        for mine in self._signed.with_key(repo, path, key):
             if self._edited(repo, mine.id, said):
                 return mine.id
-        return self._calls.send(repo, "POST", path, said, New).id
+        return self._calls.send(repo, "POST", path, said, CreatedReport).id
 
     def _edited(self, repo: str, comment: int, said: Mapping[str, str]) -> bool:
         """Change a comment of ours; whether it is still there."""
@@ -106,13 +106,15 @@ class Reports:
             "status": "completed",
             "conclusion": "success" if good else "neutral",
             "details_url": url,
-            "output": {"title": title, "summary": neutral(summary)},
+            "output": {"title": title, "summary": without_markers(summary)},
         }
         try:
             run = known or self._own_run(repo, head)
             if run is not None:
-                return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, New).id
-            return self._calls.send(repo, "POST", "check-runs", {**told, "head_sha": head}, New).id
+                return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, CreatedReport).id
+            return self._calls.send(
+                repo, "POST", "check-runs", {**told, "head_sha": head}, CreatedReport
+            ).id
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -149,18 +151,18 @@ class Reports:
             "conclusion": "failure",
             "output": {"title": "It cannot be used", "summary": title, "annotations": notes},
         }
-        self._calls.send(repo, "POST", "check-runs", told, New)
+        self._calls.send(repo, "POST", "check-runs", told, CreatedReport)
 
     def _own_run(self, repo: str, head: str, name: str = NAME) -> int | None:
         params = {"check_name": name}
-        runs = self._calls.get(repo, f"commits/{head}/check-runs", OwnRuns, params).check_runs
+        runs = self._calls.get(repo, f"commits/{head}/check-runs", _OwnCheckRuns, params).check_runs
         mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
         return next(mine, None)
 
     def show_status(self, repo: str, number: int, status: str) -> None:
         """Have an issue wear the label of a status and of no other one."""
         path, wanted = f"issues/{number}/labels", f"{SHOWS_STATUS}{status}"
-        worn = {label.name for label in self._calls.pages(repo, path, Named)}
+        worn = {label.name for label in self._calls.pages(repo, path, NamedNode)}
         for name in sorted(worn - {wanted}):
             if name.startswith(SHOWS_STATUS):
                 self._write.label(repo, number, name, on=False)

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     """One repository, as GitHub has it."""
 
     id: int
@@ -11,17 +11,17 @@ class Place(Struct, frozen=True, kw_only=True):
     archived: bool = False
 
 
-class Places:
+class RepositoryAliases:
     """Repositories by the name they are configured with. May be used from any thread."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, RepositoryIdentity] = {}
 
-    def learn(self, repository: str, place: Place) -> None:
+    def record(self, repository: str, place: RepositoryIdentity) -> None:
         """From now on this is where a configured repository is."""
         self._known[repository] = place
 
-    def of(self, repository: str) -> Place | None:
+    def of(self, repository: str) -> RepositoryIdentity | None:
         """What is known of it; None: nothing yet."""
         return self._known.get(repository)
 

@@ -35,7 +35,7 @@ REMEDIES = {
 }
 
 
-class Detail(Struct, frozen=True):
+class ErrorDetail(Struct, frozen=True):
     """One entry of `errors` in a refusal."""
 
     message: str | None = None
@@ -43,14 +43,14 @@ class Detail(Struct, frozen=True):
     field: str | None = None
 
 
-class Complaint(Struct, frozen=True):
+class ErrorBody(Struct, frozen=True):
     """The body GitHub sends with an error."""
 
     message: str = ""
-    errors: tuple[Detail | str, ...] | str = ()
+    errors: tuple[ErrorDetail | str, ...] | str = ()
 
 
-class Problem(Struct, frozen=True):
+class GraphQLError(Struct, frozen=True):
     """One entry of `errors` in an answer of GraphQL."""
 
     message: str = ""
@@ -59,11 +59,11 @@ class Problem(Struct, frozen=True):
     extensions: Mapping[str, object] | None = None
 
 
-def failure(
+def http_failure(
     asked: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> TryLater | Refused:
     """The failure an HTTP answer outside 200-299 stands for."""
-    said = complaint(body)
+    said = error_message(body)
     message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
     if status in (403, 429) and (limit := _limit_of(message, headers, said, now)):
         return limit
@@ -80,7 +80,7 @@ def failure(
 
 
 def graphql_failure(
-    asked: str, problems: Iterable[Problem], headers: Mapping[str, str], now: datetime
+    asked: str, problems: Iterable[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
     """The failure that the errors of a GraphQL answer stand for, the most lasting one first."""
     problems = tuple(problems)
@@ -100,7 +100,7 @@ def graphql_failure(
     return TryLater(f"{message} It is asked again later.")
 
 
-def used_up(
+def exhausted_limit(
     asked: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
     """The limit that was reached with this answer; None: there is more, or nobody says.
@@ -113,10 +113,10 @@ def used_up(
     return Limited(asked, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
 
 
-def complaint(body: bytes) -> str:
+def error_message(body: bytes) -> str:
     """What GitHub's error body says, in one short line; empty where it is no such body."""
     try:
-        said = msgspec.json.decode(body, type=Complaint)
+        said = msgspec.json.decode(body, type=ErrorBody)
     except UNDECODABLE:
         return ""
     errors = (said.errors,) if isinstance(said.errors, str) else said.errors
@@ -133,7 +133,7 @@ def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime
     """The limit that was reached, or None where the answer is no limit but a plain refusal."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
-    if limit := used_up(message, headers, now):
+    if limit := exhausted_limit(message, headers, now):
         return limit
     if any(text in said.lower() for text in LIMIT_TEXTS):
         return Limited(message, now + LIMIT_PAUSE)

@@ -5,13 +5,13 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class Rights(Struct, frozen=True):
+class RepositoryPermissions(Struct, frozen=True):
     """What the asking account may do in a repository."""
 
     push: bool = False
 
 
-class RepositoryAnswer(Struct, frozen=True):
+class RepositoryResponse(Struct, frozen=True):
     """GET repos/OWNER/NAME. The merge methods are shown to those who may push."""
 
     default_branch: str
@@ -23,7 +23,7 @@ class RepositoryAnswer(Struct, frozen=True):
     allow_rebase_merge: bool = True
 
 
-class Blocker(Struct, frozen=True):
+class BlockingIssue(Struct, frozen=True):
     """One entry of GET issues/NUMBER/dependencies/blocked_by."""
 
     number: int
@@ -36,29 +36,29 @@ class Blocker(Struct, frozen=True):
         return "/".join(self.repository_url.rsplit("/", 2)[1:])
 
 
-class PlaceAnswer(Struct, frozen=True):
+class RepositoryIdResponse(Struct, frozen=True):
     """GET repos/OWNER/NAME or repositories/ID, as far as it says which repository it is."""
 
     id: int
     full_name: str
     archived: bool = False
-    permissions: Rights | None = None
+    permissions: RepositoryPermissions | None = None
 
 
-class Permission(Struct, frozen=True):
+class PermissionResponse(Struct, frozen=True):
     """GET collaborators/LOGIN/permission."""
 
     permission: str
 
 
-class Author(Struct, frozen=True):
+class CommentAuthor(Struct, frozen=True):
     """Who wrote a comment: its account, and GitHub's word for what that is."""
 
     login: str
     type: str
 
 
-class NewComment(Struct, frozen=True):
+class ListedComment(Struct, frozen=True):
     """One entry of GET issues/comments: on an issue, or in a pull request's conversation."""
 
     id: int
@@ -67,7 +67,7 @@ class NewComment(Struct, frozen=True):
     created_at: datetime
     updated_at: datetime
     body: str | None = None
-    user: Author | None = None
+    user: CommentAuthor | None = None
 
     @property
     def number(self) -> int:
@@ -80,18 +80,18 @@ class NewComment(Struct, frozen=True):
         return f"/pull/{self.number}#" in self.html_url
 
 
-class NewIssue(Struct, frozen=True):
+class ListedIssue(Struct, frozen=True):
     """One entry of GET issues, with who wrote it and what."""
 
     id: int
     number: int
     created_at: datetime
     body: str | None = None
-    user: Author | None = None
+    user: CommentAuthor | None = None
     pull_request: object = None
 
 
-class AppAnswer(Struct, frozen=True):
+class AppResponse(Struct, frozen=True):
     """GET app."""
 
     slug: str

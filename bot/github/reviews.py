@@ -5,72 +5,72 @@ from datetime import timedelta
 
 from msgspec import Raw
 
-from bot.github.calls import Calls
-from bot.github.comment_markers import KEY, Signed, carries, signed
+from bot.github.calls import ApiClient
+from bot.github.comment_markers import KEY, MarkedComments, has_marker, with_marker
 from bot.github.errors import Refused, TryLater
-from bot.github.shapes import Nodes, Shape
+from bot.github.shapes import GraphQLShape, NodeList
 
 #: How soon it is asked again whether a review that was begun by hand is still there.
 _BY_HAND = timedelta(minutes=1)
 
 
-class Node(Shape, frozen=True):
+class IdNode(GraphQLShape, frozen=True):
     """Something of which only the id matters."""
 
     id: str
 
 
-class Said(Shape, frozen=True):
+class CommentBody(GraphQLShape, frozen=True):
     """What a comment says."""
 
     body: str
 
 
-class BegunReview(Shape, frozen=True):
+class PendingReview(GraphQLShape, frozen=True):
     """A review that nobody sees yet."""
 
     id: str
     body: str
-    comments: Nodes[Said]
+    comments: NodeList[CommentBody]
 
 
-class BegunOn(Shape, frozen=True):
+class _PendingReviewPull(GraphQLShape, frozen=True):
     """A pull request, with the review that our account has begun on it."""
 
     id: str
-    reviews: Nodes[BegunReview]
+    reviews: NodeList[PendingReview]
 
 
-class Around(Shape, frozen=True):
+class _PendingReviewRepository(GraphQLShape, frozen=True):
     """The repository around it."""
 
-    pull_request: BegunOn
+    pull_request: _PendingReviewPull
 
 
-class BegunData(Shape, frozen=True):
+class _PendingReviewData(GraphQLShape, frozen=True):
     """The answer to review_begun.graphql."""
 
-    repository: Around
+    repository: _PendingReviewRepository
 
 
-class Begun(Shape, frozen=True):
+class _AddedReview(GraphQLShape, frozen=True):
     """A review that was begun."""
 
-    pull_request_review: Node
+    pull_request_review: IdNode
 
 
-class BeginData(Shape, frozen=True):
+class _AddedReviewData(GraphQLShape, frozen=True):
     """The answer to review_begin.graphql."""
 
-    add_pull_request_review: Begun
+    add_pull_request_review: _AddedReview
 
 
-class Reviews:
+class ReviewReplies:
     """Answering reviewers. May be used from any thread; raises `TryLater` or `Refused`."""
 
-    def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
+    def __init__(self, calls: ApiClient, me: Callable[[], str]) -> None:
         self._calls = calls
-        self._signed = Signed(calls, me)
+        self._signed = MarkedComments(calls, me)
 
     def answer(self, repo: str, number: int, threads: Iterable[str], body: str, key: str) -> int:
         """Answer in each of these threads, once for a key; how many answers were still to be."""
@@ -79,7 +79,7 @@ class Reviews:
         left = {thread: mine for thread, mine in keys.items() if not _said(own, mine)}
         if len(left) == 1:
             for thread, mine in left.items():  # GitHub makes a review of one by itself.
-                self._reply(repo, thread, signed(body, mine), None)
+                self._reply(repo, thread, with_marker(body, mine), None)
         elif left:
             self._together(repo, number, left, body)
         return len(left)
@@ -92,7 +92,7 @@ class Reviews:
             if _said(begun, mine):
                 continue
             try:
-                self._reply(repo, thread, signed(body, mine), review)
+                self._reply(repo, thread, with_marker(body, mine), review)
             except Refused as refusal:
                 if refusal.status != 404:
                     raise
@@ -117,7 +117,7 @@ class Reviews:
         One with other keys was left behind, and is dropped. A person whose token we use may have
         begun one by hand, of which GitHub lets them have no second: that one is waited for.
         """
-        found = self._calls.graphql(repo, "review_begun", BegunData, {"number": number})
+        found = self._calls.graphql(repo, "review_begun", _PendingReviewData, {"number": number})
         if found is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         pull = found.repository.pull_request
@@ -126,14 +126,14 @@ class Reviews:
             if left.body or not all(KEY in body for body in said):
                 why = f"A review of #{number} in {repo} was begun by hand: submit it or discard it."
                 raise TryLater(why, self._calls.clock() + _BY_HAND)
-            if said and all(any(carries(body, key) for key in keys) for body in said):
+            if said and all(any(has_marker(body, key) for key in keys) for body in said):
                 return left.id, said
             self._calls.graphql(repo, "review_drop", Raw, {"review": left.id})
-        begun = self._calls.graphql(repo, "review_begin", BeginData, {"pull": pull.id})
+        begun = self._calls.graphql(repo, "review_begin", _AddedReviewData, {"pull": pull.id})
         if begun is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         return begun.add_pull_request_review.pull_request_review.id, ()
 
 
 def _said(bodies: Iterable[str | None], key: str) -> bool:
-    return any(carries(body, key) for body in bodies)
+    return any(has_marker(body, key) for body in bodies)

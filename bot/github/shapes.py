@@ -12,63 +12,63 @@ from msgspec import Struct, field
 T = TypeVar("T")
 
 
-class Shape(Struct, frozen=True, kw_only=True, rename="camel"):
+class GraphQLShape(Struct, frozen=True, kw_only=True, rename="camel"):
     """GraphQL's spelling of names."""
 
 
-class Page(Shape, frozen=True):
+class PageInfo(GraphQLShape, frozen=True):
     """Where a list goes on."""
 
     has_next_page: bool
     end_cursor: str | None = None
 
 
-class Nodes(Shape, Generic[T], frozen=True):
+class NodeList(GraphQLShape, Generic[T], frozen=True):
     """A list that is read in one go."""
 
     nodes: tuple[T, ...]
 
 
-class Newest(Shape, Generic[T], frozen=True):
+class NewestNodes(GraphQLShape, Generic[T], frozen=True):
     """The end of a list, and how many there are in all."""
 
     total_count: int
     nodes: tuple[T, ...]
 
 
-class Paged(Shape, Generic[T], frozen=True):
+class NodePage(GraphQLShape, Generic[T], frozen=True):
     """One page of a list."""
 
-    page_info: Page
+    page_info: PageInfo
     nodes: tuple[T, ...]
 
 
-class Count(Shape, frozen=True):
+class TotalCount(GraphQLShape, frozen=True):
     """How many there are."""
 
     total_count: int
 
 
-class Actor(Shape, frozen=True):
+class Actor(GraphQLShape, frozen=True):
     """An account. GraphQL leaves away the `[bot]` with which REST names an App's account."""
 
     typename: str = field(name="__typename")
     login: str
 
 
-class Named(Shape, frozen=True):
+class NamedNode(GraphQLShape, frozen=True):
     """Something of which only the name matters."""
 
     name: str
 
 
-class Commit(Shape, frozen=True):
+class CommitNode(GraphQLShape, frozen=True):
     """A commit's name."""
 
     oid: str
 
 
-class RepositoryName(Shape, frozen=True):
+class RepositoryName(GraphQLShape, frozen=True):
     """A repository's name, as `owner/name`."""
 
     name_with_owner: str
@@ -77,23 +77,23 @@ class RepositoryName(Shape, frozen=True):
 # issue.graphql
 
 
-class Event(Shape, frozen=True):
+class TimelineEvent(GraphQLShape, frozen=True):
     """A label or an assignee put on or taken off, a new title, or that it was reopened."""
 
     typename: str = field(name="__typename")
     created_at: datetime
     actor: Actor | None = None
-    label: Named | None = None
+    label: NamedNode | None = None
     assignee: Actor | None = None
 
 
-class Assignee(Shape, frozen=True):
+class Assignee(GraphQLShape, frozen=True):
     """Whom an issue is assigned to."""
 
     login: str
 
 
-class IssueOrPull(Shape, frozen=True):
+class IssueOrPull(GraphQLShape, frozen=True):
     """What has this number."""
 
     typename: str = field(name="__typename")
@@ -105,20 +105,20 @@ class IssueOrPull(Shape, frozen=True):
     last_edited_at: datetime | None
     author: Actor | None
     editor: Actor | None
-    labels: Nodes[Named]
-    timeline_items: Nodes[Event]
-    assignees: Nodes[Assignee] | None = None  #: Not asked for of a pull request.
+    labels: NodeList[NamedNode]
+    timeline_items: NodeList[TimelineEvent]
+    assignees: NodeList[Assignee] | None = None  #: Not asked for of a pull request.
     state_reason: str | None = None
 
 
-class IssueRepository(Shape, frozen=True):
+class IssueRepository(GraphQLShape, frozen=True):
     """The repository around it."""
 
     is_private: bool
     issue_or_pull_request: IssueOrPull
 
 
-class IssueData(Shape, frozen=True):
+class IssueData(GraphQLShape, frozen=True):
     """The answer to issue.graphql."""
 
     repository: IssueRepository
@@ -127,7 +127,7 @@ class IssueData(Shape, frozen=True):
 # pulls_of_branch.graphql
 
 
-class PullOfBranch(Shape, frozen=True):
+class PullOfBranch(GraphQLShape, frozen=True):
     """A pull request whose head has the branch's name, in whatever repository."""
 
     number: int
@@ -137,10 +137,10 @@ class PullOfBranch(Shape, frozen=True):
 class BranchRepository(RepositoryName, frozen=True):
     """The repository around them."""
 
-    pull_requests: Paged[PullOfBranch]
+    pull_requests: NodePage[PullOfBranch]
 
 
-class BranchData(Shape, frozen=True):
+class BranchData(GraphQLShape, frozen=True):
     """The answer to pulls_of_branch.graphql."""
 
     repository: BranchRepository
@@ -149,7 +149,7 @@ class BranchData(Shape, frozen=True):
 # pull.graphql
 
 
-class Comment(Shape, frozen=True):
+class CommentNode(GraphQLShape, frozen=True):
     """A comment on the pull request or in a thread."""
 
     full_database_id: str  # A string, since the number may have 64 bits.
@@ -161,7 +161,7 @@ class Comment(Shape, frozen=True):
     diff_hunk: str = ""
 
 
-class Review(Shape, frozen=True):
+class ReviewNode(GraphQLShape, frozen=True):
     """One review."""
 
     full_database_id: str
@@ -170,12 +170,12 @@ class Review(Shape, frozen=True):
     submitted_at: datetime | None
     last_edited_at: datetime | None
     author_can_push_to_repository: bool
-    commit: Commit | None
+    commit: CommitNode | None
     author: Actor | None
     editor: Actor | None
 
 
-class ReviewThread(Shape, frozen=True):
+class ReviewThread(GraphQLShape, frozen=True):
     """A thread with its newest 100 comments."""
 
     id: str
@@ -186,30 +186,30 @@ class ReviewThread(Shape, frozen=True):
     original_start_line: int | None
     is_resolved: bool
     is_outdated: bool
-    comments: Newest[Comment]
+    comments: NewestNodes[CommentNode]
 
 
-class WorkflowRun(Shape, frozen=True):
+class WorkflowRun(GraphQLShape, frozen=True):
     """What started a job of GitHub Actions."""
 
     event: str
-    workflow: Named
+    workflow: NamedNode
 
 
-class App(Shape, frozen=True):
+class CheckApp(GraphQLShape, frozen=True):
     """The App that made a check run."""
 
     slug: str
 
 
-class CheckSuite(Shape, frozen=True):
+class CheckSuite(GraphQLShape, frozen=True):
     """The group a check run belongs to."""
 
-    app: App | None
+    app: CheckApp | None
     workflow_run: WorkflowRun | None
 
 
-class Told(Shape, frozen=True, kw_only=True):
+class CheckContext(GraphQLShape, frozen=True, kw_only=True):
     """What a CheckRun or a StatusContext says."""
 
     typename: str = field(name="__typename")
@@ -224,7 +224,7 @@ class Told(Shape, frozen=True, kw_only=True):
     creator: Actor | None = None
 
 
-class Context(Told, frozen=True, kw_only=True):
+class HeadCheck(CheckContext, frozen=True, kw_only=True):
     """One of a pull request's head."""
 
     is_required: bool
@@ -237,59 +237,59 @@ class Context(Told, frozen=True, kw_only=True):
     created_at: datetime | None = None
 
 
-class Rollup(Shape, frozen=True):
+class CheckRollup(GraphQLShape, frozen=True):
     """All checks of a commit. GitHub gives null for one that may not be seen."""
 
-    contexts: Paged[Context | None]
+    contexts: NodePage[HeadCheck | None]
 
 
-class HeadCommit(Commit, frozen=True):
+class HeadCommit(CommitNode, frozen=True):
     """The newest commit, with its checks."""
 
-    status_check_rollup: Rollup | None
+    status_check_rollup: CheckRollup | None
 
 
-class HeadNode(Shape, frozen=True):
+class HeadNode(GraphQLShape, frozen=True):
     """The wrapping GitHub puts around a pull request's commit."""
 
     commit: HeadCommit
 
 
-class Protection(Shape, frozen=True):
+class BranchProtection(GraphQLShape, frozen=True):
     """The branch protection rule of the base branch."""
 
     requires_status_checks: bool
     required_status_check_contexts: tuple[str | None, ...] | None
 
 
-class RequiredCheck(Shape, frozen=True):
+class RequiredCheck(GraphQLShape, frozen=True):
     """One check that a ruleset requires."""
 
     context: str
 
 
-class Parameters(Shape, frozen=True):
+class RuleParameters(GraphQLShape, frozen=True):
     """A rule's parameters; those of other rules read as none."""
 
     required_status_checks: tuple[RequiredCheck, ...] = ()
 
 
-class Rule(Shape, frozen=True):
+class RulesetRule(GraphQLShape, frozen=True):
     """One rule that a ruleset lays on the base branch."""
 
     type: str
-    parameters: Parameters | None
+    parameters: RuleParameters | None
 
 
-class BaseRef(Shape, frozen=True):
+class BaseRef(GraphQLShape, frozen=True):
     """The base branch, with the rules we are allowed to see."""
 
-    target: Commit | None
-    branch_protection_rule: Protection | None
-    rules: Nodes[Rule] | None
+    target: CommitNode | None
+    branch_protection_rule: BranchProtection | None
+    rules: NodeList[RulesetRule] | None
 
 
-class TriedCheck(Told, frozen=True, kw_only=True):
+class QueueCheck(CheckContext, frozen=True, kw_only=True):
     """One of the commit that a merge queue tried."""
 
     # CheckRun
@@ -299,27 +299,27 @@ class TriedCheck(Told, frozen=True, kw_only=True):
     target_url: str | None = None
 
 
-class TriedRollup(Shape, frozen=True):
+class QueueRollup(GraphQLShape, frozen=True):
     """The first hundred checks of that commit."""
 
-    contexts: Nodes[TriedCheck | None]
+    contexts: NodeList[QueueCheck | None]
 
 
-class TriedCommit(Shape, frozen=True):
+class QueueCommit(GraphQLShape, frozen=True):
     """The commit by which a merge queue tried a pull request on its base."""
 
-    status_check_rollup: TriedRollup | None
+    status_check_rollup: QueueRollup | None
 
 
-class RemovedFromQueue(Shape, frozen=True):
+class RemovedFromQueueEvent(GraphQLShape, frozen=True):
     """That a merge queue let go of a pull request."""
 
     created_at: datetime
     reason: str | None = None
-    before_commit: TriedCommit | None = None
+    before_commit: QueueCommit | None = None
 
 
-class PullRequest(Shape, frozen=True):
+class PullRequest(GraphQLShape, frozen=True):
     """A pull request, or one page of its lists."""
 
     number: int
@@ -339,25 +339,25 @@ class PullRequest(Shape, frozen=True):
     base_ref_name: str
     base_ref_oid: str
     base_ref: BaseRef | None
-    labels: Nodes[Named]
+    labels: NodeList[NamedNode]
     is_in_merge_queue: bool
     is_merge_queue_enabled: bool
-    timeline_items: Nodes[RemovedFromQueue]
-    review_requests: Count
-    latest_opinionated_reviews: Paged[Review]
-    reviews: Paged[Review]
-    comments: Paged[Comment]
-    review_threads: Paged[ReviewThread]
-    commits: Nodes[HeadNode]
+    timeline_items: NodeList[RemovedFromQueueEvent]
+    review_requests: TotalCount
+    latest_opinionated_reviews: NodePage[ReviewNode]
+    reviews: NodePage[ReviewNode]
+    comments: NodePage[CommentNode]
+    review_threads: NodePage[ReviewThread]
+    commits: NodeList[HeadNode]
 
 
-class PullRepository(Shape, frozen=True):
+class PullRepository(GraphQLShape, frozen=True):
     """The repository around it."""
 
     pull_request: PullRequest
 
 
-class PullData(Shape, frozen=True):
+class PullData(GraphQLShape, frozen=True):
     """The answer to pull.graphql."""
 
     repository: PullRepository
@@ -366,13 +366,13 @@ class PullData(Shape, frozen=True):
 # viewer.graphql
 
 
-class Login(Shape, frozen=True):
+class Login(GraphQLShape, frozen=True):
     """An account's name."""
 
     login: str
 
 
-class ViewerData(Shape, frozen=True):
+class ViewerData(GraphQLShape, frozen=True):
     """The answer to viewer.graphql."""
 
     viewer: Login

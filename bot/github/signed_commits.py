@@ -1,43 +1,43 @@
 """Whether a branch takes signed commits alone: those of agents are not."""
 
-from bot.github.calls import Calls
-from bot.github.shapes import Nodes, Shape
+from bot.github.calls import ApiClient
+from bot.github.shapes import GraphQLShape, NodeList
 
 
-class Demand(Shape, frozen=True):
+class _RefUpdateRule(GraphQLShape, frozen=True):
     """What the branch's protection asks of whoever moves it."""
 
     requires_signatures: bool
 
 
-class Ruled(Shape, frozen=True):
+class _RulesetRule(GraphQLShape, frozen=True):
     """A rule that a ruleset lays on the branch."""
 
     type: str
 
 
-class Branch(Shape, frozen=True):
+class _Branch(GraphQLShape, frozen=True):
     """A branch with all that binds it."""
 
-    ref_update_rule: Demand | None
-    rules: Nodes[Ruled] | None
+    ref_update_rule: _RefUpdateRule | None
+    rules: NodeList[_RulesetRule] | None
 
 
-class Around(Shape, frozen=True):
+class _SignaturesRepository(GraphQLShape, frozen=True):
     """The repository around it."""
 
-    ref: Branch | None
+    ref: _Branch | None
 
 
-class SignaturesData(Shape, frozen=True):
+class _SignaturesData(GraphQLShape, frozen=True):
     """The answer to signatures.graphql."""
 
-    repository: Around
+    repository: _SignaturesRepository
 
 
-def wants_signatures(calls: Calls, repo: str, branch: str) -> bool:
+def requires_signatures(calls: ApiClient, repo: str, branch: str) -> bool:
     """Whether protection or a ruleset of the branch wants every commit signed."""
-    said = calls.graphql(repo, "signatures", SignaturesData, {"branch": f"refs/heads/{branch}"})
+    said = calls.graphql(repo, "signatures", _SignaturesData, {"branch": f"refs/heads/{branch}"})
     found = said.repository.ref if said else None
     if found is None:
         return False

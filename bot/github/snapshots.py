@@ -12,7 +12,7 @@ from lifecycle.model.policy import MergeMethod
 _RESERVE = 0.25
 
 
-class Budget(Struct, frozen=True, kw_only=True, rename="camel"):
+class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
     """What is left of an installation's points for GraphQL, as GitHub counts them."""
 
     cost: int  #: What the last query was.
@@ -39,7 +39,7 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     more: tuple[object, ...] = ()  #: Of a pull request: its head, how it stands, its checks.
 
 
-class Repository(Struct, frozen=True, kw_only=True):
+class RepositorySettings(Struct, frozen=True, kw_only=True):
     """A repository's settings, as far as the bot needs them."""
 
     default_branch: str

@@ -5,100 +5,102 @@ from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
-from bot.github.calls import Calls
-from bot.github.comment_markers import Signed, neutral, signed
+from bot.github.calls import ApiClient
+from bot.github.comment_markers import MarkedComments, with_marker, without_markers
 from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import App, Login
+from bot.github.shapes import CheckApp, Login
 
 ACTIONS = "github-actions"
 
 
-class Repo(Struct, frozen=True):
+class RepositoryId(Struct, frozen=True):
     """A repository's number."""
 
     id: int
 
 
-class Side(Struct, frozen=True):
+class PullEnd(Struct, frozen=True):
     """One end of a pull request: a commit of a repository, which may be gone."""
 
     sha: str
-    repo: Repo | None
+    repo: RepositoryId | None
 
 
-class PullAnswer(Struct, frozen=True):
+class PullResponse(Struct, frozen=True):
     """A pull request as REST tells it."""
 
     number: int
     node_id: str
     state: str
-    head: Side
-    base: Side
+    head: PullEnd
+    base: PullEnd
     user: Login | None = None
     draft: bool = False
 
 
-class Run(Struct, frozen=True):
+class CheckRunAppResponse(Struct, frozen=True):
     """GET check-runs/ID."""
 
-    app: App | None
+    app: CheckApp | None
 
 
-class Job(Struct, frozen=True):
+class JobAttemptResponse(Struct, frozen=True):
     """GET actions/jobs/ID: a job of GitHub Actions has the number of its check run."""
 
     run_id: int
     run_attempt: int = 1
 
 
-class IssueState(Struct, frozen=True):
+class IssueStateResponse(Struct, frozen=True):
     """Whether an issue is open."""
 
     state: str
 
 
-class Target(Struct, frozen=True):
+class RefTarget(Struct, frozen=True):
     """What a ref points at."""
 
     sha: str
 
 
-class Ref(Struct, frozen=True):
+class RefResponse(Struct, frozen=True):
     """A branch."""
 
-    object: Target
+    object: RefTarget
 
 
-class NewComment(Struct, frozen=True):
+class CreatedComment(Struct, frozen=True):
     """A comment just made."""
 
     id: int
 
 
-class NewPull(Struct, frozen=True):
+class CreatedPull(Struct, frozen=True):
     """A pull request just opened."""
 
     number: int
 
 
-class Writes:
+class GitHubWriter:
     """Writing to GitHub. May be used from any thread.
 
     Every method raises `TryLater` (then it may have happened, and the next call finds it) or
     `Refused`.
     """
 
-    def __init__(self, calls: Calls, me: Callable[[], str]) -> None:
+    def __init__(self, calls: ApiClient, me: Callable[[], str]) -> None:
         self._calls = calls
         self._me = me
-        self._signed = Signed(calls, me)
+        self._signed = MarkedComments(calls, me)
 
     def comment(self, repo: str, number: int, body: str, key: str) -> int:
         """Comment on an issue or pull request, once for a key; the comment's number."""
         path = f"issues/{number}/comments"
-        for mine in self._signed.mine(repo, path, key):
+        for mine in self._signed.with_key(repo, path, key):
             return mine.id
-        made = self._calls.send(repo, "POST", path, {"body": signed(body, key)}, NewComment)
+        made = self._calls.send(
+            repo, "POST", path, {"body": with_marker(body, key)}, CreatedComment
+        )
         return made.id
 
     def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
@@ -137,14 +139,14 @@ class Writes:
         if found := self._pull_of(repo, head, pushed):
             return found
         request = {
-            "title": neutral(title),
+            "title": without_markers(title),
             "head": head,
             "base": base,
-            "body": neutral(body),
+            "body": without_markers(body),
             "draft": draft,
         }
         try:
-            return self._calls.send(repo, "POST", "pulls", request, NewPull).number
+            return self._calls.send(repo, "POST", "pulls", request, CreatedPull).number
         except Refused as refusal:
             if "already exists" in str(refusal):
                 if found := self._pull_of(repo, head, pushed):
@@ -169,7 +171,7 @@ class Writes:
 
     def make_ready(self, repo: str, number: int) -> None:
         """Make a draft ready for review; what is none is left as it is."""
-        pull = self._calls.get(repo, f"pulls/{number}", PullAnswer)
+        pull = self._calls.get(repo, f"pulls/{number}", PullResponse)
         if pull.draft:
             self._calls.graphql(repo, "ready", Raw, {"pull": pull.node_id})
 
@@ -201,11 +203,11 @@ class Writes:
         """
         jobs: set[int] = set()
         for run in runs:
-            app = self._calls.get(repo, f"check-runs/{run}", Run).app
+            app = self._calls.get(repo, f"check-runs/{run}", CheckRunAppResponse).app
             if app is None or app.slug != ACTIONS:
                 self._calls.do(repo, "POST", f"check-runs/{run}/rerequest")
                 continue
-            job = self._calls.get(repo, f"actions/jobs/{run}", Job)
+            job = self._calls.get(repo, f"actions/jobs/{run}", JobAttemptResponse)
             if job.run_attempt == 1:
                 jobs.add(job.run_id)
         for number in sorted(jobs):
@@ -218,7 +220,7 @@ class Writes:
 
     def close_issue(self, repo: str, number: int) -> None:
         """Close an issue as completed. One that is closed keeps the reason it was closed for."""
-        if self._calls.get(repo, f"issues/{number}", IssueState).state == "open":
+        if self._calls.get(repo, f"issues/{number}", IssueStateResponse).state == "open":
             closed = {"state": "closed", "state_reason": "completed"}
             self._calls.do(repo, "PATCH", f"issues/{number}", closed)
 
@@ -226,7 +228,7 @@ class Writes:
         """Delete a branch if it is still at `sha`; one that moved on or is gone is left alone."""
         name = quote(branch)
         try:
-            if self._calls.get(repo, f"git/ref/heads/{name}", Ref).object.sha == sha:
+            if self._calls.get(repo, f"git/ref/heads/{name}", RefResponse).object.sha == sha:
                 self._calls.do(repo, "DELETE", f"git/refs/heads/{name}")
         except Refused as refusal:
             if refusal.status != 404 and "Reference does not exist" not in str(refusal):
@@ -237,7 +239,7 @@ class Writes:
         params = {"head": head if ":" in head else f"{owner}:{head}", "state": "all"}
         found = [
             pull
-            for pull in self._calls.pages(repo, "pulls", PullAnswer, params)
+            for pull in self._calls.pages(repo, "pulls", PullResponse, params)
             if pull.head.repo
             and (pull.head.repo == pull.base.repo or ":" in head)
             and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))

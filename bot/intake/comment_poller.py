@@ -8,7 +8,7 @@ import msgspec
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.rest import NewComment, NewIssue
+from bot.github.rest import ListedComment, ListedIssue
 from bot.intake.inbox import Inbox
 from bot.store import Delivery
 from bot.system.clock import Clock
@@ -38,7 +38,7 @@ class CommentPoller:
         for repository, since in self._since.items():
             begun = self._clock()
             try:
-                with self._github.remembering():
+                with self._github.caching():
                     found = self._poll(repository, since)
             except GitHubFailure as failure:
                 log.warning("%s: comments and issues not listed: %s", repository, failure)
@@ -59,7 +59,7 @@ class CommentPoller:
         self._inbox.accept(deliveries).result()
         return len(comments) + len(issues)
 
-    def _comment(self, repository: str, comment: NewComment) -> Delivery:
+    def _comment(self, repository: str, comment: ListedComment) -> Delivery:
         """The webhook of a comment, with the same id at every poll."""
         body = {
             "action": "created",
@@ -68,7 +68,7 @@ class CommentPoller:
         }
         return self._delivery(f"poll:{comment.id}", "issue_comment", repository, body)
 
-    def _issue(self, repository: str, issue: NewIssue) -> Delivery:
+    def _issue(self, repository: str, issue: ListedIssue) -> Delivery:
         """The webhook of a new issue, whose text may contain commands."""
         body = {"action": "opened", "issue": issue}
         return self._delivery(f"poll:issue:{issue.id}", "issues", repository, body)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
-from bot.github.redelivery import Attempt
+from bot.github.redelivery import DeliveryAttempt
 from bot.store import CursorsTable, DeliveriesTable
 from bot.system.clock import Clock
 
@@ -39,7 +39,7 @@ class Redelivery:
 
         Idempotent: a delivery that arrived is in the store, and is not requested again.
         """
-        if not self._github.hook.is_ours:
+        if not self._github.hook.is_available:
             return
         until = self._clock() - _IN_FLIGHT
         since = max(self._cursors.get(_MARK) or until - _KEPT, until - _KEPT)
@@ -53,7 +53,7 @@ class Redelivery:
             return
         self._cursors.set(_MARK, until)
 
-    def _redeliver(self, attempt: Attempt) -> None:
+    def _redeliver(self, attempt: DeliveryAttempt) -> None:
         """Request one. A delivery that GitHub does not keep any more does not stop the others."""
         try:
             self._github.hook.redeliver(attempt)

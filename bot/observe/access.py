@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
-from bot.github.repository_aliases import Place
+from bot.github.repository_aliases import RepositoryIdentity
 from bot.store import RIGHTS, RepositoryRecord, Store
 from bot.system.clock import Clock
 from config.settings import ProjectSettings
@@ -27,8 +27,8 @@ class AccessObserver:
         self._projects = projects
         self._clock = clock
         for known in store.repositories.all():
-            place = Place(id=known.id, now=known.current_name, archived=known.archived)
-            github.places.learn(known.name, place)
+            place = RepositoryIdentity(id=known.id, now=known.current_name, archived=known.archived)
+            github.aliases.record(known.name, place)
 
     def read_requested(self) -> int:
         """Read the repositories for which GitHub reported a change; returns how many reports."""
@@ -49,7 +49,7 @@ class AccessObserver:
     def _read(self, repository: str) -> None:
         """Read one repository. An outage says nothing about access."""
         try:
-            with self._github.remembering():
+            with self._github.caching():
                 lacking = tuple(self._lacking(repository))
         except (NotInstalled, Refused) as failure:
             lacking = (str(failure),)
@@ -59,15 +59,15 @@ class AccessObserver:
         self._report(repository, lacking)
 
     def _lacking(self, repository: str) -> Iterator[str]:
-        before, place = self._github.places.of(repository), self._github.read.place(repository)
+        before, place = self._github.aliases.of(repository), self._github.read.place(repository)
         if before is not None and before != place:
             log.warning("%s: was %s and is %s now", repository, before, place)
-        self._github.places.learn(repository, place)
+        self._github.aliases.record(repository, place)
         known = RepositoryRecord(
             id=place.id, name=repository, current_name=place.now, archived=place.archived
         )
         self._store.repositories.record(known, self._clock())
-        yield from self._github.read.lacking(repository)
+        yield from self._github.read.missing_permissions(repository)
         if place.archived:
             yield "it is archived, so that nothing starts there"
 

@@ -80,7 +80,7 @@ class IssueObserver:
                 if refresh.subject.startswith("repository:"):
                     self._refresh_repository(refresh.repository)
                 else:
-                    with self._github.remembering():
+                    with self._github.caching():
                         self._refresh(refresh)
                 self._store.refreshes.mark_done(refresh)
                 self._backoff.reset(name)
@@ -116,7 +116,7 @@ class IssueObserver:
         existing = read.labels(project.repository, project.label)
         spelled = [name for name in existing if name.lower() in triggers]
         words = dict.fromkeys([*triggers, project.label, *spelled])
-        return read.labelled(project.repository, words)
+        return read.labelled_issues(project.repository, words)
 
     def _refresh_repository(self, repository: str) -> None:
         """Request a refresh of everything in one repository. Raises `GitHubFailure`."""

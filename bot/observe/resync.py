@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
-from bot.github.read import GLANCES
+from bot.github.read import FINGERPRINT_BATCH
 from bot.observe.issues import IssueObserver
 from bot.observe.refresh_budget import RefreshBudget
 from bot.store import LiveSession, SessionsTable
@@ -73,7 +73,10 @@ class Resync:
 
         A batch that fails is halved, because GitHub may fail at a single item, which is then read.
         """
-        waiting = [subjects[at : at + GLANCES] for at in range(0, len(subjects), GLANCES)]
+        waiting = [
+            subjects[at : at + FINGERPRINT_BATCH]
+            for at in range(0, len(subjects), FINGERPRINT_BATCH)
+        ]
         changed: list[_Subject] = []
         failures = 0
         while waiting:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from bot.github.auth import Credentials
-from bot.github.calls import Calls
+from bot.github.calls import ApiClient
 from bot.github.permissions import PERMISSIONS
 from bot.github.shapes import Login
 from bot.intake.events import EVENTS
@@ -60,5 +60,5 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 
 def converted(api_url: str, code: str) -> NewApp:
     """The new App's keys for the code that the browser brought. Raises `GitHubFailure`."""
-    with closing(Calls(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
+    with closing(ApiClient(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
         return calls.convert(code, NewApp)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from bot.decide.assignment import Assignment
 from bot.decide.opening import Opening
 from bot.github.errors import Refused, TryLater
-from bot.github.repository_aliases import Places
-from bot.github.snapshots import Budget, CheckReport, IssueReading, Labeling, PullReading
+from bot.github.repository_aliases import RepositoryAliases
+from bot.github.snapshots import CheckReport, IssueReading, Labeling, PointBudget, PullReading
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer
 from bot.observe.issues import IssueObserver
@@ -39,7 +39,7 @@ class GitHub:
 
     def __init__(self) -> None:
         self.read = self
-        self.places = Places()
+        self.aliases = RepositoryAliases()
         self.writers = {"ada", "rob"}
         self.issues: dict[int, Any] = {}
         self.pulls: dict[int, Any] = {}
@@ -51,11 +51,11 @@ class GitHub:
         self.glanced: list[tuple[int, ...]] = []
         self.listed: list[tuple[str, ...]] = []
         self.spelled: list[str] = []
-        self.left: Budget | None = None
+        self.left: PointBudget | None = None
         self.remembered = 0
 
     @contextmanager
-    def remembering(self) -> Iterator[None]:
+    def caching(self) -> Iterator[None]:
         yield
         self.remembered += 1
 
@@ -77,7 +77,7 @@ class GitHub:
     def labels(self, repository: str, word: str) -> list[str]:
         return self.spelled
 
-    def labelled(self, repository: str, words: Iterable[str]) -> set[int]:
+    def labelled_issues(self, repository: str, words: Iterable[str]) -> set[int]:
         self.listed.append((repository, *words))
         if repository in self.refuses:
             raise TryLater("down")

@@ -7,7 +7,7 @@ import pytest
 
 from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
-from bot.github.snapshots import Repository
+from bot.github.snapshots import RepositorySettings
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
 from bot.system.redaction import Redaction
@@ -71,7 +71,7 @@ class Landing:
             self.said.extend(words)
             return head
 
-        repository = Repository(
+        repository = RepositorySettings(
             default_branch="main",
             private=False,
             archived=False,

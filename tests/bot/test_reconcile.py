@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
-from bot.github.read import GLANCES
-from bot.github.snapshots import Budget, Fingerprint
+from bot.github.read import FINGERPRINT_BATCH
+from bot.github.snapshots import Fingerprint, PointBudget
 from bot.store import Observation
 from lifecycle.model.status import Merge
 from tests.bot.reading import REPOSITORY, Bench
@@ -135,7 +135,7 @@ def test_one_thing_that_github_fails_at_costs_itself_alone(bench: Bench) -> None
 def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
     bench: Bench, failure: Exception, asked: int
 ) -> None:
-    for number in range(1, 2 * GLANCES + 1):
+    for number in range(1, 2 * FINGERPRINT_BATCH + 1):
         bench.labelled(number)
         bench.github.seen[number] = failure
     bench.resync.run()
@@ -156,17 +156,19 @@ def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looke
 
 
 def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> None:
-    for number in range(1, 2 * GLANCES + 1):
+    for number in range(1, 2 * FINGERPRINT_BATCH + 1):
         bench.labelled(number)
     limit = TryLater("limited", bench.room.clock() + timedelta(minutes=9))
     bench.github.seen |= dict.fromkeys(range(100, 101), limit)
     bench.resync.run()
-    assert 0 < len(bench.waiting()) < 2 * GLANCES
+    assert 0 < len(bench.waiting()) < 2 * FINGERPRINT_BATCH
 
 
 def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
     now = bench.room.clock()
-    bench.github.left = Budget(cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1))
+    bench.github.left = PointBudget(
+        cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1)
+    )
     for number in range(1, 101):
         bench.labelled(number)
     bench.resync.run()
@@ -178,7 +180,9 @@ def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
 
 def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench) -> None:
     now = quiet.room.clock()
-    quiet.github.left = Budget(cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1))
+    quiet.github.left = PointBudget(
+        cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1)
+    )
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     before = [*quiet.github.glanced], [*quiet.github.listed]
     quiet.resync.run()

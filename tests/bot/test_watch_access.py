@@ -105,7 +105,7 @@ def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -
     house.refresh_budget()
     again = GitHub(f"{house.github.url}api/v3", Credentials(token="wrights"))
     AccessObserver(house.store, again, [], lambda: NOW)
-    assert again.places.now("acme/widgets") == "acme/gadgets"
+    assert again.aliases.now("acme/widgets") == "acme/gadgets"
     again.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.rest import NewIssue
+from bot.github.rest import ListedIssue
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.store import DeliveryOutcome, Store, StoreFull
@@ -132,7 +132,7 @@ def test_what_changed_is_not_listed_for_ever(house: House, monkeypatch: pytest.M
     asked: list[datetime] = []
     listed = house.client.read.issues_since
 
-    def spy(repo: str, since: datetime) -> list[NewIssue]:
+    def spy(repo: str, since: datetime) -> list[ListedIssue]:
         asked.append(since)
         return listed(repo, since)
 

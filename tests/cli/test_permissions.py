@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.demo.github.world import App
-from bot.github.permissions import PERMISSIONS, Permission
+from bot.github.permissions import PERMISSIONS, AppPermission
 from config.repository import PATH
 from tests.cli.conftest import CommandLine, House
 from tests.world.app_key import PRIVATE, PUBLIC
@@ -58,7 +58,7 @@ def test_an_app_with_all_that_is_needed_is_fine(app: App, mergewright: CommandLi
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
 def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
-    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, needed: Permission
+    app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, needed: AppPermission
 ) -> None:
     monkeypatch.delitem(app.permissions, needed.name)
     said = permissions(mergewright)

@@ -121,7 +121,7 @@ def test_an_app_is_made_installed_and_works(
     )
     client = GitHub(settings.github.api_url, credentials)
     assert client.read.me() == "mergewright-acme[bot]"
-    assert client.read.lacking("acme/widgets") == ()
+    assert client.read.missing_permissions("acme/widgets") == ()
     client.close()
 
 

@@ -9,14 +9,14 @@ from graphql import build_schema, parse, validate
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.github.documents import document, fingerprints, labelled, names
+from bot.github.documents import fingerprints, labelled_issues, load_query, names
 from tests.demo.outside import Client
 from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
-QUERIES = {name: document(name) for name in names()} | {
+QUERIES = {name: load_query(name) for name in names()} | {
     "glances": fingerprints([1], [2]),
-    "labelled": labelled({"agent": None, "@wright": "cursor"}),
+    "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
 }
 _PULL = """
 query ($name: String!, $number: Int!) {

@@ -5,24 +5,24 @@ from typing import Any
 
 from bot.github.shapes import (
     Actor,
-    App,
+    CheckApp,
+    CheckRollup,
     CheckSuite,
-    Comment,
-    Commit,
-    Context,
-    Count,
+    CommentNode,
+    CommitNode,
+    HeadCheck,
     HeadCommit,
     HeadNode,
-    Named,
-    Newest,
-    Nodes,
-    Page,
-    Paged,
+    NamedNode,
+    NewestNodes,
+    NodeList,
+    NodePage,
+    PageInfo,
     PullRequest,
     RepositoryName,
-    Review,
+    ReviewNode,
     ReviewThread,
-    Rollup,
+    TotalCount,
     WorkflowRun,
 )
 
@@ -38,14 +38,14 @@ def bot(login: str) -> Actor:
     return Actor(typename="Bot", login=login)
 
 
-def listed(*nodes: Any, more: bool = False, cursor: str | None = None) -> Paged[Any]:
-    return Paged(page_info=Page(has_next_page=more, end_cursor=cursor), nodes=nodes)
+def listed(*nodes: Any, more: bool = False, cursor: str | None = None) -> NodePage[Any]:
+    return NodePage(page_info=PageInfo(has_next_page=more, end_cursor=cursor), nodes=nodes)
 
 
-def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) -> Context:
+def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) -> HeadCheck:
     """A job of GitHub Actions, of the workflow `CI`, started by `event`."""
     event = changes.pop("event", "push")
-    started = WorkflowRun(event=event, workflow=Named(name=changes.pop("workflow", "CI")))
+    started = WorkflowRun(event=event, workflow=NamedNode(name=changes.pop("workflow", "CI")))
     fields: dict[str, Any] = {
         "typename": "CheckRun",
         "database_id": id,
@@ -53,13 +53,13 @@ def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) 
         "status": "COMPLETED" if conclusion else "IN_PROGRESS",
         "conclusion": conclusion,
         "is_required": False,
-        "check_suite": CheckSuite(app=App(slug="github-actions"), workflow_run=started),
+        "check_suite": CheckSuite(app=CheckApp(slug="github-actions"), workflow_run=started),
     }
-    return Context(**{**fields, **changes})
+    return HeadCheck(**{**fields, **changes})
 
 
-def status(context: str, state: str, minute: int = 0) -> Context:
-    return Context(
+def status(context: str, state: str, minute: int = 0) -> HeadCheck:
+    return HeadCheck(
         typename="StatusContext",
         context=context,
         state=state,
@@ -68,12 +68,12 @@ def status(context: str, state: str, minute: int = 0) -> Context:
     )
 
 
-def checks(*contexts: Context | None, oid: str = HEAD, more: bool = False) -> Nodes[HeadNode]:
-    rollup = Rollup(contexts=listed(*contexts, more=more))
-    return Nodes(nodes=(HeadNode(commit=HeadCommit(oid=oid, status_check_rollup=rollup)),))
+def checks(*contexts: HeadCheck | None, oid: str = HEAD, more: bool = False) -> NodeList[HeadNode]:
+    rollup = CheckRollup(contexts=listed(*contexts, more=more))
+    return NodeList(nodes=(HeadNode(commit=HeadCommit(oid=oid, status_check_rollup=rollup)),))
 
 
-def comment(id: int, login: str = "ann", body: str = "words", **changes: Any) -> Comment:
+def comment(id: int, login: str = "ann", body: str = "words", **changes: Any) -> CommentNode:
     fields: dict[str, Any] = {
         "full_database_id": str(id),
         "body": body,
@@ -82,24 +82,24 @@ def comment(id: int, login: str = "ann", body: str = "words", **changes: Any) ->
         "author": user(login),
         "editor": None,
     }
-    return Comment(**{**fields, **changes})
+    return CommentNode(**{**fields, **changes})
 
 
-def review(login: str, state: str, id: int = 1, body: str = "", writer: bool = True) -> Review:
-    return Review(
+def review(login: str, state: str, id: int = 1, body: str = "", writer: bool = True) -> ReviewNode:
+    return ReviewNode(
         full_database_id=str(id),
         state=state,
         body=body,
         submitted_at=START + timedelta(minutes=id),
         last_edited_at=None,
         author_can_push_to_repository=writer,
-        commit=Commit(oid=HEAD),
+        commit=CommitNode(oid=HEAD),
         author=user(login),
         editor=None,
     )
 
 
-def thread(id: str, *comments: Comment, **changes: Any) -> ReviewThread:
+def thread(id: str, *comments: CommentNode, **changes: Any) -> ReviewThread:
     fields: dict[str, Any] = {
         "id": id,
         "path": "src/retry.py",
@@ -109,7 +109,7 @@ def thread(id: str, *comments: Comment, **changes: Any) -> ReviewThread:
         "original_start_line": None,
         "is_resolved": False,
         "is_outdated": False,
-        "comments": Newest(total_count=len(comments), nodes=comments),
+        "comments": NewestNodes(total_count=len(comments), nodes=comments),
     }
     return ReviewThread(**{**fields, **changes})
 
@@ -134,11 +134,11 @@ def page(**changes: Any) -> PullRequest:
         "base_ref_name": "main",
         "base_ref_oid": "b" * 40,
         "base_ref": None,
-        "labels": Nodes(nodes=()),
+        "labels": NodeList(nodes=()),
         "is_in_merge_queue": False,
         "is_merge_queue_enabled": False,
-        "timeline_items": Nodes(nodes=()),
-        "review_requests": Count(total_count=0),
+        "timeline_items": NodeList(nodes=()),
+        "review_requests": TotalCount(total_count=0),
         "latest_opinionated_reviews": listed(),
         "reviews": listed(),
         "comments": listed(),

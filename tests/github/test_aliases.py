@@ -56,4 +56,4 @@ def test_a_list_of_issues_that_is_there_only_in_part_is_none(
     page = {"pageInfo": {"hasNextPage": False}, "nodes": [{"number": 1}]}
     respx_mock.post(GRAPHQL).respond(json=answer(problems, l0=page, l1=None))
     with pytest.raises(TryLater):
-        github.read.labelled("acme/widgets", ["agent", "@wright"])
+        github.read.labelled_issues("acme/widgets", ["agent", "@wright"])

@@ -116,8 +116,8 @@ def test_nobody_is_us_while_github_does_not_say_who_we_are(
 def test_an_app_is_known_by_its_slug(app: GitHub, respx_mock: respx.MockRouter) -> None:
     route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
     assert app.read.me() == "mergewright[bot]"
-    _, _, signed = route.calls[0].request.headers["Authorization"].partition(" ")
-    assert jwt.decode(signed, PUBLIC, ["RS256"])["iss"] == "7"
+    _, _, with_marker = route.calls[0].request.headers["Authorization"].partition(" ")
+    assert jwt.decode(with_marker, PUBLIC, ["RS256"])["iss"] == "7"
 
 
 def test_an_apps_token_is_good_for_one_repository_only(
@@ -196,10 +196,10 @@ def test_a_repository_the_app_is_not_installed_on_waits_until_it_is(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
-    with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as failure:
+    with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as http_failure:
         app.git_header("acme/widgets")
     # A time that is named is no failed try, so that nothing is given up meanwhile.
-    assert failure.value.at == clock.now + REINSTALL
+    assert http_failure.value.at == clock.now + REINSTALL
 
 
 def test_an_outage_while_getting_a_token_is_tried_again_later(
@@ -225,8 +225,8 @@ def test_each_client_remembers_its_own_signature(respx_mock: respx.MockRouter) -
         route = respx_mock.get(f"{host}/app").respond(json={"slug": "mergewright"})
         client = GitHub(host, Credentials(app_id="7", private_key=pair.private))
         client.read.me()
-        signed = route.calls[0].request.headers["Authorization"].removeprefix("Bearer ")
-        assert jwt.decode(signed, pair.public, ["RS256"])
+        with_marker = route.calls[0].request.headers["Authorization"].removeprefix("Bearer ")
+        assert jwt.decode(with_marker, pair.public, ["RS256"])
         client.close()
 
 

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.failures import Step, of_failed_step
+from bot.github.failures import JobStep, of_failed_step
 
-FAILED = Step(
+FAILED = JobStep(
     "failure",
     datetime(2026, 11, 21, 9, 0, 2, tzinfo=UTC),
     datetime(2026, 11, 21, 9, 0, 4, tzinfo=UTC),
 )
-FINE = Step("success", FAILED.started_at, FAILED.completed_at)
-LATER = Step(
+FINE = JobStep("success", FAILED.started_at, FAILED.completed_at)
+LATER = JobStep(
     "failure",
     datetime(2026, 11, 21, 9, 0, 9, tzinfo=UTC),
     datetime(2026, 11, 21, 9, 0, 9, tzinfo=UTC),
@@ -48,5 +48,5 @@ PRINTED = log((1.0, "set up"), (2.5, "one"), (4.9, "two"), (5.0, "clean up"), (9
         pytest.param("\ufeff" + log((3.0, "one")), [FAILED], "one", id="the mark of a byte order"),
     ],
 )
-def test_a_log_is_cut_to_the_failed_step(printed: str, steps: list[Step], shown: str) -> None:
+def test_a_log_is_cut_to_the_failed_step(printed: str, steps: list[JobStep], shown: str) -> None:
     assert of_failed_step(printed, steps) == shown

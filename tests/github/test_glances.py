@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 from msgspec.json import encode
 
-from bot.github.fingerprints import glance_of
+from bot.github.fingerprints import fingerprint_of
 
 PULL: dict[str, Any] = {
     "state": "OPEN",
@@ -48,9 +48,9 @@ COUNTS: dict[str, Any] = {"checkRunCountsByState": [], "statusContextCountsBySta
     ids=lambda changed: next(iter(changed)),
 )
 def test_whatever_changes_by_itself_is_news(changed: dict[str, Any]) -> None:
-    before = glance_of(Raw(encode(PULL)), pull=True)
-    after = glance_of(Raw(encode(PULL | changed)), pull=True)
+    before = fingerprint_of(Raw(encode(PULL)), pull=True)
+    after = fingerprint_of(Raw(encode(PULL | changed)), pull=True)
     assert before is not None
     assert after is not None
-    assert before == glance_of(Raw(encode(PULL)), pull=True)
+    assert before == fingerprint_of(Raw(encode(PULL)), pull=True)
     assert after != before

@@ -2,15 +2,24 @@
 
 from datetime import timedelta
 
-from bot.github.issues import issue_of
-from bot.github.shapes import Actor, Event, IssueOrPull, IssueRepository, Named, Nodes
+from bot.github.issues import issue_snapshot
+from bot.github.shapes import (
+    Actor,
+    IssueOrPull,
+    IssueRepository,
+    NamedNode,
+    NodeList,
+    TimelineEvent,
+)
 from tests.github.pages import START, user
 
 
 def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
     renamed = (
-        Event(typename="RenamedTitleEvent", created_at=START, actor=user("zoe")),
-        Event(typename="RenamedTitleEvent", created_at=START + timedelta(minutes=2), actor=None),
+        TimelineEvent(typename="RenamedTitleEvent", created_at=START, actor=user("zoe")),
+        TimelineEvent(
+            typename="RenamedTitleEvent", created_at=START + timedelta(minutes=2), actor=None
+        ),
     )
     issue = IssueOrPull(
         typename="Issue",
@@ -22,20 +31,20 @@ def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
         last_edited_at=START + timedelta(minutes=1),
         author=user("zoe"),
         editor=user("ann"),
-        labels=Nodes(nodes=()),
-        timeline_items=Nodes(nodes=renamed),
+        labels=NodeList(nodes=()),
+        timeline_items=NodeList(nodes=renamed),
     )
-    reading = issue_of(IssueRepository(is_private=True, issue_or_pull_request=issue))
+    reading = issue_snapshot(IssueRepository(is_private=True, issue_or_pull_request=issue))
     assert reading.issue.private
     assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
 
 
 def test_a_bot_that_puts_a_label_on_is_named_as_where_it_comments() -> None:
-    put = Event(
+    put = TimelineEvent(
         typename="LabeledEvent",
         created_at=START,
         actor=Actor(typename="Bot", login="ci-bot"),
-        label=Named(name="mergewright"),
+        label=NamedNode(name="mergewright"),
     )
     issue = IssueOrPull(
         typename="Issue",
@@ -47,8 +56,8 @@ def test_a_bot_that_puts_a_label_on_is_named_as_where_it_comments() -> None:
         last_edited_at=None,
         author=None,
         editor=None,
-        labels=Nodes(nodes=()),
-        timeline_items=Nodes(nodes=(put,)),
+        labels=NodeList(nodes=()),
+        timeline_items=NodeList(nodes=(put,)),
     )
-    reading = issue_of(IssueRepository(is_private=False, issue_or_pull_request=issue))
+    reading = issue_snapshot(IssueRepository(is_private=False, issue_or_pull_request=issue))
     assert [one.actor for one in reading.labelings] == ["ci-bot[bot]"]

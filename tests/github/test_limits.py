@@ -14,9 +14,9 @@ import respx
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
-from bot.github.rate_limits import Limits
-from bot.github.redelivery import Attempt
-from bot.github.snapshots import Budget
+from bot.github.rate_limits import RateLimits
+from bot.github.redelivery import DeliveryAttempt
+from bot.github.snapshots import PointBudget
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE
 
@@ -41,8 +41,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def limits(clock: Clock) -> Limits:
-    return Limits(clock, 1.0)
+def limits(clock: Clock) -> RateLimits:
+    return RateLimits(clock, 1.0)
 
 
 def test_nothing_is_sent_while_a_secondary_limit_holds(
@@ -60,9 +60,11 @@ def test_nothing_is_sent_while_a_secondary_limit_holds(
     assert (asked.call_count, queried.call_count) == (1, 0)
 
 
-def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(limits: Limits) -> None:
+def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(
+    limits: RateLimits,
+) -> None:
     def depth() -> int:
-        with pytest.raises(Limited) as limit, limits.within("acme", "core"):
+        with pytest.raises(Limited) as limit, limits.guard("acme", "core"):
             raise Limited("used up", RESET, "core")
         return len(limit.traceback)
 
@@ -73,8 +75,8 @@ def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(limits:
 def test_what_is_used_up_of_rest_leaves_graphql_alone(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    used_up = {**USED_UP, "x-ratelimit-resource": "core"}
-    asked = respx_mock.get(REPO).respond(403, json={}, headers=used_up)
+    exhausted_limit = {**USED_UP, "x-ratelimit-resource": "core"}
+    asked = respx_mock.get(REPO).respond(403, json={}, headers=exhausted_limit)
     respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
     for _ in range(2):
         with pytest.raises(Limited):
@@ -113,12 +115,12 @@ def test_the_points_of_graphql_that_are_used_up_are_waited_for(
     assert asked.call_count == 1
 
 
-def test_a_limit_ends_and_is_one_accounts_alone(limits: Limits, clock: Clock) -> None:
+def test_a_limit_ends_and_is_one_accounts_alone(limits: RateLimits, clock: Clock) -> None:
     def ask(account: str) -> str:
-        with limits.within(account, "graphql"):
+        with limits.guard(account, "graphql"):
             return "answered"
 
-    with pytest.raises(Limited), limits.within("acme", "graphql"):
+    with pytest.raises(Limited), limits.guard("acme", "graphql"):
         raise Limited("no more.", RESET)
     with pytest.raises(Limited):
         ask("acme")
@@ -128,40 +130,40 @@ def test_a_limit_ends_and_is_one_accounts_alone(limits: Limits, clock: Clock) ->
 
 
 def test_changes_of_one_account_keep_their_distance(
-    limits: Limits, monkeypatch: pytest.MonkeyPatch
+    limits: RateLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     for account in ("acme", "acme", "globex", "acme"):
-        limits.turn(account, "core")
+        limits.wait_turn(account, "core")
     assert slept == [0, 1, 0, 2]
     with pytest.raises(TryLater) as later:
-        limits.turn("acme", "core")
+        limits.wait_turn("acme", "core")
     assert later.value.at == NOW + timedelta(seconds=3)
 
 
 def test_a_limit_that_is_reached_while_a_change_waits_for_its_turn_holds_it_back(
-    limits: Limits, monkeypatch: pytest.MonkeyPatch
+    limits: RateLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(_: float) -> None:
         limits.hold("acme", Limited("no more.", RESET, "core"))
 
     monkeypatch.setattr(time, "sleep", meanwhile)
-    limits.turn("acme", "graphql")
+    limits.wait_turn("acme", "graphql")
     with pytest.raises(Limited):
-        limits.turn("acme", "core")
+        limits.wait_turn("acme", "core")
 
 
 def test_who_is_sent_away_comes_back_after_those_who_were_before(
-    limits: Limits, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    limits: RateLimits, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     for _ in range(3):
-        limits.turn("acme", "core")
+        limits.wait_turn("acme", "core")
 
     def back() -> float:
         with pytest.raises(TryLater) as away:
-            limits.turn("acme", "core")
+            limits.wait_turn("acme", "core")
         assert away.value.at is not None
         return (away.value.at - NOW).total_seconds()
 
@@ -170,14 +172,14 @@ def test_who_is_sent_away_comes_back_after_those_who_were_before(
     assert max(times) == 33, "nobody is sent away for long"
     assert max(times.count(at) for at in set(times)) <= 1000 // 30 + 1, "nor are many at once"
     clock.now = NOW + timedelta(minutes=1)
-    limits.turn("acme", "core")
+    limits.wait_turn("acme", "core")
 
 
 def test_only_changes_wait_for_their_turn(
     respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[tuple[str, ...]] = []
-    monkeypatch.setattr(Limits, "turn", lambda _, *whose: turns.append(whose))
+    monkeypatch.setattr(RateLimits, "wait_turn", lambda _, *whose: turns.append(whose))
     respx_mock.get(REPO).respond(json={"default_branch": "main", "private": False, "clone_url": ""})
     respx_mock.post(GRAPHQL).mock(side_effect=_graphql)
     respx_mock.post(f"{REPO}/issues/comments/5/reactions").respond(201)
@@ -200,21 +202,21 @@ def _graphql(request: httpx.Request) -> httpx.Response:
 
 
 def test_what_may_be_spared_is_spread_until_there_is_more() -> None:
-    budget = Budget(cost=1, limit=5000, remaining=5000, reset_at=NOW + timedelta(hours=1))
+    budget = PointBudget(cost=1, limit=5000, remaining=5000, reset_at=NOW + timedelta(hours=1))
     assert budget.spare == 3750
     assert budget.apart(NOW) == timedelta(hours=1) / 3750
-    less = Budget(cost=2, limit=5000, remaining=1260, reset_at=NOW + timedelta(hours=1))
+    less = PointBudget(cost=2, limit=5000, remaining=1260, reset_at=NOW + timedelta(hours=1))
     assert (less.spare, less.apart(NOW)) == (10, timedelta(minutes=12))
-    none = Budget(cost=1, limit=5000, remaining=1250, reset_at=NOW + timedelta(hours=1))
+    none = PointBudget(cost=1, limit=5000, remaining=1250, reset_at=NOW + timedelta(hours=1))
     assert (none.spare, none.apart(NOW)) == (0, timedelta(hours=1))
 
 
 def test_what_is_left_is_what_github_said_last_until_it_begins_anew(
-    limits: Limits, clock: Clock
+    limits: RateLimits, clock: Clock
 ) -> None:
     assert limits.budget("acme") is None
-    left = Budget(cost=1, limit=5000, remaining=9, reset_at=RESET)
-    limits.spent("acme", left)
+    left = PointBudget(cost=1, limit=5000, remaining=9, reset_at=RESET)
+    limits.record_points("acme", left)
     assert limits.budget("acme") == left
     clock.now = RESET
     assert limits.budget("acme") is None
@@ -227,7 +229,7 @@ def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_th
     monkeypatch.setattr(time, "sleep", slept.append)
     credentials = Credentials(app_id="7", private_key=PRIVATE)
     github = GitHub(API, credentials, clock=clock, write_interval_seconds=1.0)
-    lost = Attempt(id=1, guid="g", delivered_at=NOW, status_code=502)
+    lost = DeliveryAttempt(id=1, guid="g", delivered_at=NOW, status_code=502)
     asked = respx_mock.post(f"{API}/app/hook/deliveries/1/attempts").respond(202)
     for _ in range(2):
         github.hook.redeliver(lost)

@@ -4,7 +4,7 @@ import pytest
 
 from bot.github.mapping import check_state, merge_state, review_state
 from bot.github.pulls import login_of
-from bot.github.shapes import Actor, Context, Count, Review
+from bot.github.shapes import Actor, HeadCheck, ReviewNode, TotalCount
 from lifecycle.model.status import CheckState, Merge
 from lifecycle.model.status import Review as ReviewState
 from tests.github.pages import page, review
@@ -41,7 +41,9 @@ MERGEABLE = {
 def test_a_finished_check_run_says_what_it_concluded(
     conclusion: str | None, state: CheckState
 ) -> None:
-    run = Context(typename="CheckRun", is_required=False, status="COMPLETED", conclusion=conclusion)
+    run = HeadCheck(
+        typename="CheckRun", is_required=False, status="COMPLETED", conclusion=conclusion
+    )
     assert check_state(run) is state
 
 
@@ -49,7 +51,7 @@ def test_a_finished_check_run_says_what_it_concluded(
     "status", ["QUEUED", "IN_PROGRESS", "PENDING", "REQUESTED", "WAITING", "A_WORD_OF_TOMORROW"]
 )
 def test_an_unfinished_check_run_is_pending_whatever_it_concluded_before(status: str) -> None:
-    run = Context(typename="CheckRun", is_required=False, status=status, conclusion="SUCCESS")
+    run = HeadCheck(typename="CheckRun", is_required=False, status=status, conclusion="SUCCESS")
     assert check_state(run) is CheckState.PENDING
 
 
@@ -65,7 +67,7 @@ def test_an_unfinished_check_run_is_pending_whatever_it_concluded_before(status:
     ],
 )
 def test_a_commit_status_counts_like_a_check_run(said: str, state: CheckState) -> None:
-    status = Context(typename="StatusContext", is_required=False, context="ci", state=said)
+    status = HeadCheck(typename="StatusContext", is_required=False, context="ci", state=said)
     assert check_state(status) is state
 
 
@@ -116,9 +118,9 @@ def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> No
     ],
 )
 def test_without_a_decision_the_writers_latest_reviews_decide(
-    reviews: list[Review], requested: int, state: ReviewState
+    reviews: list[ReviewNode], requested: int, state: ReviewState
 ) -> None:
-    said = page(review_requests=Count(total_count=requested))
+    said = page(review_requests=TotalCount(total_count=requested))
     assert review_state(said, reviews) is state
 
 

@@ -6,21 +6,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.github.checks import BaseCommit, BaseRollup, OnBase, on_base, wants_base
-from bot.github.pulls import reading_of
+from bot.github.checks import BaseChecks, BaseCommit, BaseRollup, base_checks, needs_base_checks
+from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
-    App,
     BaseRef,
+    BranchProtection,
+    CheckApp,
+    CheckContext,
     CheckSuite,
-    Commit,
-    Context,
-    Nodes,
-    Parameters,
-    Protection,
+    CommitNode,
+    HeadCheck,
+    NodeList,
     PullRequest,
     RequiredCheck,
-    Rule,
-    Told,
+    RuleParameters,
+    RulesetRule,
 )
 from bot.github.snapshots import PullReading
 from lifecycle.model.facts import Check
@@ -46,12 +46,25 @@ OLD = "c" * 40
 
 
 def read(*pages: PullRequest, **changes: Any) -> PullReading:
-    return reading_of(pages or (page(**changes),), ME, NOW)
+    return pull_snapshot(pages or (page(**changes),), ME, NOW)
 
 
-def base(protection: Protection | None = None, *rules: Rule) -> BaseRef:
+def protects(check: str) -> BranchProtection:
+    """Branch protection that requires a check."""
+    return BranchProtection(requires_status_checks=True, required_status_check_contexts=(check,))
+
+
+def requires(check: str) -> RulesetRule:
+    """A rule of a ruleset that requires a check."""
+    required = RuleParameters(required_status_checks=(RequiredCheck(context=check),))
+    return RulesetRule(type="REQUIRED_STATUS_CHECKS", parameters=required)
+
+
+def base(protection: BranchProtection | None = None, *rules: RulesetRule) -> BaseRef:
     return BaseRef(
-        target=Commit(oid="d" * 40), branch_protection_rule=protection, rules=Nodes(nodes=rules)
+        target=CommitNode(oid="d" * 40),
+        branch_protection_rule=protection,
+        rules=NodeList(nodes=rules),
     )
 
 
@@ -124,7 +137,7 @@ def test_checks_of_every_page_count() -> None:
         pytest.param({"commits": checks(run(1, "unit"), more=True)}, id="checks"),
         pytest.param({"commits": checks(run(1, "unit"), None)}, id="a check that may not be seen"),
         pytest.param({"commits": checks(run(1, "unit"), oid=OLD)}, id="checks of an older head"),
-        pytest.param({"commits": Nodes(nodes=())}, id="the head commit"),
+        pytest.param({"commits": NodeList(nodes=())}, id="the head commit"),
         pytest.param({"latest_opinionated_reviews": listed(more=True)}, id="opinions"),
         pytest.param({"reviews": listed(more=True)}, id="reviews"),
         pytest.param({"comments": listed(more=True)}, id="comments"),
@@ -146,17 +159,14 @@ def test_no_checks_at_all_is_a_complete_reading() -> None:
     "rules",
     [
         pytest.param(
-            base(Protection(requires_status_checks=True, required_status_check_contexts=("unit",))),
+            base(protects("unit")),
             id="branch protection",
         ),
         pytest.param(
             base(
                 None,
-                Rule(type="DELETION", parameters=None),
-                Rule(
-                    type="REQUIRED_STATUS_CHECKS",
-                    parameters=Parameters(required_status_checks=(RequiredCheck(context="unit"),)),
-                ),
+                RulesetRule(type="DELETION", parameters=None),
+                requires("unit"),
             ),
             id="a ruleset",
         ),
@@ -177,15 +187,7 @@ def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None
 
 
 def test_what_protection_and_every_ruleset_require_is_waited_for() -> None:
-    protection = Protection(requires_status_checks=True, required_status_check_contexts=("unit",))
-    rules = (
-        Rule(
-            type="REQUIRED_STATUS_CHECKS",
-            parameters=Parameters(required_status_checks=(RequiredCheck(context=name),)),
-        )
-        for name in ("lint", "types")
-    )
-    pull = read(base_ref=base(protection, *rules)).pull
+    pull = read(base_ref=base(protects("unit"), requires("lint"), requires("types"))).pull
     assert [check.name for check in pull.checks] == ["lint", "types", "unit"]
 
 
@@ -197,7 +199,7 @@ def test_rules_that_may_not_be_read_expect_nothing() -> None:
 
 
 def test_protection_without_status_checks_expects_none() -> None:
-    rule = Protection(requires_status_checks=False, required_status_check_contexts=("unit",))
+    rule = BranchProtection(requires_status_checks=False, required_status_check_contexts=("unit",))
     pull = read(base_ref=base(rule)).pull
     assert not pull.checks_expected
     assert pull.checks == ()
@@ -322,9 +324,11 @@ def states(found: tuple[Check, ...]) -> list[CheckState]:
 # -- what is no check, and what the base says ------------------------------------------------------
 
 
-def own(id: int, name: str, conclusion: str = "FAILURE") -> Context:
+def own(id: int, name: str, conclusion: str = "FAILURE") -> HeadCheck:
     """A check run of the bot's own App."""
-    return run(id, name, conclusion, check_suite=CheckSuite(app=App(slug=SLUG), workflow_run=None))
+    return run(
+        id, name, conclusion, check_suite=CheckSuite(app=CheckApp(slug=SLUG), workflow_run=None)
+    )
 
 
 def test_what_the_bot_says_itself_is_no_check() -> None:
@@ -335,24 +339,24 @@ def test_what_the_bot_says_itself_is_no_check() -> None:
 
 
 def test_a_check_of_the_bots_own_that_is_required_is_not_waited_for() -> None:
-    needs = Protection(requires_status_checks=True, required_status_check_contexts=(SLUG,))
+    needs = BranchProtection(requires_status_checks=True, required_status_check_contexts=(SLUG,))
     reading = read(commits=checks(own(1, SLUG)), base_ref=base(needs))
     assert reading.pull.checks == ()
 
 
-def on_main(*commits: Sequence[Told | None]) -> OnBase:
-    return on_base(
+def on_main(*commits: Sequence[CheckContext | None]) -> BaseChecks:
+    return base_checks(
         (
-            BaseCommit(status_check_rollup=BaseRollup(contexts=Nodes(nodes=tuple(c))))
+            BaseCommit(status_check_rollup=BaseRollup(contexts=NodeList(nodes=tuple(c))))
             for c in commits
         ),
         ME,
     )
 
 
-def reds(base: OnBase) -> list[str]:
+def reds(base: BaseChecks) -> list[str]:
     failed = (run(1, "unit", "FAILURE"), run(2, "lint", "FAILURE"), run(3, "types"))
-    pull = reading_of((page(commits=checks(*failed)),), ME, NOW, base).pull
+    pull = pull_snapshot((page(commits=checks(*failed)),), ME, NOW, base).pull
     return [check.name for check in pull.checks if check.red_on_base]
 
 
@@ -360,7 +364,7 @@ def test_a_check_that_fails_on_the_base_too_says_so_whatever_started_it_there() 
     pushed = run(9, "unit", "FAILURE", event="push"), run(8, "types", "FAILURE")
     assert reds(on_main(pushed)) == ["unit"]
     assert reds(on_main((run(9, "unit", "FAILURE", workflow="Nightly"),))) == []
-    assert reds(OnBase()) == []
+    assert reds(BaseChecks()) == []
 
 
 def test_of_the_bases_commits_the_newest_that_ended_counts() -> None:
@@ -374,16 +378,19 @@ def test_of_the_bases_commits_the_newest_that_ended_counts() -> None:
     [([], False), ([()], False), ([(), (run(1, "unit"),)], True), ([(own(1, "ours"),)], False)],
 )
 def test_where_the_base_had_checks_some_are_expected(
-    commits: list[Sequence[Told]], expected: bool
+    commits: list[Sequence[CheckContext]], expected: bool
 ) -> None:
-    read = reading_of((page(),), ME, NOW, on_main(*commits))
+    read = pull_snapshot((page(),), ME, NOW, on_main(*commits))
     assert read.pull.checks_expected is expected
 
 
-def test_the_base_matters_only_where_something_failed_or_nothing_is_there() -> None:
-    assert wants_base(())
-    assert wants_base(read(commits=checks(run(1, "unit", "FAILURE"), run(2, "b"))).pull.checks)
-    assert not wants_base(read(commits=checks(run(1, "unit"), run(2, "b", None))).pull.checks)
-    assert not wants_base(read(commits=checks(run(1, "unit"), run(2, "b", "SKIPPED"))).pull.checks)
+def test_the_base_branch_matters_if_a_check_failed_or_none_ran() -> None:
+    def matters(*runs: HeadCheck) -> bool:
+        return needs_base_checks(read(commits=checks(*runs)).pull.checks)
+
+    assert matters()
+    assert matters(run(1, "unit", "FAILURE"), run(2, "b"))
+    assert not matters(run(1, "unit"), run(2, "b", None))
+    assert not matters(run(1, "unit"), run(2, "b", "SKIPPED"))
     # Skipped checks alone are `none`, which is never ready where the base had some.
-    assert wants_base(read(commits=checks(run(1, "unit", "SKIPPED"))).pull.checks)
+    assert matters(run(1, "unit", "SKIPPED"))

@@ -12,7 +12,7 @@ import respx
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
 from bot.github.read import PULL_PAGES
-from bot.github.shapes import BaseRef, Commit, PullRequest
+from bot.github.shapes import BaseRef, CommitNode, PullRequest
 from tests.github.conftest import GRAPHQL, REPO
 from tests.github.pages import checks, comment, listed, page, run
 
@@ -90,7 +90,7 @@ def test_a_push_between_two_pages_spoils_the_reading(
 def test_rules_that_may_not_be_read_are_done_without(
     github: GitHub, respx_mock: respx.MockRouter, kind: str, field: str
 ) -> None:
-    hidden = BaseRef(target=Commit(oid="d" * 40), branch_protection_rule=None, rules=None)
+    hidden = BaseRef(target=CommitNode(oid="d" * 40), branch_protection_rule=None, rules=None)
     refusal = {"type": kind, "path": [*PLACE, "baseRef", field], "message": "Not for you."}
     answers(respx_mock, page(base_ref=hidden), errors=[refusal])
     reading = github.read.pull("acme/widgets", 34)
@@ -101,7 +101,7 @@ def test_rules_that_may_not_be_read_are_done_without(
 def test_rules_that_could_not_be_read_just_now_are_not(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    hidden = BaseRef(target=Commit(oid="d" * 40), branch_protection_rule=None, rules=None)
+    hidden = BaseRef(target=CommitNode(oid="d" * 40), branch_protection_rule=None, rules=None)
     timeout = {"path": [*PLACE, "baseRef", "rules"], "message": "Timeout on validation."}
     answers(respx_mock, page(base_ref=hidden), errors=[timeout])
     with pytest.raises(TryLater):
@@ -130,7 +130,7 @@ def test_a_list_of_too_many_pages_is_no_list(
     with pytest.raises(TryLater, match="pages"):
         github.read.blocked_by("acme/widgets", 1)
     with pytest.raises(TryLater, match="whole"):
-        github.read.labelled("acme/widgets", ["agent"])
+        github.read.labelled_issues("acme/widgets", ["agent"])
     assert (route.call_count, listed.call_count) == (3, 3)
     assert '\\"on\\"' in listed.calls.last.request.content.decode()
 
@@ -138,7 +138,7 @@ def test_a_list_of_too_many_pages_is_no_list(
 def test_pull_requests_of_a_branch_are_read_page_by_page(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    mine, deleted = {"nameWithOwner": "acme/widgets"}, None
+    with_key, deleted = {"nameWithOwner": "acme/widgets"}, None
     numbers = iter(range(1, 9))
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -146,10 +146,12 @@ def test_pull_requests_of_a_branch_are_read_page_by_page(
         pulls = {
             "pageInfo": {"hasNextPage": cursor is None, "endCursor": "p1"},
             "nodes": [
-                {"number": next(numbers), "headRepository": each} for each in (mine, deleted)
+                {"number": next(numbers), "headRepository": each} for each in (with_key, deleted)
             ],
         }
-        return httpx.Response(200, json={"data": {"repository": {**mine, "pullRequests": pulls}}})
+        return httpx.Response(
+            200, json={"data": {"repository": {**with_key, "pullRequests": pulls}}}
+        )
 
     respx_mock.post(GRAPHQL).mock(side_effect=answer)
     assert github.read.pulls_of("acme/widgets", "mergewright/12-retry") == [1, 3]

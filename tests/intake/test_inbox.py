@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.decide.policies import Policies
-from bot.github.comment_markers import mark
+from bot.github.comment_markers import marker
 from bot.intake.inbox import OWN_MARKER, Inbox
 from bot.store import (
     RIGHTS,
@@ -29,7 +29,7 @@ from tests.world.databases import empty_database
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SUBJECTS = ("issue:", "pull:", "branch:", "sha:")
 REPOSITORY = {"id": 1, "full_name": "Acme/Widgets"}
-OUR_REPORT = f"It works.\n\n{mark('widgets-12/report:12')}"
+OUR_REPORT = f"It works.\n\n{marker('widgets-12/report:12')}"
 
 
 @pytest.fixture
@@ -325,8 +325,8 @@ def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: I
 def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
     inbox: Inbox,
 ) -> None:
-    assert OWN_MARKER in mark("comment:started")
-    copied = f"/mergewright stop\n\n{mark('comment:started')}"
+    assert OWN_MARKER in marker("comment:started")
+    copied = f"/mergewright stop\n\n{marker('comment:started')}"
     assert commanded(inbox, comment(copied)) == []
     assert commanded(inbox, comment("/mergewright stop")) == ["stop"]
 

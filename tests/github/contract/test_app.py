@@ -12,7 +12,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
-from bot.github.permissions import PERMISSIONS, Permission
+from bot.github.permissions import PERMISSIONS, AppPermission
 from tests.github.contract.conftest import names, read
 from tests.world.faulty_github import FaultyGitHub
 
@@ -37,15 +37,15 @@ def test_git_is_let_in_with_the_header(server: FaultyGitHub, github: GitHub, app
 @pytest.mark.parametrize("level", ["", "none"])
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
 def test_each_permission_that_is_missing_is_named(
-    server: FaultyGitHub, app: GitHub, repo: Repository, needed: Permission, level: str
+    server: FaultyGitHub, app: GitHub, repo: Repository, needed: AppPermission, level: str
 ) -> None:
     granted = server.world.apps["mergewright"].permissions
-    assert app.read.lacking(repo.full_name) == ()
+    assert app.read.missing_permissions(repo.full_name) == ()
     before = granted.pop(needed.name)
     if level:
         granted[needed.name] = level
     try:
-        (said,) = app.read.lacking(repo.full_name)
+        (said,) = app.read.missing_permissions(repo.full_name)
     finally:
         granted[needed.name] = before
     assert f"{needed.name}: {needed.level} is missing (it has none)" in said
@@ -60,7 +60,7 @@ TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
     "contents": lambda app, pull: app.write.delete_branch(
         pull.repo.full_name, pull.head_branch, pull.head
     ),
-    "issues": lambda app, pull: app.read.labelled(pull.repo.full_name, ["agent"]),
+    "issues": lambda app, pull: app.read.labelled_issues(pull.repo.full_name, ["agent"]),
     "merge_queues": lambda app, pull: app.merges.enqueue(
         pull.repo.full_name, pull.number, pull.head
     ),
@@ -72,7 +72,7 @@ TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
 def test_there_is_something_that_each_permission_alone_lets_us_do(
-    server: FaultyGitHub, app: GitHub, pull: Pull, needed: Permission
+    server: FaultyGitHub, app: GitHub, pull: Pull, needed: AppPermission
 ) -> None:
     manifest: dict[str, str] = {one.name: one.level for one in PERMISSIONS}
     pull.repo.protect("main", queue=True)
@@ -93,16 +93,16 @@ def test_reading_alone_is_too_little_where_we_write(
     granted = server.world.apps["mergewright"].permissions
     monkeypatch.setitem(granted, "contents", "read")
     monkeypatch.setitem(granted, "statuses", "write")
-    (said,) = app.read.lacking(repo.full_name)
+    (said,) = app.read.missing_permissions(repo.full_name)
     assert "contents: write is missing (it has read)" in said
 
 
 def test_a_token_that_may_not_push_is_found_out(
     server: FaultyGitHub, github: GitHub, repo: Repository
 ) -> None:
-    assert github.read.lacking(repo.full_name) == ()
+    assert github.read.missing_permissions(repo.full_name) == ()
     repo.permission("wright", "read")
-    assert github.read.lacking(repo.full_name) == ("its account may not write",)
+    assert github.read.missing_permissions(repo.full_name) == ("its account may not write",)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_classic_token_without_the_scope_to_write_is_found_out(
     server.user("wright", token="classic", scopes=scopes)
     client = GitHub(f"{server.url}api/v3", Credentials(token="classic"))
     told = ("the token may only read: it lacks the scope `repo`",) if lacks else ()
-    assert client.read.lacking(repo.full_name) == told
+    assert client.read.missing_permissions(repo.full_name) == told
     client.close()
 
 
@@ -130,9 +130,9 @@ def test_a_suspended_app_waits_and_then_goes_on(
 ) -> None:
     known = server.world.apps["mergewright"]
     monkeypatch.setattr(known, "suspended", True)
-    with pytest.raises(NotInstalled, match="unsuspend it") as failure:
+    with pytest.raises(NotInstalled, match="unsuspend it") as http_failure:
         app.read.repository(repo.full_name)
-    assert failure.value.at is not None
+    assert http_failure.value.at is not None
     known.suspended = False
     assert app.read.repository(repo.full_name).default_branch == "main"
     known.suspended = True  # The token made meanwhile does not count any more.
@@ -158,9 +158,9 @@ def test_an_installation_of_somebody_nobody_allowed_is_ignored(
     server: FaultyGitHub, key: str, repo: Repository
 ) -> None:
     number = str(server.world.apps["mergewright"].id)
-    mine = Credentials(app_id=number, private_key=key, owners=("ACME",))
+    with_key = Credentials(app_id=number, private_key=key, owners=("ACME",))
     others = Credentials(app_id=number, private_key=key, owners=("umbrella",))
-    with closing(GitHub(f"{server.url}api/v3", mine)) as client:
+    with closing(GitHub(f"{server.url}api/v3", with_key)) as client:
         assert client.read.repository(repo.full_name).default_branch == "main"
     with (
         closing(GitHub(f"{server.url}api/v3", others)) as client,

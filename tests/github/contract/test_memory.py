@@ -11,7 +11,7 @@ from bot.github.client import GitHub
 from tests.world.faulty_github import FaultyGitHub
 
 #: Reads a list, and answers it with the status of each of its pages and what it cost.
-Reads = Callable[[], tuple[Any, list[int], int]]
+GitHubReader = Callable[[], tuple[Any, list[int], int]]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def waiting(repo: Repository) -> Issue:
 
 
 @pytest.fixture
-def reads(github: GitHub, server: FaultyGitHub, waiting: Issue) -> Reads:
+def reads(github: GitHub, server: FaultyGitHub, waiting: Issue) -> GitHubReader:
     def answer() -> tuple[Any, list[int], int]:
         seen, used = len(server.requests), _used(server)
         found = github.read.blocked_by(waiting.repo.full_name, waiting.number)
@@ -38,40 +38,40 @@ def _used(server: FaultyGitHub) -> int:
 
 
 def test_what_has_not_changed_is_as_it_was_and_free(
-    github: GitHub, reads: Reads, waiting: Issue
+    github: GitHub, reads: GitHubReader, waiting: Issue
 ) -> None:
-    with github.remembering():
+    with github.caching():
         found, statuses, cost = reads()
     assert (len(found), statuses, cost) == (102, [200, 200], 2)
     for _ in range(2):
-        with github.remembering():
+        with github.caching():
             assert reads() == (found, [304, 304], 0)
     waiting.blocked_by[-1].close(by="ann")
-    with github.remembering():
+    with github.caching():
         assert reads() == (found[:-1], [304, 200], 1)
 
 
-def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: Reads) -> None:
+def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: GitHubReader) -> None:
     def fails_to_write() -> None:
-        with github.remembering():
+        with github.caching():
             reads()
             raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
         fails_to_write()
-    with github.remembering():
+    with github.caching():
         assert reads()[1] == [200, 200]
     assert reads()[1] == [200, 200], "who does not remember reads all of it"
 
 
 def test_an_old_memory_makes_room(
-    github: GitHub, reads: Reads, monkeypatch: pytest.MonkeyPatch
+    github: GitHub, reads: GitHubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.github.etag_cache._MOST", 1)
     for _ in range(2):
-        with github.remembering():
+        with github.caching():
             assert len(reads()[0]) == 102
-    with github.remembering():
+    with github.caching():
         assert reads()[1] == [200, 304]
 
 
@@ -81,7 +81,7 @@ def test_another_token_of_an_app_reads_anew(
     issue = repo.open_issue("Broken", by="ann")
     statuses = []
     for _ in range(3):
-        with app.remembering():
+        with app.caching():
             assert app.read.blocked_by(repo.full_name, issue.number) == ()
         statuses.append(server.requests[-1].status)
         if len(statuses) == 2:
@@ -93,6 +93,6 @@ def test_permission_is_never_remembered(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     for _ in range(2):
-        with github.remembering():
+        with github.caching():
             assert github.read.may_write(repo.full_name, "ann")
         assert server.requests[-1].status == 200

@@ -7,7 +7,7 @@ import pytest
 from bot.demo.github.pulls import Pull
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, TryLater
-from bot.github.merging import Merges
+from bot.github.merging import PullMerger
 from lifecycle.model.facts import Check, Dequeued
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import CheckState, Merge, PullState
@@ -95,7 +95,7 @@ def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
         github.merges.merge(*request(background))
     first = background.accepted
     assert first is not None
-    github.merges = Merges(github.merges._calls)
+    github.merges = PullMerger(github.merges._calls)
     with pytest.raises(TryLater) as still:
         github.merges.merge(*request(background))
     assert still.value.at is not None

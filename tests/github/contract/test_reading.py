@@ -69,13 +69,13 @@ def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
     assert [(put.label, put.actor, put.added) for put in reading.labelings] == [
         ("@wright", "ann", True)
     ]
-    assert github.read.labelled(repo.full_name, ["@wright"]) == {issue.number}
+    assert github.read.labelled_issues(repo.full_name, ["@wright"]) == {issue.number}
     issue.unassign("wright", by="ann")
     reading = github.read.issue(repo.full_name, issue.number)
     assert reading is not None
     assert reading.labels == ()
     assert [put.added for put in reading.labelings] == [True, False]
-    assert github.read.labelled(repo.full_name, ["@wright"]) == set()
+    assert github.read.labelled_issues(repo.full_name, ["@wright"]) == set()
 
 
 def test_the_open_issues_an_issue_waits_for(
@@ -180,13 +180,13 @@ def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_ful
 ) -> None:
     def listed(*words: str) -> tuple[set[int], int]:
         before = len(server.requests)
-        found = github.read.labelled(repo.full_name, words)
+        found = github.read.labelled_issues(repo.full_name, words)
         return found, len(server.requests) - before
 
     pull.label("agent", by="ann")
-    named, mine, *many = (repo.open_issue(f"Retry {n}", by="ann") for n in range(103))
+    named, with_key, *many = (repo.open_issue(f"Retry {n}", by="ann") for n in range(103))
     named.label('the "Agent": ü', by="ann")
-    mine.assign("wright", by="ann")
+    with_key.assign("wright", by="ann")
     for issue in many:
         issue.label("agent", by="ann")
     repo.open_issue("Not labelled", by="ann")
@@ -197,8 +197,8 @@ def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_ful
     assert github.read.labels(repo.full_name, "AGENT") == ["agent", 'the "Agent": ü']
     assert github.read.labels(repo.full_name, 'the "agent": ü') == ['the "Agent": ü']
     assert github.read.labels(repo.full_name, "bug") == []
-    assert listed("other", 'the "Agent": ü', "@wright") == ({named.number, mine.number}, 1)
-    assert listed("agent", "@wright") == ({mine.number, *(one.number for one in many)}, 2)
+    assert listed("other", 'the "Agent": ü', "@wright") == ({named.number, with_key.number}, 1)
+    assert listed("agent", "@wright") == ({with_key.number, *(one.number for one in many)}, 2)
     assert listed("other") == (set(), 1)
 
 
@@ -370,12 +370,12 @@ def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
 
 
 def test_a_branch_that_takes_signed_commits_alone_says_so(github: GitHub, repo: Repository) -> None:
-    assert not github.read.wants_signatures(repo.full_name, "main")
+    assert not github.read.requires_signatures(repo.full_name, "main")
     repo.protect("main", required_checks=["unit"])
-    assert not github.read.wants_signatures(repo.full_name, "main")
+    assert not github.read.requires_signatures(repo.full_name, "main")
     repo.protect("main", signatures=True)
-    assert github.read.wants_signatures(repo.full_name, "main")
-    assert not github.read.wants_signatures(repo.full_name, "no-such-branch")
+    assert github.read.requires_signatures(repo.full_name, "main")
+    assert not github.read.requires_signatures(repo.full_name, "no-such-branch")
 
 
 def test_a_pull_request_tells_its_labels(github: GitHub, pull: Pull) -> None:
