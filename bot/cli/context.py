@@ -120,12 +120,12 @@ def _unfit_agents(kind: AgentTypeSettings) -> str:
     program, allowed = AGENTS.get(kind.program), kind.subagents
     if program is None or allowed is True:
         return ""
-    if not program.runs_agents:
+    if not program.supports_subagents:
         return (
             f"= {str(allowed).lower()}: {kind.program} has no subagents that Mergewright could"
             " limit; remove this setting"
         )
-    if allowed and not program.counts_agents:
+    if allowed and not program.limits_subagents:
         return (
             f"= {allowed}: {kind.program} cannot limit the number of subagents; use true or false"
         )

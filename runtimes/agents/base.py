@@ -177,9 +177,9 @@ class AgentAdapter(Protocol):
     #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
     tools: Mapping[str, Collection[str]]
     #: Whether it can start subagents inside its session, and be kept from it.
-    runs_agents: bool
+    supports_subagents: bool
     #: Whether the number of its concurrent subagents can be limited.
-    counts_agents: bool
+    limits_subagents: bool
     #: Base URL of its provider's API, without a version; empty: unknown.
     provider: str
     #: The environment variables it can sign in with by itself.

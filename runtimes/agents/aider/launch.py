@@ -69,7 +69,7 @@ class Aider(TerminalAgent):
     #: After one failed write outside it discards all pending edits.
     writes_outside = False
     preambles: Collection[str] = ("instructions-file",)
-    runs_agents = False
+    supports_subagents = False
     #: With each of these it has a default model.
     login_variables: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 

@@ -64,7 +64,7 @@ class Codex(TerminalAgent):
     install = "npm install -g @openai/codex"
 
     preambles: Collection[str] = ("system-prompt", "instructions-file")
-    counts_agents = True
+    limits_subagents = True
     provider = OPENAI
     login_variables: Collection[str] = (_KEY, "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 

@@ -28,8 +28,8 @@ class TerminalAgent:
     remembers = True
     writes_outside = True
     tools: Mapping[str, Collection[str]] = {}
-    runs_agents = True
-    counts_agents = False
+    supports_subagents = True
+    limits_subagents = False
 
     def __init__(self, agent_type: AgentType) -> None:
         self._type = agent_type

@@ -31,8 +31,8 @@ class Shell:
     provider = ""
     preambles: Collection[str] = ("system-prompt",)
     tools: Mapping[str, Collection[str]] = {}
-    runs_agents = False
-    counts_agents = False
+    supports_subagents = False
+    limits_subagents = False
     login_variables: Collection[str] = ()
 
     def __init__(self, agent_type: AgentType) -> None:

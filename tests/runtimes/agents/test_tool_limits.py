@@ -82,7 +82,9 @@ ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name, program in AGENTS.items() if program.runs_agents])
+@pytest.mark.parametrize(
+    "name", [name for name, program in AGENTS.items() if program.supports_subagents]
+)
 def test_subagents_are_available_unless_disabled(name: str, files: RunFiles) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"task": "allow"}})}
     for allowed in (True, False):
