@@ -1,4 +1,7 @@
-"""What every runtime offers: start, look at all, send, stop. Runtimes know nothing of agents."""
+"""The interface of a runtime: it starts, probes, talks to and stops programs in terminals.
+
+Runtimes know nothing of agents.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,8 +14,8 @@ from msgspec import Struct
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 
-#: A runtime's opaque name for a running thing; the same for the same `Launch.name`, so it can be
-#: worked out again after a crash.
+#: A runtime's opaque name for a program; it depends on `Launch.name` alone, so that it is known
+#: after a crash.
 Handle = NewType("Handle", str)
 
 
@@ -22,106 +25,106 @@ class Launch(Struct, frozen=True, kw_only=True):
     name: str  #: Unique for session and run, `[a-z0-9_-]`: `widgets-12_r1`.
     argv: tuple[str, ...]
     cwd: Path
-    env: Mapping[str, str]  #: All of it: nothing is inherited but PATH, LANG, TERM of the server.
-    dir: Path  #: The run's own folder, 0700: supervisor files and `output.log` go there.
+    env: Mapping[str, str]  #: Complete: the program inherits only PATH, LANG and TERM.
+    dir: Path  #: The run's own folder, 0700, for the supervisor's files and `output.log`.
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What one look saw of one handle."""
+    """The result of probing one program."""
 
     runtime: Probe
     program: Probe
-    exit: Exit | None = None  #: The supervisor's record: proof.
+    exit: Exit | None = None  #: The supervisor's record, which proves the end.
     output_at: datetime | None = None  #: When the program last printed.
 
 
 class Send(Struct, frozen=True, kw_only=True):
-    """Text for a running program's input."""
+    """A message for a running program."""
 
-    text: str  #: Control characters but newline and tab are stripped before it goes out.
-    key: str  #: A second send with the same key to the same handle does nothing.
-    submit_seconds: float = 0.0  #: The pause between the paste and Enter.
+    text: str  #: Control characters other than newline and tab are removed.
+    key: str  #: A second message with the same key to the same program is not sent.
+    submit_seconds: float = 0.0  #: The pause between the paste and Enter, in seconds.
 
 
 class Press(Struct, frozen=True, kw_only=True):
-    """Keys for a running program's terminal."""
+    """Keys to press at a running program's terminal."""
 
     keys: tuple[str, ...]  #: Letters, digits, and names such as `Enter`.
-    key: str  #: As of a `Send`.
+    key: str  #: As in `Send`.
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    """Text without control characters but newline and tab: ESC[201~ would end a paste."""
+    """Remove control characters other than newline and tab: ESC[201~ would end a paste."""
     return _CONTROLS.sub("", text)
 
 
 class RuntimeFailure(Exception):
-    """A runtime could not do what was asked; the message names what, where and the remedy."""
+    """A runtime failed; the message says what failed, where, and the remedy."""
 
 
 class Unavailable(RuntimeFailure):
-    """The runtime itself does not answer (tmux missing, engine down): nothing is known."""
+    """The runtime does not answer (tmux is missing, a server hangs), so nothing is known."""
 
 
 class Gone(RuntimeFailure):
-    """The handle's program does not run any more."""
+    """The program does not run any more."""
 
 
 class Runtime(Protocol):
-    """A place where programs live. Every method may be called from any thread."""
+    """Runs programs in terminals. Every method may be called from any thread."""
 
     def handle(self, name: str) -> Handle:
-        """The handle a launch of this name has, running or not."""
+        """The handle of the program with this launch name, running or not."""
         ...
 
     def start(self, launch: Launch) -> Handle:
-        """Start a program, unless a launch of this name was started before: then do nothing.
+        """Start a program, unless one with this name was started before.
 
-        A run's folder remembers that it was started, also after `stop`: a name is used once.
-        Raises `RuntimeFailure` where it cannot be started.
+        The run's folder records the start, also after `stop`: a name is used once. Raises
+        `RuntimeFailure` if the program cannot be started.
         """
         ...
 
     def look(self) -> Mapping[Handle, Seen]:
-        """Everything that lives or died here, in one look whatever the number.
+        """Probe every program that was started and not stopped, in one call.
 
-        A handle that is missing is gone. Raises `Unavailable` where the look itself failed.
+        A handle that is missing does not run. Raises `Unavailable` if the probe itself failed.
         """
         ...
 
     def send(self, handle: Handle, send: Send) -> None:
-        """Paste text into the program's terminal and submit it, once for a key.
+        """Paste text into the program's terminal and submit it, once for each key.
 
-        Returns once Enter went out too, so a next send does not run into this one. Raises `Gone`
-        where the program does not run, and `ValueError` where there is nothing to send.
+        Returns after Enter was pressed, so that messages do not run into each other. Raises `Gone`
+        if the program does not run, and `ValueError` if the text is empty.
         """
         ...
 
     def press(self, handle: Handle, press: Press) -> None:
-        """Press keys at the program's terminal, once for a key. Raises `Gone` as `send` does."""
+        """Press keys at the program's terminal, once for each key. Raises `Gone` as `send` does."""
         ...
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
-        """What the terminals show now, in one call."""
+        """The visible lines of these terminals, in one call; those that are gone are left out."""
         ...
 
     def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
         """End the program and every process it left, then forget the handle.
 
-        It gets `grace_seconds` after a polite signal. Stopping what is gone does nothing.
+        SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
         """
         ...
 
     def attach(self, handle: Handle) -> tuple[str, ...]:
-        """The command line with which a person looks at the program's terminal."""
+        """The command line with which a person opens the program's terminal."""
         ...
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What a runtime is made with."""
+    """The settings of a runtime."""
 
     data: Path  #: A folder of its own, 0700.
     path: str = "/usr/local/bin:/usr/bin:/bin"  #: PATH of the programs.

@@ -1,4 +1,4 @@
-"""What the machine has left."""
+"""The free memory of this machine, which limits how many sessions start."""
 
 from pathlib import Path
 
@@ -6,7 +6,10 @@ _MEMORY = Path("/proc/meminfo")
 
 
 def free_mb(memory: Path = _MEMORY) -> int | None:
-    """The megabytes that programs could take without swapping; None where nobody can tell."""
+    """The megabytes that programs can use without swapping (`MemAvailable` of proc(5)).
+
+    None: the system does not say.
+    """
     try:
         for line in memory.read_text(encoding="ascii").splitlines():
             name, _, rest = line.partition(":")

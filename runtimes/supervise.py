@@ -1,13 +1,14 @@
-"""Runs one program in a terminal, and writes down how it ended: `python -I -S supervise.py DIR`.
+"""Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR`.
 
-It stands alone (standard library only) because it runs wherever the program runs. In DIR it reads
-`launch.json` (argv, cwd, env; removed once read, for env may hold secrets) and writes `pid.json`
-(itself: pid, start time, boot) and, when the program and all it left behind have ended,
-`exit.json` (code, signal, at, and `told`: the signal by which it was to be ended, or 0). SIGTERM or
-SIGHUP ends the program: politely, and after the seconds in the file `grace` (or 5) by force.
+A program of its own, with the standard library alone, because it runs wherever the agent runs. In
+DIR it reads `launch.json` (argv, cwd, env; removed once read, because env may hold secrets) and
+writes `pid.json` (its own pid, start time and boot) and, when the program and all processes it left
+have ended, `exit.json` (code, signal, at, and `ordered_by`: the signal that ordered the end, or 0).
+SIGTERM or SIGHUP ends the program: with SIGTERM, and with SIGKILL after the seconds in the file
+`grace` (or 5).
 """
 
-# Importing pathlib would take a third of the time a start may take.
+# Importing pathlib takes a third of the time that a start may take (measured).
 # ruff: noqa: PTH105, PTH108, PTH123, PTH208
 import contextlib
 import ctypes
@@ -17,7 +18,7 @@ import signal
 import sys
 import time
 
-#: Names the run's folder in the environment of all its processes, so that survivors are found.
+#: The variable with the run's folder in the environment of all its processes: it finds survivors.
 MARK = "MERGEWRIGHT_RUN_DIR"
 
 _PR_SET_PDEATHSIG = 1
@@ -32,9 +33,9 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str) -> int:
     """Run the program of this folder to its end; returns the exit code for the terminal's owner."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
-    for number in _WAITED:  # Whoever started us (nohup) may have them ignored: never to be heard.
+    for number in _WAITED:  # The parent (nohup) may have them ignored.
         signal.signal(number, signal.SIG_DFL)
-    for number in _IGNORED:  # They belong to the program in the foreground.
+    for number in _IGNORED:  # The program in the foreground gets them.
         signal.signal(number, signal.SIG_IGN)
     try:
         launch = json.loads(_read(f"{folder}/launch.json"))
@@ -46,7 +47,7 @@ def main(folder: str) -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     ended: dict[int, int] = {}
     program = _spawn(launch["argv"], launch["cwd"], launch["env"])
-    told = _wait_for(program, ended)
+    ordered_by = _wait_for(program, ended)
     if program in ended:
         at = time.time()
         _end_all(_LEFTOVERS_GRACE_SECONDS, ended)
@@ -59,7 +60,7 @@ def main(folder: str) -> int:
         "code": None if killed else code,
         "signal": killed,
         "at": at,
-        "told": told,
+        "ordered_by": ordered_by,
     }
     try:
         _write(folder, "exit.json", record)
@@ -69,7 +70,7 @@ def main(folder: str) -> int:
 
 
 def identity(pid: int) -> dict[str, object] | None:
-    """What tells a process from any other that ever had its pid; None where it does not live."""
+    """Pid, start time and boot: unique to a process. None: there is no such process."""
     stat = _stat(pid)
     if stat is None or stat[0] in "ZX":
         return None
@@ -78,7 +79,7 @@ def identity(pid: int) -> dict[str, object] | None:
 
 
 def _stat(pid: int | str) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on: state, parent, ..., start time at 19."""
+    """The fields of /proc/PID/stat (proc(5)) from the third on: state, parent; start time at 19."""
     try:
         text = _read(f"/proc/{pid}/stat")
     except OSError:
@@ -97,13 +98,13 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         if os.isatty(0):
             os.tcsetpgrp(0, os.getpid())
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_DFL)  # What we or whoever started us had ignored.
+            signal.signal(number, signal.SIG_DFL)  # The parent may ignore some.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             os.chdir(cwd)
             os.execvpe(argv[0], argv, env)
-    except Exception as error:  # noqa: BLE001 - nothing may return from this copy of us.
+    except Exception as error:  # noqa: BLE001 - the forked child must not return.
         why = getattr(error, "strerror", None) or error
         _say(
             f"cannot run {argv[:1]} in {cwd}: {why}. Is the program installed and on "
@@ -114,9 +115,9 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
 
 
 def _wait_for(program: int, ended: dict[int, int]) -> int:
-    """Wait until the program ends by itself (0), or for the signal by which it is to be ended.
+    """Wait for the program's exit (returns 0), or for a signal that orders its end.
 
-    Where both come together it is the signal: a program whose terminal closes may well end first.
+    If both happen at once, the signal counts: a program whose terminal closes may exit first.
     """
     while program not in ended:
         number = signal.sigwaitinfo(_WAITED).si_signo
@@ -127,11 +128,11 @@ def _wait_for(program: int, ended: dict[int, int]) -> int:
 
 
 def _end_all(grace: float, ended: dict[int, int]) -> None:
-    """End every descendant, however it tried to get away: as their subreaper none escapes us."""
+    """End every descendant; this process is their subreaper (prctl(2)), so none escapes."""
     force_at = time.monotonic() + grace
     for pid in _descendants():
         _kill(pid, signal.SIGTERM)
-        _kill(pid, signal.SIGCONT)  # A stopped process does not hear the first.
+        _kill(pid, signal.SIGCONT)  # A stopped process does not handle SIGTERM.
     while _reap(ended) and time.monotonic() < force_at + _FORCE_SECONDS:
         if time.monotonic() >= force_at:
             for pid in _descendants():
@@ -140,7 +141,7 @@ def _end_all(grace: float, ended: dict[int, int]) -> None:
 
 
 def _reap(ended: dict[int, int]) -> bool:
-    """Collect the status of every child that ended; whether any child is left."""
+    """Collect the status of every child that ended; returns whether any child is left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -157,13 +158,13 @@ def _descendants() -> list[int]:
         if entry.isdigit() and (stat := _stat(entry)):
             children.setdefault(int(stat[1]), []).append(int(entry))
     found = [os.getpid()]
-    for pid in found:  # It grows while it is walked.
+    for pid in found:  # The list grows during the loop.
         found += children.get(pid, [])
     return found[1:]
 
 
 def _kill(pid: int, number: int) -> None:
-    with contextlib.suppress(OSError):  # It ended meanwhile, or changed its user.
+    with contextlib.suppress(OSError):  # It ended, or runs as another user now.
         os.kill(pid, number)
 
 
@@ -180,7 +181,7 @@ def _read(path: str) -> str:
 
 
 def _write(folder: str, name: str, value: dict[str, object], once: bool = False) -> None:
-    """Write a file whole and durably, or not at all; `once`: refuse where it is there already."""
+    """Write a file atomically and durably; with `once`, raise `FileExistsError` if it exists."""
     new = f"{folder}/{name}.{os.getpid()}"
     with open(
         new, "w", encoding="utf-8", opener=lambda path, how: os.open(path, how, 0o600)
@@ -199,7 +200,7 @@ def _write(folder: str, name: str, value: dict[str, object], once: bool = False)
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # The terminal may be gone.
+    with contextlib.suppress(OSError):  # The terminal may be closed.
         os.write(2, f"mergewright: {text}\n".encode(errors="replace"))
 
 

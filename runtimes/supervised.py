@@ -1,4 +1,4 @@
-"""A supervised run as seen from outside, through the files `supervise.py` keeps in its folder."""
+"""Reads and ends a supervised run through the files that `supervise.py` keeps in its folder."""
 
 import json
 import os
@@ -20,13 +20,13 @@ from runtimes.supervise import MARK, identity
 
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
-_MARGIN_SECONDS = 8.0  # What the supervisor may take beyond the grace: force, records, a busy disk.
+_MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
 
 
-#: What it means for a program that somebody but itself had it end, by the signal that did.
-_TOLD: Mapping[int, str] = {
+#: Why a program was ended, by the signal that its supervisor got.
+_ENDED_BY: Mapping[int, str] = {
     signal.SIGHUP: "its terminal was closed",
-    signal.SIGTERM: "it was told to end",
+    signal.SIGTERM: "it was asked to end",
 }
 
 
@@ -34,11 +34,11 @@ class _Record(msgspec.Struct, frozen=True):
     at: float
     code: int | None = None
     signal: int | None = None
-    told: int = 0
+    ordered_by: int = 0
 
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
-    """Write what the supervisor will start, with the mark by which survivors are found."""
+    """Write `launch.json`, with the mark that finds surviving processes."""
     launch.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = {
         "argv": launch.argv,
@@ -53,25 +53,25 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
 
 
 def started(folder: Path) -> bool:
-    """Whether a run of this folder ever started. It stays true after its end."""
+    """Whether this folder's run was ever started."""
     return (folder / "pid.json").exists()
 
 
 def spent(folder: Path) -> bool:
-    """Whether this folder's run was started or stopped, so that it must not be started again."""
+    """Whether this folder's run was started or stopped; it must not be started again."""
     return started(folder) or (folder / "grace").exists()
 
 
 def outcome(folder: Path) -> Exit | None:
-    """How the run ended: its record, or, without code and signal, that its pid provably vanished.
+    """The exit of a run: the supervisor's record, or, if there is none, that its pid is gone.
 
-    None while it lives, and where it never started. What is said once stays so.
+    None while it runs, and if it was never started. The answer does not change afterwards.
     """
-    if not started(folder) or _supervisor(folder):  # Asked before the record: it may just end.
+    if not started(folder) or _supervisor(folder):  # Before the record is read: it may end now.
         return None
     try:
         record = msgspec.json.decode((folder / "exit.json").read_bytes(), type=_Record)
-        lost = _TOLD.get(record.told, "")
+        lost = _ENDED_BY.get(record.ordered_by, "")
     except (FileNotFoundError, msgspec.DecodeError):
         record, lost = _Record(at=_last_sign(folder)), _vanished(folder)
     return Exit(
@@ -84,7 +84,7 @@ def outcome(folder: Path) -> Exit | None:
 
 
 def tail(log: Path) -> str:
-    """The last lines a program printed, without what only a terminal understands."""
+    """The last 20 lines that a program printed, as plain text."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -96,9 +96,9 @@ def tail(log: Path) -> str:
 
 
 def end(folder: Path, grace_seconds: float) -> None:
-    """End a run's supervisor with all it watches, and whatever outlived a killed supervisor.
+    """End a run's supervisor with all its processes, and those that outlived the supervisor.
 
-    Raises `RuntimeFailure` where a process cannot be ended.
+    Raises `RuntimeFailure` if a process cannot be ended.
     """
     with suppress(OSError):  # A full disk must not keep a program alive.
         (folder / "grace").write_text(str(grace_seconds))
@@ -107,7 +107,7 @@ def end(folder: Path, grace_seconds: float) -> None:
     if pid := _supervisor(folder):
         _end(pid, signal.SIGKILL, _MARGIN_SECONDS)
     deadline = time.monotonic() + _MARGIN_SECONDS
-    while survivors := list(_marked(folder)):  # Again, because a process may fork as it is killed.
+    while survivors := list(_marked(folder)):  # Repeated: a process may fork while it is killed.
         if time.monotonic() > deadline:
             raise RuntimeFailure(
                 f"processes {survivors} of {folder} cannot be killed: end them by hand, "
@@ -118,7 +118,7 @@ def end(folder: Path, grace_seconds: float) -> None:
 
 
 def _supervisor(folder: Path) -> int | None:
-    """The supervisor's pid, while it lives."""
+    """The supervisor's pid while it runs."""
     born = _born(folder)
     if born is None:
         return None
@@ -136,26 +136,26 @@ def _born(folder: Path) -> dict[str, Any] | None:
 
 
 def _vanished(folder: Path) -> str:
-    """How a supervisor went that left no record."""
+    """Why a supervisor left no record."""
     born, here = _born(folder), identity(os.getpid())
     if born and here and born["boot"] != here["boot"]:
-        return "the machine was started anew"
+        return "the machine was restarted"
     return "its supervisor vanished"
 
 
 def _marked(folder: Path) -> Iterator[int]:
-    """Processes of our user that carry the run's mark."""
+    """Processes of this user with the run's mark."""
     mark = f"{MARK}={folder.resolve()}".encode()
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
                 yield int(entry.name)
-        except OSError:  # Ended, or somebody else's.
+        except OSError:  # It ended, or belongs to another user.
             continue
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
-    """Send a signal and wait for the end; a pidfd cannot hit a stranger with the same pid."""
+    """Send a signal and wait for the end; a pidfd never means another process with the same pid."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Programs in terminals of a tmux server of our own: one session, one pane, one supervisor each."""
+"""Runs programs in a private tmux server: a session with one pane and a supervisor for each."""
 
 import glob
 import hashlib
@@ -41,18 +41,19 @@ _TERM = "screen-256color"
 
 
 class _Absent(RuntimeFailure):
-    """tmux answered: there is no such session, or no server at all, so no session either."""
+    """tmux answered that there is no such session, or no server and so no session."""
 
 
 class Tmux:
-    """The tmux runtime. Its folder holds the socket, and `runs/NAME`: a link to each run's folder.
+    """The tmux runtime. Its folder has the socket, and `runs/NAME`: a link to each run's folder.
 
-    Targets are always exact (`=NAME:`), for tmux takes `app-1` for `app-10` otherwise. What tmux
-    says of a program's end is a hint; the truth is what the supervisor wrote into the run's folder.
+    Targets are exact (`=NAME:`, see tmux(1)), because tmux also matches prefixes: `app-1` would
+    find `app-10`. What tmux says of an exit is a hint; the supervisor's record in the run's folder
+    counts.
     """
 
     def __init__(self, options: Options) -> None:
-        import libtmux  # Takes 0.1 s, which commands that touch no tmux shall not pay.
+        import libtmux  # Takes 0.1 s, which only commands that use tmux should cost.
 
         self._data = options.data.absolute()
         self._runs = self._data / "runs"
@@ -77,7 +78,7 @@ class Tmux:
         return Handle(name)
 
     def start(self, launch: Launch) -> Handle:
-        """Start a program under its supervisor in a new session; see `Runtime.start`."""
+        """Start the program under its supervisor in a new tmux session; see `Runtime.start`."""
         if not _NAME.fullmatch(launch.name):
             raise RuntimeFailure(f"{launch.name!r} cannot name a run: use a-z, 0-9, _ and - only")
         handle = self.handle(launch.name)
@@ -87,16 +88,16 @@ class Tmux:
         supervised.prepare(launch, {**self._env, **launch.env})
         with suppress(FileExistsError):
             (self._runs / launch.name).symlink_to(folder)
-        # The mark lets `stop` find a supervisor that has not yet written down its pid.
+        # With the mark `stop` finds a supervisor that has not written its pid yet.
         session = ("-s", handle, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
-        # tmux runs a sequence to its end before it reads what a pane printed: the log is whole.
+        # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
         log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
         pipe = ("pipe-pane", "-t", f"={handle}:", log.replace("#", "##").replace("%", "%%"))
         command = ("new-session", "-d", *session, "--", *program, ";", *pipe)
         try:
             self._tmux(*command)
-        except _Absent:  # A server was just leaving with its last session; now a new one comes up.
+        except _Absent:  # The server exited with its last session; this starts a new one.
             self._tmux(*command)
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
@@ -104,8 +105,8 @@ class Tmux:
         return handle
 
     def look(self) -> Mapping[Handle, Seen]:
-        """Every run that was started and not stopped, by one `list-panes`; see `Runtime.look`."""
-        # Asked before the panes, so that a run that starts in between does not look lost.
+        """Probe all runs with one `list-panes`; see `Runtime.look`."""
+        # Listed before the panes, so that a run that starts in between does not count as lost.
         try:
             known = {entry.name for entry in os.scandir(self._runs)}
         except OSError as error:
@@ -129,10 +130,10 @@ class Tmux:
         return looked
 
     def send(self, handle: Handle, send: Send) -> None:
-        """Paste and submit in one sequence that the server carries out whole; see `Runtime.send`.
+        """Paste and submit in one command sequence; see `Runtime.send`.
 
-        The key is marked on the session in the same sequence, so a bot that is killed at any
-        moment has either done all of it or nothing.
+        The same sequence records the key as an option of the tmux session, so that a bot killed at
+        any moment has done either all or nothing.
         """
         text = printable(send.text).encode(errors="replace")
         if not text:
@@ -140,7 +141,9 @@ class Tmux:
         key = _short(handle, send.key)
         target, buffer, mark = f"={handle}:", f"mergewright_{key}", f"@mergewright_sent_{key}"
         enter = f"send-keys -t {target} Enter"
-        if send.submit_seconds:  # The server waits by itself: Enter follows whatever befalls us.
+        if (
+            send.submit_seconds
+        ):  # The server waits, so that Enter follows even if the bot is killed.
             later = f"{enter} ; wait-for -S {buffer}"
             enter = f"run-shell -b -d {send.submit_seconds:.3f} -C '{later}' ; wait-for {buffer}"
         paste = f"set-option -t {target} {mark} 1 ; paste-buffer -p -d -b {buffer} -t {target}"
@@ -159,7 +162,7 @@ class Tmux:
             raise Gone(f"the program of {handle} has ended")
 
     def press(self, handle: Handle, press: Press) -> None:
-        """Press keys and mark that they were in one sequence, as `send` does."""
+        """Press keys and record their key in one sequence, as `send` does."""
         target, mark = f"={handle}:", f"@mergewright_sent_{_short(handle, press.key)}"
         keys = " ".join(shlex.quote(key) for key in press.keys)
         try:
@@ -175,7 +178,7 @@ class Tmux:
             raise Gone(f"the program of {handle} has ended")
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
-        """The terminals' visible lines, in one call; what is gone is left out."""
+        """See `Runtime.screens`."""
         mark = secrets.token_hex(16)
         script = "\n".join(
             f"if-shell -F -t '={handle}:' '#{{==:#{{session_name}},{handle}}}' "
@@ -198,35 +201,36 @@ class Tmux:
         return found
 
     def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
-        """End a run, then its terminal, then forget it; see `Runtime.stop`."""
+        """End the run's processes, then its tmux session; see `Runtime.stop`."""
         run = self._runs / handle
         if run.is_dir():
             supervised.end(run, grace_seconds)
         with suppress(_Absent):
             self._tmux("kill-session", "-t", f"={handle}")
-        if run.is_dir():  # Again, for a supervisor that was only being started the first time.
+        if run.is_dir():  # Again, for a supervisor that was starting the first time.
             supervised.end(run, grace_seconds)
         run.unlink(missing_ok=True)
         self._exits.pop(handle, None)
 
     def attach(self, handle: Handle) -> tuple[str, ...]:
-        """The tmux command that shows the session; `C-b d` leaves it."""
+        """The tmux command that opens the session; `C-b d` detaches."""
         return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={handle}")
 
     def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
-        """How a program in a dead pane ended; None: not known yet, look again.
+        """The exit of a program in a dead pane; None: it is not known yet.
 
-        tmux is asked only where the supervisor left no record; before 3.5 it may know it late.
+        What tmux says counts only if the supervisor left no record; tmux before 3.5 may learn the
+        exit code late (measured).
         """
         end = self._record(name)
         if end is None and not supervised.started(self._runs / name):
-            end = Exit(at=at)  # Not even the supervisor could start.
+            end = Exit(at=at)  # The supervisor could not start.
         if end is None or end.code is not None or end.signal is not None:
             return end
         return replace(end, code=int(code) if code else None, signal=_signal(killed))
 
     def _lost(self, name: str) -> Seen | None:
-        """A run without a terminal: its server was killed, or somebody closed the session."""
+        """The probe of a run without a terminal: the server was killed, or the session closed."""
         if not supervised.started(self._runs / name):
             return None
         end = self._record(name)
@@ -234,13 +238,13 @@ class Tmux:
         return Seen(runtime=Probe.DEAD, program=program, exit=end)
 
     def _record(self, name: str) -> Exit | None:
-        """What the run's folder says of its end, kept from then on: it does not change."""
+        """The exit recorded in the run's folder; cached, because it does not change."""
         if name not in self._exits and (end := supervised.outcome(self._runs / name)) is not None:
             self._exits[name] = end
         return self._exits.get(name)
 
     def _tmux(self, *args: str) -> list[str]:
-        """Run tmux commands; returns the lines it printed."""
+        """Run tmux commands and return the printed lines. Raises `RuntimeFailure`."""
         try:
             done = self._server.cmd(*args)
         except OSError as error:
@@ -261,7 +265,7 @@ class Tmux:
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:
-        """A file of ours alone, for what is too long for a command line."""
+        """Yield the name of a private file with a text that is too long for a command line."""
         if not folder.is_dir():
             raise Gone(f"{folder.name} is not a run of {self._data}")
         with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -271,21 +275,21 @@ class Tmux:
 
 
 def _short(handle: Handle, key: str) -> str:
-    """A name for a key of the session's: two of them may be told the same at the same moment."""
+    """A short name for a session's key; other sessions may use the same key at the same time."""
     return hashlib.sha256(f"{handle} {key}".encode()).hexdigest()[:16]
 
 
 def _is_absent(said: str) -> bool:
     gone = (
         *("no server running", "server exited unexpectedly", "lost server", "can't find"),
-        "no current target",  # A server without a session is just leaving.
+        "no current target",  # A server without a session is about to exit.
     )
     no_socket = said.startswith("error connecting") and "No such file or directory" in said
     return no_socket or said.startswith(gone)
 
 
 def _signal(name: str) -> int | None:
-    """A signal as tmux writes it: a number, or on some systems its name without SIG."""
+    """Parse a signal of tmux: a number, or on some systems a name without SIG."""
     if name.isdigit():
         return int(name)
     return getattr(signal.Signals, f"SIG{name}", None) if name else None

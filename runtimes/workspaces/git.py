@@ -1,10 +1,9 @@
-"""The one way git is run: with an environment of our own, a time-out, and errors that help.
+"""Runs git with an environment of its own, a time-out, and errors with a remedy.
 
-No setting of the machine, of the user or of an agent reaches these calls, but what stands in the
+Settings of the machine, the user or an agent do not reach these calls, except those of the
 repository they run in; so they run only in repositories that no agent writes to.
 
-GitPython is not used: its process wrapper hands the server's whole environment, secrets and `GIT_*`
-variables included, to git.
+GitPython is not used: it passes the server's whole environment to git, secrets included.
 """
 
 import os
@@ -16,9 +15,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 LOCAL_SECONDS = 120.0
-NETWORK_SECONDS = 900.0  #: A first clone of a large repository takes minutes.
+NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
 
-#: What git may see of the server's environment: how to reach the network, and nothing else.
+#: The variables of the server's environment that git gets: those for the network.
 _INHERITED = (
     "PATH",
     "HOME",
@@ -60,12 +59,12 @@ _SETTINGS = {
     "http.lowSpeedTime": "60",
     "advice.detachedHead": "false",
 }
-#: What git says where the other side does not answer, or breaks off: trying again helps.
+#: Errors of a network or server that does not answer: trying again helps.
 _OUTAGE = (
     r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)"
     r"|returned error: 5\d\d|early EOF|hung up unexpectedly|unexpected disconnect"
 )
-#: What git says, and what a person can do about it. The first that is found counts.
+#: Errors of git with their remedies; the first match counts.
 _REMEDIES = (
     (
         r"No space left|unable to write file|Disk quota|File too large|signal 25\b",
@@ -86,7 +85,7 @@ _REMEDIES = (
 
 
 class GitFailure(Exception):
-    """Git could not do what was asked; the message names the command, the place and the remedy."""
+    """A git command failed; the message names the command, the repository and the remedy."""
 
     def __init__(
         self,
@@ -100,16 +99,16 @@ class GitFailure(Exception):
     ) -> None:
         self.command, self.place, self.words = command, place, words
         self.remedy = remedy or _remedy(words)
-        self.code = code  #: Git's exit code, where it ran to its end.
-        self.out = out  #: What it had printed, where `words` are of its errors.
-        #: Whether it is no fault of the command's, but the network's or the other side's.
+        self.code = code  #: Git's exit code; None: it was not run to its end.
+        self.out = out  #: Its standard output.
+        #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, words) is not None
         said = " ".join(words.split())[:1000]
         super().__init__(f"git {command} failed in {place}: {said}; {self.remedy}")
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
-    """Make a bare repository without hooks, whose objects may stand in those it borrows from."""
+    """Make a bare repository without hooks that borrows objects (gitrepository-layout(5))."""
     repository.mkdir(mode=0o700)
     git(repository, "init", "--quiet", "--bare", "--template=")
     if borrow:
@@ -128,11 +127,11 @@ def git(
     stdin: str | Path = "",
     into: Path | None = None,
 ) -> str:
-    """Run one git command in a repository of the bot's own and return what it printed.
+    """Run one git command in a repository of the bot's own and return its output.
 
-    `settings` are configuration of this call; they travel in the environment, so they may hold a
-    secret. `protocol` is the one transport it may use; empty: none. `stdin` is text, or a file.
-    With `into`, what it prints goes to that file. Raises `GitFailure`.
+    `settings` is configuration for this call; it is passed in the environment, so it may hold a
+    secret. `protocol` is the only transport allowed; empty: none. `stdin` is text, or a file. With
+    `into` the output goes to that file. Raises `GitFailure`.
     """
     given = settings or {}
     settings = {**_SETTINGS, **given}
@@ -182,9 +181,9 @@ def git(
 
 
 def redact(text: str, *secrets: str) -> str:
-    """The same text without credentials: those in addresses, in headers, and the given ones.
+    """Remove credentials from a text: those in URLs and headers, and the given secrets.
 
-    Of a given header the last word is the secret.
+    The secret of a given header is its last word.
     """
     for secret in secrets:
         if secret:
@@ -196,7 +195,7 @@ def redact(text: str, *secrets: str) -> str:
 def _finished(
     process: subprocess.Popen[str], stdin: str | None, seconds: float
 ) -> tuple[int, str, str]:
-    """Wait for the end of a process; at the time-out everything it started is killed with it."""
+    """Wait for a process to end; at the time-out its whole process group is killed."""
     with process:
         try:
             out, err = process.communicate(stdin, timeout=seconds)

@@ -1,9 +1,9 @@
-"""The bot's private repository of one project: the only place it fetches into and pushes from.
+"""The bot's private repository of a project, the only one it fetches GitHub into and pushes from.
 
 refs/heads/*                             GitHub's branches, as last fetched
-refs/mergewright/sessions/SESSION        a session's commits, as last taken or joined with others'
-refs/mergewright/pushed/BRANCH           what was last pushed to a branch, whatever became of it
-refs/mergewright/preserved/SESSION/RUN   work that removing a workspace would have lost
+refs/mergewright/sessions/SESSION        a session's commits, as last taken or merged
+refs/mergewright/pushed/BRANCH           the commit last pushed to a branch
+refs/mergewright/preserved/SESSION/RUN   work that was preserved from a workspace
 """
 
 import re
@@ -25,14 +25,14 @@ from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
 _FILES = "Keep files that were not committed"
-_UPDATES = 20  #: More updates of a branch in a row than this are not looked through.
+_UPDATES = 20  #: No more updates of a branch in a row are examined.
 _NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
-_COMMITS = 250  #: Of a branch, no more commits than this are told of.
+_COMMITS = 250  #: No more commits of a branch are listed.
 
 
 class PushRefused(Exception):
-    """The remote does not take the push: its rules say no, or the branch is not where it was."""
+    """The remote refused the push: by its rules, or because the branch is at another commit."""
 
     def __init__(self, reason: str, *, moved: bool) -> None:
         super().__init__(reason)
@@ -41,7 +41,7 @@ class PushRefused(Exception):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """What a commit says."""
+    """A commit's message."""
 
     sha: str
     subject: str
@@ -49,7 +49,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class Preserved(Struct, frozen=True, kw_only=True):
-    """Work that was kept when a workspace was removed."""
+    """Work that was preserved before a workspace was removed."""
 
     session: str
     run: int
@@ -59,11 +59,11 @@ class Preserved(Struct, frozen=True, kw_only=True):
 
 
 class Fork(Struct, frozen=True, kw_only=True):
-    """Where the bot's own branches are, if not beside the others."""
+    """The fork that has the bot's branches."""
 
     url: str
-    header: Callable[[], str]  #: As that of a mirror.
-    branches: str  #: How the bot's branches begin; nothing else is fetched from there.
+    header: Callable[[], str]  #: As in `Mirror`.
+    branches: str  #: The prefix of the bot's branches; no others are fetched from the fork.
 
 
 class Mirror:
@@ -72,18 +72,18 @@ class Mirror:
     def __init__(
         self, path: Path, url: str, header: Callable[[], str] = str, fork: Fork | None = None
     ) -> None:
-        """`header` gives the line that authorises a request to `url`, or nothing.
+        """`header` gives the authorization header for requests to `url`, or nothing.
 
-        `fork`: where the bot's branches are pushed to and fetched from.
+        The bot's branches are pushed to and fetched from `fork`, if there is one.
         """
         self.path = path.absolute()
         self.url = url
         self.header = header
         self.fork = fork
-        self._lock = threading.RLock()  # Two fetches at once stand in each other's way.
+        self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
 
     def refresh(self) -> None:
-        """Fetch every branch, drop those that are gone; make the mirror where there is none."""
+        """Fetch all branches and drop those that are gone; make the mirror if there is none."""
         with self._lock:
             if not self.path.is_dir():
                 making = self.path.with_name(f"{self.path.name}.making")
@@ -101,16 +101,16 @@ class Mirror:
                 self._fetch_branches(self.path)
 
     def head_of(self, branch: str) -> str | None:
-        """The commit GitHub's branch was at, as last fetched or pushed."""
+        """The commit of GitHub's branch, as last fetched or pushed."""
         return commit_at(self.path, f"refs/heads/{check_branch(branch)}")
 
     def contains(self, sha: str) -> bool:
-        """Whether the commit is here."""
+        """Whether the mirror has the commit."""
         line = git(self.path, "cat-file", "--batch-check", stdin=f"{_sha(sha)}^{{commit}}\n")
         return not line.endswith(" missing\n")
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether `newer` builds on `older`; a commit builds on itself."""
+        """Whether `older` is an ancestor of `newer`; a commit is an ancestor of itself."""
         try:
             git(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer))
         except GitFailure as failure:
@@ -120,7 +120,7 @@ class Mirror:
         return True
 
     def merge_base(self, base: str, sha: str) -> str:
-        """The last commit both have; `base` where they have none."""
+        """The best common ancestor; `base` if there is none."""
         try:
             return git(self.path, "merge-base", _sha(base), _sha(sha)).strip()
         except GitFailure as failure:
@@ -129,11 +129,14 @@ class Mirror:
             raise
 
     def pull_template(self, sha: str) -> str:
-        """What the repository wants pull requests to say, where GitHub looks for it; or nothing."""
+        """The repository's pull request template, or nothing.
+
+        https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests/about-issue-and-pull-request-templates
+        """
         folders = [f"{folder}/" for folder in (".github", "docs")]
         tree = git(self.path, "ls-tree", "--name-only", "-z", _sha(sha), "--", ".", *folders)
         found = [n for n in tree.split("\0") if n.lower().rpartition("/")[2] == _TEMPLATE]
-        # As on GitHub: first the one in .github, then that of the root, then that in docs.
+        # GitHub's order: .github, then the root, then docs.
         found.sort(key=lambda name: (".github/" not in name, "/" in name))
         return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
 
@@ -142,18 +145,18 @@ class Mirror:
         return git(self.path, "log", "-1", "--format=%s", _sha(sha)).strip()
 
     def subjects(self, base: str, sha: str) -> tuple[Commit, ...]:
-        """What the commits of `sha` that are not in `base` say, oldest first; at most 250."""
+        """The commits of `sha` that are not in `base`, oldest first; at most 250."""
         return self._said_by(f"{_sha(base)}..{_sha(sha)}")
 
     def unpushed(self, sha: str) -> tuple[Commit, ...]:
-        """The same of those that are on no branch of GitHub's."""
+        """The commits of `sha` that are on no branch of GitHub, oldest first; at most 250."""
         return self._said_by(_sha(sha), "--not", "--branches")
 
     def _said_by(self, *commits: str) -> tuple[Commit, ...]:
         shown = ("-z", "--reverse", f"--max-count={_COMMITS}", "--format=%H%n%s%n%b")
         text = git(self.path, "log", *shown, *commits, "--")
-        told = [record.split("\n", 2) for record in text.split("\0") if record]
-        return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in told)
+        records = [record.split("\n", 2) for record in text.split("\0") if record]
+        return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in records)
 
     def take(self, workspace: Workspace) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""
@@ -165,11 +168,11 @@ class Mirror:
         return head
 
     def preserve(self, workspace: Workspace, run: int) -> str | None:
-        """Keep what removing the workspace would lose, and return the commit that holds it.
+        """Preserve what removing the workspace would lose; return the commit that holds it.
 
-        That is: commits GitHub never had, on any local branch, stashed or on none, and files
-        changed or untracked and not ignored. None: nothing would be lost. What was kept of the
-        same run before is kept with it.
+        That is: commits that GitHub never had, on local branches, stashes and HEAD, and files that
+        are changed, or untracked and not ignored. None: nothing would be lost. Work of the same run
+        that was preserved before is kept.
         """
         status = workspace.repair()
         if not status.made:
@@ -185,7 +188,7 @@ class Mirror:
         return kept
 
     def preserved(self, session: str = "") -> list[Preserved]:
-        """What was kept of one session, or of all, oldest run first."""
+        """The preserved work of one session, or of all, ordered by session and run."""
         folder = f"{_OURS}/preserved/"
         fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
         lines = git(self.path, "for-each-ref", fields, f"{folder}{session}").splitlines()
@@ -197,7 +200,7 @@ class Mirror:
         return sorted(found, key=lambda kept: (kept.session, kept.run))
 
     def size_of(self, kept: Preserved) -> int:
-        """How many bytes of objects nothing but this keeps."""
+        """The bytes of the objects that only this preserved work refers to."""
         others = ("--not", "--branches", f"--glob={_OURS}/sessions", f"--glob={_OURS}/pushed")
         rest = [other.ref for other in self.preserved() if other.ref != kept.ref]
         return int(
@@ -205,13 +208,13 @@ class Mirror:
         )
 
     def forget(self, kept: Preserved) -> None:
-        """Let go of what was kept, unless something else was kept there meanwhile."""
+        """Drop preserved work, unless its ref has changed since."""
         git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
-        """Where a session's work stands: its newest commit, and a commit with files on top of it.
+        """A session's newest commit, and a commit with uncommitted files on top of it, or None.
 
-        GitHub's branch counts; what was taken or preserved counts where it builds on that.
+        GitHub's branch counts; commits that were taken or preserved count if they build on it.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -223,10 +226,10 @@ class Mirror:
         return None if start is None else (start, preserved if start == below else None)
 
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
-        """The commit that has both a session's work and what others put on its branch.
+        """Merge what others pushed to a session's branch with the session's commits.
 
-        Where the session has nothing that GitHub never had, theirs is taken as it is, whatever it
-        threw away. None: they do not go together by themselves.
+        If GitHub has or had all commits of the session, the result is `theirs`, even if others
+        removed some of them. None: there is a conflict.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -238,9 +241,9 @@ class Mirror:
         return joined
 
     def is_update(self, old: str, new: str, base: str) -> bool:
-        """Whether all that came between two commits is the base branch, merged as git merges it.
+        """Whether all commits between two are merges of the base branch, as git makes them.
 
-        A merge in which somebody changed anything by hand is none.
+        That is GitHub's "Update branch". A merge with changes made by hand is not an update.
         """
         tip = self.head_of(base)
         for _ in range(_UPDATES):
@@ -256,7 +259,7 @@ class Mirror:
         return False
 
     def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
-        """A merge of two commits; None where it has conflicts, or theirs threw our pushes away."""
+        """Merge two commits; None: they conflict, or `theirs` lacks what the bot pushed."""
         pushed = self.pushed(branch)
         if pushed is not None and not self.is_ancestor(pushed, theirs):
             return None
@@ -267,16 +270,16 @@ class Mirror:
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
     def pushed(self, branch: str) -> str | None:
-        """What we pushed to a branch last."""
+        """The commit that the bot pushed to a branch last."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def _took_off(self, branch: str, theirs: str) -> bool:
-        """Whether others only took commits off a branch that we had pushed."""
+        """Whether others only removed commits from the branch that the bot had pushed."""
         pushed = self.pushed(branch)
         return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:
-        """The files of both; None where they conflict."""
+        """The tree with the changes of both; None: they conflict."""
         try:
             return git(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs)).strip()
         except GitFailure as failure:
@@ -285,7 +288,7 @@ class Mirror:
             raise
 
     def push(self, sha: str, branch: str, expected: str) -> None:
-        """Bring GitHub's branch from `expected` (empty: no such branch) to `sha`, or not at all.
+        """Move GitHub's branch from `expected` (empty: no such branch) to `sha`, atomically.
 
         Safe to repeat: a branch that is at `sha` already is fine. Raises `PushRefused`.
         """
@@ -306,7 +309,7 @@ class Mirror:
         header = home.header()
         settings = {f"http.{home.url}.extraHeader": header} if header else {}
         scheme = urlsplit(home.url).scheme
-        # `user@host:path` is how git writes an address of ssh.
+        # `user@host:path` is git's short form of an SSH URL.
         protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
         try:
             return git(
@@ -326,7 +329,7 @@ class Mirror:
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head")
         everything = ["+refs/heads/*:refs/heads/*"]
         if self.fork is not None:
-            # A branch of the same name in the repository itself is somebody else's.
+            # A branch of the same name in the repository itself belongs to somebody else.
             ours = f"refs/heads/{self.fork.branches}*"
             everything.append(f"^{ours}")
             self._remote(repository, self.fork, "fetch", *options, self.fork.url, f"+{ours}:{ours}")
@@ -353,14 +356,14 @@ class Mirror:
         return own + git(self.path, "for-each-ref", *shown, "refs/heads").splitlines()
 
     def _published(self, sha: str) -> bool:
-        """Whether GitHub has this commit, or had it once by a push of ours."""
+        """Whether GitHub has this commit, or the bot pushed it once."""
         if not self.contains(sha):
             return False
         refs = ("refs/heads", f"{_OURS}/pushed")
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
 
     def _drop_old_locks(self) -> bool:
-        """Remove locks older than any git call of ours can be: those of a machine that crashed."""
+        """Remove locks that are older than the time-out of a git call: left by a crash."""
         old = time.time() - NETWORK_SECONDS
         locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
         for lock in locks:

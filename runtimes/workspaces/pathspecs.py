@@ -1,12 +1,13 @@
-"""Paths as people write them into the configuration, in git's words."""
+"""Turns paths of the configuration into git's pathspecs (gitglossary(7), "pathspec")."""
 
 from collections.abc import Iterable, Iterator
 
 
 def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
-    """A name alone is meant in every folder, and case does not matter; `*` and `**` are git's.
+    """Pathspecs of these paths, with extra magic words such as `exclude`.
 
-    What lies below a folder is meant with the folder's own name, which may become a link.
+    A name without a slash matches in every folder; case does not matter; `*` and `**` are git's.
+    `folder/**` matches the folder's own name too, because a link may replace it.
     """
     signs = ",".join((*magic, "glob", "icase"))
     return [f":({signs}){where}" for path in paths for where in _places(path)]

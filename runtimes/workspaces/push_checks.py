@@ -1,4 +1,4 @@
-"""What is looked at before commits go to GitHub, where a push alone may set much in motion."""
+"""Checks commits before they are pushed: protected paths, skipped CI, secrets."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,7 +7,8 @@ from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.pathspecs import pathspecs
 
-#: GitHub runs no workflow for a push whose newest commit says one of these, in any case.
+#: GitHub runs no workflow for a push whose head commit has one of these words.
+#: https://docs.github.com/en/actions/managing-workflow-runs/skipping-workflow-runs
 _SKIPS = re.compile(
     r"\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]|^skip-checks: *true *$",
     re.IGNORECASE | re.MULTILINE,
@@ -15,10 +16,10 @@ _SKIPS = re.compile(
 
 
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
-    """Those of `paths` in which `head` differs from its base, and from what GitHub has.
+    """The files matching `paths` in which `head` differs from its base and from GitHub's branch.
 
-    `base` is a commit of the base branch; `there` is the commit of the pushed branch, empty where
-    there is none: what a person pushed or let pass before is not asked for again.
+    `base` is a commit of the base branch. `there` is the commit of the pushed branch, or empty:
+    a change that a person pushed or allowed before is not reported again.
     """
     specs = pathspecs(paths)
     if not specs:
@@ -30,15 +31,15 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 
 
 def skips_checks(mirror: Mirror, head: str) -> str:
-    """The words by which a commit keeps GitHub from running checks; empty: there are none."""
+    """The words in a commit message that keep GitHub from running checks; empty: there are none."""
     found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
     return found[0].strip() if found else ""
 
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether what a push makes public, every commit of it, has something that must not be."""
-    # Of a merge what was changed by hand; what came with it is told by its own commits. What git
-    # takes for no text is looked through all the same.
+    """Whether `finds` matches in any commit that a push of `head` publishes."""
+    # Of a merge commit only changes made by hand; the merged commits are in the log themselves.
+    # `--text` includes files that git takes for binary.
     show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
     return finds(git(mirror.path, *show, "--format=raw", head, "--not", "--branches", "--"))
 

@@ -1,7 +1,7 @@
-"""The refs of a repository an agent may write to, as plain files, without running git there.
+"""Reads the refs of a repository that an agent writes to, as plain files, without running git.
 
-Whatever an agent put there (a link, a pipe, a huge file, another format), the answer is a commit's
-name or nothing, and nothing outside the repository is opened.
+Whatever the agent put there (a link, a pipe, a huge file, another format), the result is a commit's
+name or None, and nothing outside the repository is opened.
 """
 
 import os
@@ -13,18 +13,18 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _REF_BYTES = 256
 _PACKED_BYTES = 4 * 1024 * 1024
-_BRANCHES = 200  #: More local branches than this in one session are not looked at.
+_BRANCHES = 200  #: No more refs than this are read.
 
 
 def is_sha(text: str) -> bool:
-    """Whether this is a whole object name, and so safe to stand in a command line."""
+    """Whether this is a full object name, which is safe in a command line."""
     return _SHA.fullmatch(text) is not None
 
 
 def check_branch(branch: str) -> str:
-    """The same branch name, or `ValueError` where it could not stand in a path or a refspec.
+    """Return the branch name. Raises `ValueError` if it is not safe in a path and a refspec.
 
-    The rules are those of `git check-ref-format`, and no control character in any script.
+    The rules are those of git-check-ref-format(1); control characters of Unicode are refused too.
     """
     parts = branch.split("/")
     bad = (
@@ -39,21 +39,21 @@ def check_branch(branch: str) -> str:
 
 
 def check_session(session: str) -> str:
-    """The same session name, or `ValueError` where it could not stand in a path and a ref."""
+    """Return the session name. Raises `ValueError` if it is not safe in a path and a ref."""
     if not _SESSION.fullmatch(session) or ".." in session or session.endswith((".", ".lock")):
         raise ValueError(f"{session!r} is no session name: letters, digits, `-`, `_`, `.`")
     return session
 
 
 def commit_at(repository: Path, ref: str) -> str | None:
-    """The commit a ref is at, or None where there is none that can be trusted."""
+    """The commit of a ref; None if there is none, or its file cannot be trusted."""
     if os.path.lexists(repository / ref):
         return _commit(_read(repository, ref, _REF_BYTES))
     return _packed(repository).get(ref)
 
 
 class Tip:
-    """The commit a ref is at, read again only where its file has changed."""
+    """The commit of a ref, read again only when its file changes."""
 
     def __init__(self, repository: Path, ref: str) -> None:
         self._repository, self._ref = repository, ref
@@ -62,7 +62,7 @@ class Tip:
         self._commit: str | None = None
 
     def commit(self) -> str | None:
-        """As `commit_at`."""
+        """See `commit_at`."""
         seen = next(filter(None, map(_identity, self._files)), None)
         if seen is None or seen != self._seen:
             self._commit = commit_at(self._repository, self._ref)
@@ -71,7 +71,7 @@ class Tip:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """What differs as soon as a file was written, replaced or linked; None: it is not there."""
+    """A value that changes when a file is written, replaced or linked; None: it does not exist."""
     try:
         at = os.lstat(path)
     except OSError:
@@ -80,34 +80,34 @@ def _identity(path: str) -> tuple[int, ...] | None:
 
 
 def commits(repository: Path, worktree: str) -> list[str]:
-    """Every commit a local branch, the worktree's own HEAD or a stash is at, each once."""
+    """The commits of all local branches, stashes and the worktree's HEAD, without duplicates."""
     refs = [f"worktrees/{worktree}/HEAD", "refs/stash"]
     for folder, _, names in os.walk(repository / "refs" / "heads"):
         refs += [str(Path(folder, name).relative_to(repository)) for name in names]
     found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs[:_BRANCHES]]
     found += [sha for ref, sha in _packed(repository).items() if ref.startswith("refs/heads/")]
-    # `refs/stash` is the last of several; its log has them all.
+    # `refs/stash` is the latest stash; its log has all of them.
     log = _read(repository, "logs/refs/stash", _PACKED_BYTES) or ""
     found += [_commit(line.split(" ", 2)[1]) for line in log.splitlines() if line.count(" ") > 1]
     return [sha for sha in dict.fromkeys(found) if sha][:_BRANCHES]
 
 
-def on(repository: Path, worktree: str) -> str | None:
-    """The ref a worktree has checked out; None where it is at a commit or cannot be told."""
+def checked_out_ref(repository: Path, worktree: str) -> str | None:
+    """The ref that a worktree has checked out; None: HEAD is detached or unreadable."""
     text = (_read(repository, f"worktrees/{worktree}/HEAD", _REF_BYTES) or "").strip()
     return text.removeprefix("ref: ") if text.startswith("ref: ") else None
 
 
-def put(repository: Path, name: str, data: bytes) -> None:
-    """Write one of the repository's files anew, through no link. Raises `OSError`."""
+def replace_file(repository: Path, name: str, data: bytes) -> None:
+    """Replace one of the repository's files without following links. Raises `OSError`."""
     path = repository / name
     here = Path(os.path.realpath(repository.parent), repository.name)
     if Path(os.path.realpath(path.parent)) != (here / name).parent:
         raise OSError(f"{path.parent} is not the folder it should be: look at it by hand")
-    fresh = repository.parent / "put"
+    fresh = repository.parent / "new"
     fresh.unlink(missing_ok=True)
     fresh.write_bytes(data)
-    path.parent.mkdir(parents=True, exist_ok=True)  # Git drops folders whose refs it packed.
+    path.parent.mkdir(parents=True, exist_ok=True)  # Git removes folders whose refs it packed.
     fresh.replace(path)
 
 
@@ -118,19 +118,19 @@ def _packed(repository: Path) -> dict[str, str]:
 
 
 def _commit(text: str | None) -> str | None:
-    """The commit in a ref's file. A symbolic ref is none: git makes no such branches by itself."""
+    """Parse a ref's file. A symbolic ref gives None: git does not create such branches."""
     sha = (text or "").strip()
     return sha if is_sha(sha) else None
 
 
 def _read(repository: Path, name: str, limit: int) -> str | None:
-    """A small regular file's text, reached without following any link below the repository."""
+    """The text of a small regular file, without following links below the repository."""
     path = repository / name
     try:
         here = Path(os.path.realpath(repository.parent), repository.name)
         if Path(os.path.realpath(path.parent)) != (here / name).parent:
             return None
-        # Without O_NONBLOCK a pipe in a ref's place would hold the bot for ever.
+        # Without O_NONBLOCK, opening a pipe would block forever.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):

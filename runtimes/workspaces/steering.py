@@ -1,7 +1,8 @@
-"""Files that steer agents (their instructions, settings, tools), held as the base branch has them.
+"""Holds files that steer agents (instructions, settings, tools) as they are on the base branch.
 
-A run that was talked into something could leave orders there for the next one. So they are put
-back before each run, and until the next one what was put back counts as no change of the work.
+A run under the influence of a prompt injection could leave instructions for the next run there. So
+these files are restored before each run, and until the next one the restored state does not count
+as a change.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,26 +14,26 @@ from runtimes.workspaces.pathspecs import pathspecs
 
 
 class Steering:
-    """The steering files of one checkout, for whoever holds its view."""
+    """The steering files of one checkout; the caller holds the lock of its view."""
 
     def __init__(self, view: Path, git: Callable[..., str]) -> None:
         """`git` runs in the bot's repository `view`, on the files of the checkout."""
         self._git = git
-        self._note = view / "steering"  #: The commit they are held at, then the patterns.
+        self._note = view / "steering"  #: The commit whose versions are held, then the patterns.
         self._index = view / "index.steering"
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Say how they are to stand: as in a commit. Whether any of them is not committed."""
+        """Begin to hold them as they are in a commit. Returns whether any is not committed."""
         self._git("read-tree", commit, env=self._env)
         self._note.write_text("\n".join((commit, *patterns)))
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Have them stand as they are to. Returns those that are committed otherwise in `head`.
+        """Restore them. Returns those of which `head` has another version.
 
-        What stands in the way is removed; links are replaced, never followed. Where nothing of it
-        is committed otherwise, nothing has to be held any more.
+        Files in the way are removed; links are replaced, never followed. If there is no other
+        version, holding ends.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)
@@ -41,41 +42,43 @@ class Steering:
             self._git("clean", "--quiet", "-ffdx", "--", *changed, env=literal)
             known = self._git("ls-files", "-z", "--", *specs, env=self._env)
             self._git("checkout-index", "--force", "-z", "--stdin", env=self._env, stdin=known)
-        told = self._git("diff", "--no-renames", "--name-only", "-z", commit, head, "--", *specs)
-        if not told:
+        changed_files = self._git(
+            "diff", "--no-renames", "--name-only", "-z", commit, head, "--", *specs
+        )
+        if not changed_files:
             self._note.unlink()
             self._index.unlink()
-        return _split(told)
+        return _split(changed_files)
 
     def status(self, untracked: str) -> list[str]:
-        """What differs from the branch's commit, but for what stands as it is to be held."""
+        """What differs from the branch's commit, without held files that are as they should be."""
         _, patterns = self._held()
         others = pathspecs(patterns, "exclude")
         found = self._status(f"--untracked-files={untracked}", "--", ".", *others)
         return [*found, *self._uncommitted()] if patterns else found
 
     def _uncommitted(self) -> list[str]:
-        """Of what is to be held, what stands neither so nor as it is committed."""
+        """Held files that are neither as they should be nor as committed."""
         _, patterns = self._held()
         own = self._status("--untracked-files=all", "--", *pathspecs(patterns))
         changed = set(self._changed()) if own else set()
         return [entry for entry in own if entry[3:] in changed]
 
     def _changed(self) -> list[str]:
-        """Files that stand otherwise than they are to."""
+        """Held files that are not as they should be."""
         _, patterns = self._held()
         shown = ("--untracked-files=all", "--ignored=matching")
-        told = self._status(*shown, "--", *pathspecs(patterns), env=self._env)
-        # The first sign of an entry is about the branch's commit. What is ignored is shown as the
-        # folder that is, also where something else of it may match.
+        entries = self._status(*shown, "--", *pathspecs(patterns), env=self._env)
+        # The first letter of an entry is about the branch's commit. An ignored folder is one entry,
+        # even if only some of its files match.
         return [
             entry[3:]
-            for entry in told
+            for entry in entries
             if entry[1] != " " and (not entry.endswith("/") or _means(patterns, entry[3:-1]))
         ]
 
     def _held(self) -> tuple[str, list[str]]:
-        """The commit and the patterns."""
+        """The held commit and the patterns."""
         if not self._note.is_file():
             return "", []
         commit, *patterns = self._note.read_text().split("\n")
@@ -87,10 +90,10 @@ class Steering:
 
 
 def _means(patterns: Iterable[str], folder: str) -> bool:
-    """Whether one of the patterns is about the whole of a folder."""
+    """Whether one of the patterns matches a whole folder."""
     names = [pattern.removesuffix("/**").lower() for pattern in patterns]
     return any(fnmatchcase(folder.lower(), name) for name in names)
 
 
-def _split(told: str) -> list[str]:
-    return [entry for entry in told.split("\0") if entry]
+def _split(output: str) -> list[str]:
+    return [entry for entry in output.split("\0") if entry]

@@ -1,16 +1,16 @@
 """A session's workspace: a worktree on a bare repository of this session alone.
 
-Beside them stands a bare repository of the bot that borrows the session's objects. Git is run there
-only, so nothing an agent writes into its own repository (hooks, filters, fsmonitor, addresses) is
-ever read: measured, one poisoned configuration runs code in whoever calls git on it.
+Beside them is a bare repository of the bot that borrows the session's objects. The bot runs git
+only there, so that nothing an agent writes into its own repository (hooks, filters, fsmonitor,
+URLs) is read: a poisoned configuration runs code in any process that calls git on it (measured).
 
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
-    ROOT/SESSION/bot.git          the bot's view; `made` in it says that all three are whole
-    ROOT/SESSION/making           there while they are made: nothing in them is anybody's work
-    ROOT/.SESSION.gone            what is being removed
+    ROOT/SESSION/bot.git          the bot's view; the file `made` in it says that all are complete
+    ROOT/SESSION/making           exists while they are made: there is no work in them yet
+    ROOT/.SESSION.gone            a workspace whose removal has begun
 
-What is there and neither whole nor being made was spoiled by somebody: its work is kept first.
+A workspace that is neither complete nor being made is spoiled: its work is preserved first.
 """
 
 import fcntl
@@ -27,18 +27,18 @@ from runtimes.workspaces.refs import (
     check_branch,
     check_session,
     commits,
-    on,
-    put,
+    checked_out_ref,
+    replace_file,
 )
 from runtimes.workspaces.steering import Steering
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
-#: Run by the agent's git alone: the bot's own runs no hooks.
+#: Run by the agent's git only; the bot's git runs no hooks.
 _SIGNS_OFF = """#!/bin/sh
 exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
     "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
 """
-_COMMITS = 250  #: No more of a branch are told.
+_COMMITS = 250  #: No more commits of a branch are listed.
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -58,7 +58,8 @@ class Worktree:
     ) -> None:
         """`origin` is the project's mirror, a folder of this machine.
 
-        `name` and `email` are whose commits the agent makes; `sign_off`: and who signs them.
+        `name` and `email` are the author of the agent's commits; `sign_off` adds the same as a
+        `Signed-off-by` line.
         """
         self.origin = Path(origin)
         self.session = check_session(session)
@@ -76,12 +77,12 @@ class Worktree:
 
     @property
     def made(self) -> bool:
-        """Whether it is whole. One that is not was never shown to a program, or is spoiled."""
+        """Whether it was completed. If not, no program has seen it yet, or it is spoiled."""
         return self._marker.is_file()
 
     @property
     def spoiled(self) -> bool:
-        """Whether it was made, and somebody removed what says so."""
+        """Whether it was completed once, and somebody removed what says so."""
         return self.place.is_dir() and not self.made and not self._making.exists()
 
     def status(self) -> WorkspaceStatus:
@@ -122,15 +123,11 @@ class Worktree:
         self._making.unlink(missing_ok=True)
 
     def head(self) -> str | None:
-        """The branch's commit, read from files alone; None where it cannot be told."""
+        """The branch's commit, read without running git; None: it cannot be read."""
         return self._tip.commit()
 
     def dirty(self) -> bool:
-        """Whether something is not committed: changed, or untracked and not ignored.
-
-        The files are compared with the branch's commit; submodules are left out. What a move that
-        a crash cut short has changed is not the agent's: the move is to be repeated.
-        """
+        """See `Workspace.dirty`. Changes of an interrupted move, to be repeated, do not count."""
         with self.view():
             moving = self._view / "moving"
             if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
@@ -157,11 +154,7 @@ class Worktree:
             git(self._view, *command, stdin=wanted, into=into, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
-        """Bring branch and files from one commit to another; for an agent at rest.
-
-        Safe to repeat. Raises `GitFailure` where the branch is not at `old` on its own branch, or
-        something is not committed. The commit is to be in the mirror.
-        """
+        """See `Workspace.move`. The branch must be checked out, at `old`, and all be committed."""
         with self.view():
             if self.head() == new:
                 return
@@ -169,15 +162,15 @@ class Worktree:
             moving = self._view / "moving"
             if not moving.is_file() or moving.read_text() != f"{old} {new}":
                 if self._status():
-                    remedy = "have the agent commit it, or throw it away by hand"
+                    remedy = "have the agent commit them, or discard them by hand"
                     words = "there are files that are not committed"
                     raise GitFailure("read-tree", str(self.path), words, remedy)
                 moving.write_text(f"{old} {new}")
             self._in_checkout("read-tree", "--reset", "-u", new)
             git(self._view, "update-ref", "--no-deref", "HEAD", new)
             index = f"worktrees/{self.path.name}/index"
-            put(self.repository, index, (self._view / "index").read_bytes())
-            put(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
+            replace_file(self.repository, index, (self._view / "index").read_bytes())
+            replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
@@ -192,28 +185,28 @@ class Worktree:
             return self._steering.put_back(head)
 
     def _check_movable(self, old: str) -> None:
-        on_branch = on(self.repository, self.path.name) == f"refs/heads/{self.branch}"
+        on_branch = checked_out_ref(self.repository, self.path.name) == f"refs/heads/{self.branch}"
         if self.head() != old or not on_branch:
             words = f"{self.branch} is not checked out, or not at {old}"
             raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
 
     def remove(self) -> None:
-        """Remove everything of this workspace. What is gone already is fine."""
+        """See `Workspace.remove`."""
         gone = self.place.with_name(f".{self.session}.gone")
         remove_tree(gone)
         with suppress(FileNotFoundError):
-            self.place.rename(gone)  # At once: what is half removed would look spoiled.
+            self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
         remove_tree(gone)
 
     @contextmanager
     def view(self) -> Iterator[Path]:
-        """The bot's repository with the session's objects, for this caller alone."""
+        """Lock the bot's repository, which borrows the session's objects, and yield its path."""
         if not self.made:
             raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
         with (self._view / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for left in self._view.glob("index*.lock"):
-                left.unlink()  # Of a git that was killed.
+                left.unlink()  # Left by a git that was killed.
             yield self._view
 
     def snapshot(
@@ -236,7 +229,7 @@ class Worktree:
         if not os.path.lexists(self.path) or not (status := self._status("all", anchor)):
             return None
         index = self._view / "index.files"
-        # With its time: git reads a file again that is not older than the index which knows it.
+        # With its time: git reads files again that are not older than the index.
         shutil.copy2(self._view / "index", index)
         env = {"GIT_INDEX_FILE": str(index)}
         nested = _nested(status)
@@ -248,14 +241,14 @@ class Worktree:
         return git(self._view, "write-tree", env=env).strip()
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
-        """Add the files of repositories the agent made inside: git would only note their commit."""
+        """Add files of repositories nested in the checkout; git would record only their commits."""
         files = "".join(f"{file}\0" for folder in nested for file in _files(self.path, folder))
         try:
             ignored = self._in_checkout("check-ignore", "-z", "--stdin", env=env, stdin=files)
         except GitFailure as failure:
             if failure.code != 1:
                 raise
-            ignored = ""  # So it says that none is.
+            ignored = ""  # No file is ignored.
         left_out = set(ignored.split("\0"))
         kept = "".join(f"{file}\0" for file in files.split("\0") if file and file not in left_out)
         self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
@@ -270,17 +263,19 @@ class Worktree:
         return found
 
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """What differs from the branch's commit, an entry of git's each."""
+        """Entries of `git status --porcelain` against the branch's commit."""
         head = anchor or self._anchor()
         if (self._view / "HEAD").read_text().strip() != head:
-            self._in_checkout("read-tree", "-i", "-m", head)  # The checkout is ahead of the index.
+            self._in_checkout(
+                "read-tree", "-i", "-m", head
+            )  # The files may be newer than the index.
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
         return self._steering.status(untracked)
 
     def _in_checkout(
         self, *args: str, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> str:
-        # A link in its place would make everything it leads to look like the agent's work.
+        # A link in its place would make other files look like the agent's work.
         if self.path.is_symlink() or not self.path.is_dir():
             words = "the checkout was removed or replaced"
             raise GitFailure(args[0], str(self.path), words, _BY_HAND)
@@ -288,7 +283,7 @@ class Worktree:
         return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin)
 
     def _make_repository(self, start: str) -> None:
-        """The session's own repository and checkout: its branch at `start`."""
+        """Make the session's repository and checkout, with its branch at `start`."""
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
         init(self.repository, borrow=(self.origin,))
@@ -314,28 +309,28 @@ class Worktree:
         git(self.repository, *add, seconds=NETWORK_SECONDS)
 
     def _make_view(self) -> None:
-        """The bot's repository: no settings but ours, the session's objects borrowed."""
+        """Make the bot's repository: its own settings only, the session's objects borrowed."""
         init(self._view, borrow=(self.repository, self.origin))
         if self._making.exists():
-            # The fresh checkout's own, so that the first look need not read every file again.
+            # The new checkout's index, so that the first status need not read every file.
             index = self.repository / "worktrees" / self.path.name / "index"
-            shutil.copy2(index, self._view / "index")  # With its time, as above.
+            shutil.copy2(index, self._view / "index")  # With its time, as in `_tree`.
 
 
 def _quoted(value: str) -> str:
-    """A value as a file of git's configuration has it."""
+    """Quote a value for a git configuration file."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _nested(status: list[str]) -> list[str]:
-    """Repositories inside the checkout: of what is untracked, all that is told as a folder."""
-    told = (entry[3:] for entry in status if entry.startswith("?? "))
-    return [path.removesuffix("/") for path in told if path.endswith("/")]
+    """Repositories inside the checkout: the untracked entries that are folders."""
+    untracked = (entry[3:] for entry in status if entry.startswith("?? "))
+    return [path.removesuffix("/") for path in untracked if path.endswith("/")]
 
 
 def _files(root: Path, folder: str) -> Iterator[str]:
-    """Files and links below a folder, but what belongs to a repository itself."""
+    """Files and links below a folder, without those in `.git`."""
     for place, folders, names in os.walk(root / folder):
         if ".git" in folders:
             folders.remove(".git")
@@ -345,18 +340,18 @@ def _files(root: Path, folder: str) -> Iterator[str]:
 
 
 def checkout(root: Path, session: str) -> Path:
-    """Where the agent of a session works, made or not."""
+    """The folder in which a session's agent works."""
     return Path(os.path.realpath(root)) / session / "checkout"
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, also where some of it is write-protected. What is gone already is fine."""
+    """Remove a folder, write-protected ones too; one that does not exist is fine."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
         return
     except PermissionError:
-        _make_writable(folder)  # Tools write-protect folders, e.g. caches of modules.
+        _make_writable(folder)  # Some tools write-protect folders, e.g. module caches.
         shutil.rmtree(folder)
 
 

@@ -259,7 +259,7 @@ def test_ends_that_were_written_down_are_believed_whatever_their_number(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, *range(1, 7))
-    end = Exit(at=room.clock(), lost="the machine was started anew")
+    end = Exit(at=room.clock(), lost="the machine was restarted")
     for name in edge.seen:
         edge.seen[name] = Seen(runtime=Probe.DEAD, program=Probe.DEAD, exit=end)
     watch.sweep()

@@ -18,7 +18,7 @@ from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, publis
 
 DEAD: Any = {"runtime": Probe.DEAD, "program": Probe.DEAD}
 ACTIVE, DAY = Activity.ACTIVE, 86_400.0
-LOST = Exit(at=ago(60), lost="the machine was started anew")
+LOST = Exit(at=ago(60), lost="the machine was restarted")
 
 
 def availability(who: Agent, **given: Any) -> Availability:
@@ -244,7 +244,7 @@ def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
     given = lost(10)
     judged = decision(given)
     assert (judged.status, judged.reason) == (Status.KILLED, Reason.RUNTIME_LOST)
-    assert "the machine was started anew" in judged.because
+    assert "the machine was restarted" in judged.because
     assert decision(given, losses=11).status is Status.WORKING
 
 

@@ -59,7 +59,7 @@ def stopped(**given: Any) -> Agent:
 def lost_for_good() -> Facts:
     """Lost with its machine for the last time there are restarts for."""
     starts = [f"start:lost#{run}" for run in range(2, 12)]
-    record = Exit(at=ago(60), lost="the machine was started anew")
+    record = Exit(at=ago(60), lost="the machine was restarted")
     who = replace(ended(None), run=11, exit=record)
     return facts(run=11, agent=who, done=done(*starts, seconds_ago=200))
 

@@ -132,13 +132,13 @@ def test_sigterm_ends_a_program_that_dawdles_longer_than_the_grace(tmp_path: Pat
         process.communicate()
     end = supervised.outcome(tmp_path)
     assert end is not None
-    assert (end.signal, end.lost) == (signal.SIGKILL, "it was told to end")
+    assert (end.signal, end.lost) == (signal.SIGKILL, "it was asked to end")
 
 
 @pytest.mark.parametrize(
     ("change", "lost"),
     [
-        ({"boot": "another"}, "the machine was started anew"),
+        ({"boot": "another"}, "the machine was restarted"),
         ({"start": 1}, "its supervisor vanished"),
     ],
 )

@@ -76,5 +76,5 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     (repository / REF).parent.rename(outside)
     (repository / REF).parent.symlink_to(outside)
     with pytest.raises(OSError, match="not the folder it should be"):
-        refs.put(repository, REF, f"{TWO}\n".encode())
+        refs.replace_file(repository, REF, f"{TWO}\n".encode())
     assert (outside / "main").read_text() == f"{ONE}\n"

@@ -141,7 +141,7 @@ def test_a_move_that_a_crash_cut_short_is_finished(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("runtimes.workspaces.worktree.put", crash)
+        patched.setattr("runtimes.workspaces.worktree.replace_file", crash)
         with pytest.raises(KeyboardInterrupt):
             branch.worktree.move(branch.pushed, theirs)
     assert not workspace().dirty(), "the agent would be asked to commit it"
