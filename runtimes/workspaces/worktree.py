@@ -26,8 +26,8 @@ from runtimes.workspaces.refs import (
     Tip,
     check_branch,
     check_session,
-    commits,
     checked_out_ref,
+    commits,
     replace_file,
 )
 from runtimes.workspaces.steering import Steering
