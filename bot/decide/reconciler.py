@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from bot.store import CorruptRow, DecisionRecord, Fenced, LoadedSession, SessionDecision, Store
+from bot.store import (
+    CorruptRow,
+    DecisionRecord,
+    Fenced,
+    LoadedSession,
+    SessionChanged,
+    SessionDecision,
+    Store,
+)
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.decide import Decision, decide
@@ -103,8 +111,8 @@ class Reconciler:
         for (one, decided), future in zip(decisions, written, strict=True):
             try:
                 added = future.result()
-            except Fenced as fenced:
-                log.info("%s", fenced)
+            except (Fenced, SessionChanged) as refused:
+                log.info("%s", refused)
                 outdated += 1
             except Exception:
                 log.exception("%s: its decision could not be recorded", one.session)

@@ -5,6 +5,7 @@ from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import (
     CorruptRow,
     Fenced,
+    SessionChanged,
     StoreBusy,
     StoreClosed,
     StoreFailure,
@@ -88,6 +89,7 @@ __all__ = [
     "RepositoryRecord",
     "ResourceOwner",
     "Session",
+    "SessionChanged",
     "SessionDecision",
     "SessionsTable",
     "Store",

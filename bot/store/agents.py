@@ -18,17 +18,15 @@ OPEN_SESSIONS = (
 LAST = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
 RECORDS = """SELECT agent_name, created,
-        json_extract(ended, '$.status') AS outcome, json_extract(ended, '$.at') AS ended_at,
-        (SELECT total(cost_usd) FROM usage WHERE session = sessions.id) AS cost_usd,
-        (SELECT total(unpriced) FROM usage WHERE session = sessions.id) AS unpriced,
+        ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at,
+        (SELECT coalesce(sum(cost_usd), 0.0) FROM usage WHERE session = sessions.id) AS cost_usd,
+        (SELECT coalesce(sum(unpriced), 0) FROM usage WHERE session = sessions.id) AS unpriced,
         (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
-            AND json_extract(action, '$.prompt.name') IN ('fix_ci', 'resolve_conflict')
+            AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict')
         ) AS repairs,
         (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
-            AND json_extract(action, '$.prompt.name') = 'address_review') AS rounds
+            AND action -> 'prompt' ->> 'name' = 'address_review') AS rounds
     FROM sessions ORDER BY agent_name"""
-
-
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type)
     SELECT id, ?, agent_type FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
@@ -87,11 +85,11 @@ def _record(agent: str, rows: Sequence[Row]) -> AgentRecord:
         repairs=sum(row["repairs"] for row in rows),
         review_rounds=sum(row["rounds"] for row in rows),
         cost_usd=sum(row["cost_usd"] for row in rows),
-        unpriced=round(sum(row["unpriced"] for row in rows)),
+        unpriced=sum(row["unpriced"] for row in rows),
         seconds_to_merge=median(map(_seconds, merged)) if merged else None,
     )
 
 
 def _seconds(row: Row) -> float:
-    """From the beginning of a session to its end."""
+    """From the creation of a session to its end."""
     return datetime.fromisoformat(row["ended_at"]).timestamp() - float(row["created"])

@@ -172,7 +172,7 @@ class OutsidersTable(StoreTable):
             return [_outsider(row) for row in connection.execute(UNNOTIFIED)]
 
     def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
-        """Add the actions that notify a person, if any, in one transaction; never again."""
+        """Mark a person as notified and add the actions for it, if any, in one transaction."""
         values = (now.timestamp(), one.repository, one.issue, one.login)
 
         def work(connection: sqlite3.Connection) -> None:
@@ -188,10 +188,10 @@ def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand])
         _ADD,
         [
             (
-                *(w.key, w.repository, w.number, w.kind, w.actor),
-                *(w.at.timestamp(), w.text, w.comment, w.resume),
+                *(one.key, one.repository, one.number, one.kind, one.actor),
+                *(one.at.timestamp(), one.text, one.comment, one.resume),
             )
-            for w in commands
+            for one in commands
         ],
     )
 

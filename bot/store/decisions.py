@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
-from bot.store.errors import Fenced
+from bot.store.errors import SessionChanged
 from bot.store.history import BOT, add_history, history_row, wake
 from bot.store.outbox import add_actions
 from bot.store.rows import Row, corrupt_row, decoded, encoded, ended_of, to_timestamp
@@ -40,11 +40,11 @@ _RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version
 _DECIDE = """UPDATE sessions SET due = :due, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
         since = CASE WHEN status = :status THEN since ELSE :now END, decided_at = :now,
-        run = :run, ended = :ended, slot = slot AND NOT :frees_slot,
+        run = :run, ended = :ended, slot = CASE WHEN :frees_slot THEN 0 ELSE slot END,
         wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,
         wanted_since = CASE WHEN :wants_slot THEN coalesce(wanted_since, :now) END,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
-        first_run = CASE WHEN :restored THEN 1 + json_extract(agent, '$.run') ELSE first_run END
+        first_run = CASE WHEN :restored THEN 1 + CAST(agent ->> 'run' AS INTEGER) ELSE first_run END
     WHERE id = :id AND version = :version"""
 OPEN_IN_PROJECT = """SELECT 1 FROM sessions WHERE ended IS NULL
     AND project = (SELECT project FROM sessions WHERE id = ?) LIMIT 1"""
@@ -79,7 +79,7 @@ class DecisionsTable(StoreTable):
     ) -> list[Future[list[str]]]:
         """Write decisions and their actions, all in one transaction.
 
-        Each future holds the keys of the session's new actions; or `Fenced`, with nothing
+        Each future holds the keys of the session's new actions; or `SessionChanged`, with nothing
         written, if the session changed since it was loaded. A failure concerns its own session
         alone. The history gets a row only if a decision differs from the one before or has new
         actions.
@@ -118,7 +118,7 @@ def _only_due(loaded: LoadedSession, decision: SessionDecision) -> bool:
 def _decide(
     loaded: LoadedSession, decision: SessionDecision, now: datetime, connection: sqlite3.Connection
 ) -> list[str]:
-    """Write one decision. Returns the keys of the new actions. Raises `Fenced`."""
+    """Write one decision. Returns the keys of the new actions. Raises `SessionChanged`."""
     before = loaded.before
     identity = {
         "id": loaded.session,
@@ -158,7 +158,7 @@ def _decide(
 
 def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
     if written.rowcount != 1:
-        raise Fenced(
+        raise SessionChanged(
             f"session {loaded.session!r} changed during its decision: nothing was written, it is"
             " reconciled again"
         )

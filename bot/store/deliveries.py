@@ -25,8 +25,8 @@ WAITING = """SELECT id, event, at, body, state FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
-PRUNE = """DELETE FROM deliveries WHERE rowid IN
-    (SELECT rowid FROM deliveries WHERE done_at < ? LIMIT ?)"""
+PRUNE = """DELETE FROM deliveries WHERE id IN
+    (SELECT id FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 
 class DeliveriesTable(StoreTable):

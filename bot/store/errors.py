@@ -25,7 +25,11 @@ class StoreClosed(StoreFailure):
 
 
 class Fenced(StoreFailure):
-    """Another bot leads, or the session changed since it was loaded; nothing was written."""
+    """Another bot leads; nothing was written."""
+
+
+class SessionChanged(StoreFailure):
+    """The session changed since it was loaded; nothing was written."""
 
 
 class CorruptRow(StoreFailure):

@@ -16,15 +16,18 @@ _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?,
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 
-_CHANGED = "SET version = version + 1, due = min(coalesce(due, :now), :now)"
+_CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"
 _WAKE = f"UPDATE sessions {_CHANGED} WHERE id = :id"
-_WAKE_SCOPE = f"""UPDATE sessions {_CHANGED} WHERE id IN live
-        AND (:scope = '' OR 'project:' || project = :scope OR 'session:' || id = :scope)
-    RETURNING id"""
-_WAKE_REPOSITORY = f"""UPDATE sessions {_CHANGED} WHERE id IN live AND repository = :repository
-    RETURNING id"""
-_WAKE_SIBLINGS = f"""UPDATE sessions {_CHANGED} WHERE ended IS NULL AND id <> :id
-    AND repository = (SELECT repository FROM sessions WHERE id = :id)"""  # noqa: S608 - our text
+_WAKE_SCOPE = f"""UPDATE sessions {_CHANGED}
+    WHERE (:scope = '' OR 'project:' || project = :scope OR 'session:' || id = :scope)
+        AND id IN (SELECT id FROM live)
+    RETURNING id"""  # noqa: S608 - our text
+_WAKE_REPOSITORY = f"""UPDATE sessions {_CHANGED}
+    WHERE repository = :repository AND id IN (SELECT id FROM live)
+    RETURNING id"""  # noqa: S608 - our text
+_WAKE_SIBLINGS = f"""UPDATE sessions {_CHANGED}
+    WHERE repository = (SELECT repository FROM sessions WHERE id = :id)
+        AND id <> :id AND ended IS NULL"""  # noqa: S608 - our text
 
 #: The actor of what the bot does by itself.
 BOT = NAME

@@ -17,7 +17,7 @@ PAGE_BYTES = 16_384
 #: Both count as memory of the process, which stays below 200 MB with 10,000 sessions.
 MAPPED_BYTES = 32 * 1024 * 1024
 CACHE_KB = 16_384
-OLDEST_SQLITE = (3, 37)  # the first with STRICT tables
+OLDEST_SQLITE = (3, 38)  # the first with `->>`
 
 
 class RedactingConnection(sqlite3.Connection):
@@ -47,7 +47,7 @@ def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
-            f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer"
+            f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.38 or newer"
         )
     try:
         path.touch(mode=0o600)

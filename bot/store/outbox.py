@@ -1,4 +1,4 @@
-"""The outbox: actions that are due, done or failed. Each is executed at least once.
+"""The outbox: actions that are due, sent, done or failed. Each is executed at least once.
 
 An action belongs to a session, or to a repository if it concerns no session.
 """

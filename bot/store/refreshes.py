@@ -10,7 +10,8 @@ from bot.store.values import DueRefresh, RefreshRequest
 
 _REQUEST = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
     ON CONFLICT (repository, subject) DO UPDATE
-    SET since = excluded.since, due = min(due, excluded.due), times = times + 1"""
+    SET since = excluded.since, times = refreshes.times + 1,
+        due = CASE WHEN excluded.due < refreshes.due THEN excluded.due ELSE refreshes.due END"""
 DUE_REFRESHES = """SELECT repository, subject, since, due, times FROM refreshes
     WHERE due <= :now AND EXISTS
         (SELECT 1 FROM json_each(:prefixes) AS p

@@ -8,8 +8,8 @@ from msgspec import Struct
 from bot.store.database import StoreTable
 from bot.store.rows import Row
 
-_COLUMNS = """id, project, branch, agent_type, run, json_extract(ended, '$.at') AS ended,
-        id IN live AS live"""
+_COLUMNS = """id, project, branch, agent_type, run, ended ->> 'at' AS ended,
+        id IN (SELECT id FROM live) AS live"""
 OWNERS = f"SELECT {_COLUMNS} FROM sessions ORDER BY id"  # noqa: S608 - our text
 OWNER = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our text
 DELIVERIES_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
@@ -58,7 +58,7 @@ class RetentionQueries(StoreTable):
             return [_owner(row) for row in connection.execute(OWNERS)]
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """One session."""
+        """The session with an id, ended or not."""
         with self._db.read() as connection:
             row = connection.execute(OWNER, (id,)).fetchone()
             return None if row is None else _owner(row)

@@ -3,9 +3,10 @@
 Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last of their table:
 SQLite reads a row from its beginning, so what follows a large value is slow to reach.
 
-Only this is SQLite's own: STRICT, WITHOUT ROWID, AUTOINCREMENT and the functions for JSON (where
-PostgreSQL has `jsonb`). Partial indexes, generated columns, `ON CONFLICT` and `RETURNING` are
-PostgreSQL's too.
+Statements use what SQLite and PostgreSQL share, which includes partial indexes, generated columns,
+`ON CONFLICT`, `RETURNING`, window functions and `->>`. SQLite's own are STRICT, WITHOUT ROWID,
+AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the other JSON functions, and `UPDATE OR
+IGNORE` in `repositories`.
 """
 
 from sqlite_utils import Database

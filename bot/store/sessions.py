@@ -46,15 +46,15 @@ BLOCKED_BY = """SELECT number FROM sessions WHERE repository = ? AND ended IS NU
     AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
 BRANCHES_ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
     WHERE repository = ? AND ended IS NULL
-        AND json_extract(pull.value, '$.base_branch') = ?
-        AND json_extract(pull.value, '$.state') = 'open'"""
+        AND pull.value ->> 'base_branch' = ?
+        AND pull.value ->> 'state' = 'open'"""
 ONE = "SELECT * FROM sessions WHERE id = ?"
-ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN live) = :live
+ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN (SELECT id FROM live)) = :live
     ORDER BY created DESC, id DESC"""
 DUE = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
 _POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 LIVE_IDS = "SELECT id FROM live ORDER BY id"
-LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN live
+LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN (SELECT id FROM live)
     ORDER BY created, id"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work,

@@ -35,12 +35,13 @@ _ADD = """INSERT INTO usage (session, run, day, repository, active_seconds,
         :input, :output, :cache_read, :cache_write, :reasoning, :cost_usd, :unpriced
     FROM sessions WHERE id = :session
     ON CONFLICT (session, run, day) DO UPDATE SET
-        active_seconds = active_seconds + excluded.active_seconds,
-        input = input + excluded.input, output = output + excluded.output,
-        cache_read = cache_read + excluded.cache_read,
-        cache_write = cache_write + excluded.cache_write,
-        reasoning = reasoning + excluded.reasoning, cost_usd = cost_usd + excluded.cost_usd,
-        unpriced = unpriced + excluded.unpriced"""
+        active_seconds = usage.active_seconds + excluded.active_seconds,
+        input = usage.input + excluded.input, output = usage.output + excluded.output,
+        cache_read = usage.cache_read + excluded.cache_read,
+        cache_write = usage.cache_write + excluded.cache_write,
+        reasoning = usage.reasoning + excluded.reasoning,
+        cost_usd = usage.cost_usd + excluded.cost_usd,
+        unpriced = usage.unpriced + excluded.unpriced"""
 OF_DAY = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd, coalesce(sum(tokens), 0) AS tokens,
         coalesce(sum(unpriced), 0) AS unpriced,
         coalesce(sum(active_seconds), 0.0) AS active_seconds
@@ -71,10 +72,10 @@ _ADD_RESPONSE = """INSERT INTO model_usage (
         session, run, model, input, output, cache_read, cache_write, reasoning)
     VALUES (:session, :run, :model, :input, :output, :cache_read, :cache_write, :reasoning)
     ON CONFLICT (session, run, model) DO UPDATE SET
-        input = input + excluded.input, output = output + excluded.output,
-        cache_read = cache_read + excluded.cache_read,
-        cache_write = cache_write + excluded.cache_write,
-        reasoning = reasoning + excluded.reasoning"""
+        input = model_usage.input + excluded.input, output = model_usage.output + excluded.output,
+        cache_read = model_usage.cache_read + excluded.cache_read,
+        cache_write = model_usage.cache_write + excluded.cache_write,
+        reasoning = model_usage.reasoning + excluded.reasoning"""
 MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoning FROM model_usage
     WHERE session = ? AND run = ?"""
 _NO_SPENDING = Spending()

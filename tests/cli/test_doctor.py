@@ -189,7 +189,7 @@ def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ("3.36.0", "fail 3.36.0 -> use a Python with SQLite 3.37"),
+        ("3.36.0", "fail 3.36.0 -> use a Python with SQLite 3.38"),
         ("3.40.1", "warn 3.40.1: before 3.51.3, two concurrent writers can damage"),
         ("3.51.3", "ok 3.51.3"),
     ],

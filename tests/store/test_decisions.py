@@ -8,7 +8,15 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from bot.store import CorruptRow, Fenced, HistoryKind, HistoryRow, Observation, Store, StoreFailure
+from bot.store import (
+    CorruptRow,
+    HistoryKind,
+    HistoryRow,
+    Observation,
+    SessionChanged,
+    Store,
+    StoreFailure,
+)
 from bot.store.incidents import freezes_by_scope
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
@@ -39,7 +47,7 @@ def test_a_decision_about_changed_facts_is_refused_completely(
     store.observations.record(
         [Observation(session=name, agent=Agent(activity=Activity.READY))], scenario.now
     )
-    with pytest.raises(Fenced, match="widgets-12"):
+    with pytest.raises(SessionChanged, match="widgets-12"):
         scenario.records(late, decision(START))
     assert store.outbox.due(scenario.now) == []
     assert decisions(store, name) == []
@@ -55,7 +63,7 @@ def test_a_recheck_time_applies_only_to_the_facts_it_was_decided_from(
     store.observations.record(
         [Observation(session=name, agent=Agent(activity=Activity.READY))], scenario.now
     )
-    with pytest.raises(Fenced):
+    with pytest.raises(SessionChanged):
         scenario.records(late, msgspec.structs.replace(late.before, recheck_at=None))
     assert store.sessions.due(scenario.now) == [name]
 
