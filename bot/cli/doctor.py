@@ -69,7 +69,7 @@ def git() -> CheckResult:
 
 def sqlite() -> CheckResult:
     said = sqlite3.sqlite_version
-    if _numbers(said) < (3, 37):  # The first with STRICT tables.
+    if _numbers(said) < (3, 38):  # The first with `->>`.
         return CheckResult(Severity.FAIL, said, "use a Python with SQLite 3.38 or newer")
     if _numbers(said) < (3, 51, 3):
         return CheckResult(
