@@ -1,4 +1,4 @@
-"""The bot as a whole: it keeps its place, stands by without acting, and ends whatever hangs."""
+"""The bot as a whole: lease, standby, full disks, shutdown."""
 
 import logging
 import signal
@@ -60,7 +60,7 @@ def acts(app: App) -> bool:
 
 
 @pytest.mark.parametrize(("events", "seconds"), [("webhooks", 300.0), ("polling", 30.0)])
-def test_github_is_looked_over_and_asked_for_lost_deliveries_in_time(
+def test_resync_and_redelivery_run_at_their_intervals(
     settings: Settings, events: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     often: dict[str, float] = {}
@@ -75,7 +75,7 @@ def test_github_is_looked_over_and_asked_for_lost_deliveries_in_time(
     assert (often["resync"], often["redeliver"]) == (seconds, 900.0)
 
 
-def test_models_cost_what_the_configuration_says(
+def test_prices_come_from_the_configuration(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables: list[object] = []
@@ -90,7 +90,7 @@ def test_models_cost_what_the_configuration_says(
     assert tables == [table]
 
 
-def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
+def test_a_hanging_github_affects_neither_the_lease_nor_the_shutdown(
     settings: Settings, silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
@@ -108,7 +108,7 @@ def test_a_github_that_hangs_costs_neither_the_lease_nor_an_orderly_end(
         assert app.stop() is False
 
 
-def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
+def test_a_bot_with_a_full_disk_acts_again_once_there_is_space(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -129,7 +129,7 @@ def test_a_bot_whose_disk_is_full_acts_again_when_it_is_not(
     assert not app.wiring.leader_lease.may_act()
 
 
-def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
+def test_a_bot_that_starts_with_a_full_disk_begins_once_there_is_space(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -150,7 +150,7 @@ def test_a_bot_whose_disk_is_full_as_it_begins_begins_when_it_is_not(
     app.stop()
 
 
-def test_a_bot_that_stands_by_reads_and_judges_nothing(
+def test_a_standby_bot_reads_and_decides_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
@@ -174,7 +174,7 @@ def test_a_bot_that_stands_by_reads_and_judges_nothing(
     second.stop()
 
 
-def test_a_bot_whose_place_was_taken_ends(
+def test_a_bot_that_lost_its_lease_stops(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
@@ -188,7 +188,7 @@ def test_a_bot_whose_place_was_taken_ends(
     app.stop()
 
 
-def test_a_signal_that_wakes_nobody_ends_the_bot(settings: Settings) -> None:
+def test_a_signal_stops_the_bot_even_if_it_wakes_no_thread(settings: Settings) -> None:
     app = App(settings, SECRETS)
     before = signal.signal(signal.SIGUSR1, lambda *_: app.end())
 

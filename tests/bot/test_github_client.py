@@ -13,7 +13,7 @@ from config.settings import Settings
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def test_changes_at_github_are_a_second_apart_by_default_and_reads_are_not(
+def test_writes_to_github_are_a_second_apart_and_reads_are_not(
     respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []

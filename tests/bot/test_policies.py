@@ -1,4 +1,4 @@
-"""What a repository's file narrows holds for all that is done and said there, and nowhere else."""
+"""Policies: what a repository's file narrows, and what silences a repository."""
 
 import json
 from pathlib import Path
@@ -12,13 +12,13 @@ from bot.store import Configuration
 from config.load import Secrets
 from config.settings import ProjectSettings, ServerSettings, Settings
 from lifecycle.model.policy import Policy
-from tests.bot.reading import REPOSITORY, Bench
+from tests.bot.observers import REPOSITORY, Bench
 
 SILENT = Configuration(repository=REPOSITORY, blob="b", valid='[policy]\nmode = "observe"\n')
 DEAF = Configuration(repository=REPOSITORY, blob="b", valid="[policy]\nbots = []\n")
 
 
-def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -> None:
+def test_an_observed_or_frozen_repository_is_silenced(tmp_path: Path) -> None:
     projects = {
         "widgets": ProjectSettings(repository=REPOSITORY),
         "gears": ProjectSettings(repository="a/gears"),
@@ -38,7 +38,7 @@ def test_where_a_repository_says_observe_nothing_is_said_there(tmp_path: Path) -
         app.stop()
 
 
-def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Bench) -> None:
+def test_commands_of_a_bot_that_the_repository_does_not_list_are_ignored(bench: Bench) -> None:
     bench.room.session()
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
@@ -50,7 +50,7 @@ def test_a_bot_that_a_repository_does_not_list_asks_for_nothing_there(bench: Ben
     assert not policies.is_listed(REPOSITORY, "ci-bot[bot]")
 
 
-def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -> None:
+def test_the_last_valid_file_is_in_force_after_a_restart(bench: Bench) -> None:
     projects = {
         "widgets": ProjectSettings(repository=REPOSITORY),
         "gears": ProjectSettings(repository="a/gears"),
@@ -60,7 +60,7 @@ def test_the_last_good_file_holds_for_whoever_opens_the_database(bench: Bench) -
     assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
 
 
-def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
+def test_a_kept_setting_that_the_server_no_longer_allows_is_ignored_alone(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = '[policy]\nmode = "observe"\nsession-usd = 4\nprotected-paths = ["ci/**"]\n'
@@ -75,7 +75,7 @@ def test_what_a_new_server_refuses_of_a_kept_file_widens_nothing_else(
     assert "policy.session-usd = 4.0: the server allows no more than 3" in caplog.text
 
 
-def test_a_kept_file_that_cannot_be_read_any_more_counts_for_nothing(bench: Bench) -> None:
+def test_a_kept_file_that_cannot_be_parsed_any_more_is_ignored(bench: Bench) -> None:
     kept = Configuration(repository=REPOSITORY, blob="b", valid="[policy]\ngone = 1\n")
     bench.store.configurations.set(kept)
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())

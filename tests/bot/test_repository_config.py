@@ -1,4 +1,4 @@
-"""A repository's own configuration: from its default branch alone, and the last good one stays."""
+"""A repository's own configuration, read from its default branch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -95,7 +95,7 @@ def told(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[Told]:
     made.github.close()
 
 
-def test_the_file_of_the_default_branch_alone_counts(told: Told) -> None:
+def test_only_the_file_on_the_default_branch_counts(told: Told) -> None:
     told.says(STRICT, "elsewhere")
     assert (told.adopts(), told.repairs) == (False, 3)
     told.says(STRICT)
@@ -105,7 +105,7 @@ def test_the_file_of_the_default_branch_alone_counts(told: Told) -> None:
     assert (told.adopts(), told.repairs) == (True, 3)
 
 
-def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(told: Told) -> None:
+def test_a_broken_file_leaves_the_last_valid_one_in_force_after_a_restart_too(told: Told) -> None:
     told.says(STRICT)
     told.adopts()
     told.says(BROKEN)
@@ -118,7 +118,7 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_also_after_a_restart(to
     assert told.store.incidents.current() == []
 
 
-def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
+def test_a_binary_file_is_a_broken_one(told: Told) -> None:
     told.says(STRICT)
     told.adopts()
     told.says(f"\0{STRICT}")
@@ -128,7 +128,7 @@ def test_a_file_that_is_no_text_is_a_broken_one(told: Told) -> None:
     ]
 
 
-def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
+def test_a_broken_file_is_reported_once_with_line_and_reason(told: Told) -> None:
     head = told.says(BROKEN)
     for _ in range(2):
         told.adopts()
@@ -144,7 +144,7 @@ def test_a_broken_file_is_told_once_with_line_and_reason(told: Told) -> None:
     assert incident.text == f"{told.repo.full_name}: {says}"
 
 
-def test_an_app_tells_it_by_a_check_with_a_note_at_the_line(told: Told) -> None:
+def test_an_app_reports_it_by_a_check_with_an_annotation(told: Told) -> None:
     app = told.server.app("wright-app", PUBLIC)
     told.repo.permission(app.bot.login, "write")
     told.github.close()
@@ -159,7 +159,7 @@ def test_an_app_tells_it_by_a_check_with_a_note_at_the_line(told: Told) -> None:
     assert (note["path"], note["start_line"]) == (FILE, 2)
 
 
-def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: Told) -> None:
+def test_only_a_push_to_the_default_branch_leads_to_a_read(told: Told) -> None:
     assert told.adopts_pushed() is False
     told.says(STRICT)
     asked = told.server.count("POST", "graphql")
@@ -170,7 +170,7 @@ def test_a_push_to_the_default_branch_is_looked_at_and_any_other_is_not(told: To
     assert (told.adopts_pushed(), told.repairs) == (True, 1)
 
 
-def test_what_was_good_and_is_wider_than_the_server_of_today_is_not_in_force(told: Told) -> None:
+def test_a_kept_file_wider_than_todays_server_policy_is_not_in_force(told: Told) -> None:
     told.says("[policy]\nci-repairs = 2\n")
     told.adopts()
     told.github.close()

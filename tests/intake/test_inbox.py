@@ -1,4 +1,4 @@
-"""From a delivery on disk to touches and commands, on a real store."""
+"""The inbox: deliveries in the store become refresh requests and commands."""
 
 import json
 import sqlite3
@@ -89,7 +89,7 @@ def failure(store: Store, id: str) -> str:
     return str(row[1])
 
 
-def test_a_delivery_is_kept_before_anybody_is_told(
+def test_a_delivery_is_stored_before_the_inbox_is_woken(
     store: Store, inbox: Inbox, woken: threading.Event
 ) -> None:
     assert inbox.accept([delivery("a", "issues", labelled())]).result(5) == [DeliveryOutcome.NEW]
@@ -97,14 +97,14 @@ def test_a_delivery_is_kept_before_anybody_is_told(
     assert [waiting.id for waiting in store.deliveries.waiting()] == ["a"]
 
 
-def test_a_store_that_cannot_keep_it_is_heard_of(store: Store, inbox: Inbox) -> None:
+def test_a_failing_store_is_reported(store: Store, inbox: Inbox) -> None:
     store.close()
     with pytest.raises(StoreClosed):
         inbox.accept([delivery("a", "issues", labelled())])
 
 
 @pytest.mark.parametrize("event", ["issue_comment", "issues"])
-def test_a_secret_is_taken_out_of_what_came_and_whoever_wrote_it_is_heard(
+def test_secrets_are_redacted_from_a_delivery_and_its_commands_still_count(
     tmp_path: Path, event: str
 ) -> None:
     store = Store(tmp_path / "redacting.db", redact=Redaction(["hunter2-of-the-bot"]))
@@ -122,7 +122,7 @@ def test_a_secret_is_taken_out_of_what_came_and_whoever_wrote_it_is_heard(
     store.close()
 
 
-def test_the_app_is_heard_by_its_own_name(store: Store) -> None:
+def test_the_app_can_be_mentioned_by_its_own_name(store: Store) -> None:
     inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, app_slug="acme-bot")
     inbox.accept([delivery("a", "issue_comment", comment("@acme-bot stop"))]).result(5)
     inbox.process()
@@ -156,7 +156,7 @@ def test_a_repository_is_known_in_any_case_and_named_as_configured(
         ("ping", b""),
     ],
 )
-def test_what_concerns_nobody_here_is_settled_without_effect(
+def test_unknown_events_and_repositories_have_no_effect(
     store: Store, inbox: Inbox, event: str, body: bytes | dict[str, Any]
 ) -> None:
     inbox.accept([delivery("a", event, body)]).result(5)
@@ -174,7 +174,7 @@ def test_what_concerns_nobody_here_is_settled_without_effect(
         (b'{"x":' + b"[" * 100_000, "RecursionError: "),
     ],
 )
-def test_one_that_cannot_be_read_stops_no_other(
+def test_a_malformed_delivery_stops_no_other(
     store: Store, inbox: Inbox, body: bytes, reason: str
 ) -> None:
     inbox.accept([delivery("bad", "issues", body)]).result(5)
@@ -184,7 +184,9 @@ def test_one_that_cannot_be_read_stops_no_other(
     assert failure(store, "bad").startswith(reason)
 
 
-def test_one_that_failed_is_read_again_when_it_is_redelivered(store: Store, inbox: Inbox) -> None:
+def test_a_failed_delivery_is_processed_again_when_it_is_redelivered(
+    store: Store, inbox: Inbox
+) -> None:
     broken = delivery("a", "issues", b"{")
     inbox.accept([broken]).result(5)
     inbox.process()
@@ -222,9 +224,7 @@ def test_each_line_is_a_command_with_a_key_of_its_own(store: Store, inbox: Inbox
     assert "There is no command `frobnicate`" in commands[1].text
 
 
-def test_comments_and_reviews_of_one_number_are_two_and_only_a_comment_is_reacted_to(
-    store: Store, inbox: Inbox
-) -> None:
+def test_a_comment_and_a_review_with_one_id_are_two_commands(store: Store, inbox: Inbox) -> None:
     said = comment("/mergewright status")
     review = said | {"pull_request": {"number": 34}, "action": "submitted"}
     review |= {"review": said["comment"] | {"submitted_at": "2026-11-20T10:00:00Z"}}
@@ -242,21 +242,21 @@ def test_a_replayed_comment_is_one_command(store: Store, inbox: Inbox) -> None:
     assert len(store.commands.new()) == 1
 
 
-def test_a_bot_asks_for_nothing(store: Store, inbox: Inbox) -> None:
+def test_a_bots_comment_gives_no_command(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issue_comment", comment("/mergewright stop", "Bot"))]).result(5)
     inbox.process()
     assert store.commands.new() == []
     assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
-def test_a_comment_elsewhere_asks_for_nothing(store: Store, inbox: Inbox) -> None:
+def test_a_comment_in_another_repository_gives_no_command(store: Store, inbox: Inbox) -> None:
     body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
     inbox.accept([delivery("a", "issue_comment", body)]).result(5)
     inbox.process()
     assert store.commands.new() == []
 
 
-def test_a_number_that_no_issue_has_stops_no_other_delivery(inbox: Inbox, store: Store) -> None:
+def test_an_impossible_issue_number_stops_no_other_delivery(inbox: Inbox, store: Store) -> None:
     huge = comment("/mergewright stop", number=10**30)
     both = [delivery("a", "issue_comment", huge), delivery("b", "issues", labelled())]
     inbox.accept(both).result(5)
@@ -273,25 +273,21 @@ def in_repository(id: int, name: str) -> dict[str, Any]:
     return labelled() | {"repository": {"id": id, "full_name": name}}
 
 
-def test_a_repository_is_known_by_its_number_whatever_it_is_called(
-    store: Store, inbox: Inbox
-) -> None:
+def test_a_repository_is_recognized_by_its_id_under_any_name(store: Store, inbox: Inbox) -> None:
     place(store, 1, "acme/widgets", "acme/widgets")
     inbox.accept([delivery("a", "issues", in_repository(1, "acme/gadgets"))]).result(5)
     inbox.process()
     assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
-def test_another_repository_that_has_taken_the_name_is_none_of_ours(
-    store: Store, inbox: Inbox
-) -> None:
+def test_another_repository_with_a_former_name_is_ignored(store: Store, inbox: Inbox) -> None:
     place(store, 1, "acme/widgets", "acme/gadgets")
     inbox.accept([delivery("a", "issues", in_repository(2, "acme/widgets"))]).result(5)
     inbox.process()
     assert refreshed(store) == []
 
 
-def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_looked_at(
+def test_a_repository_configured_by_its_new_name_counts_before_it_is_read(
     store: Store, inbox: Inbox
 ) -> None:
     place(store, 1, "acme/gears", "acme/widgets")
@@ -300,7 +296,7 @@ def test_a_repository_that_is_configured_by_its_new_name_is_heard_before_it_is_l
     assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
-def test_a_change_of_our_rights_is_one_of_every_repository(store: Store, inbox: Inbox) -> None:
+def test_a_change_of_access_refreshes_every_repository(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "installation", {"action": "suspend"})]).result(5)
     inbox.process()
     due = store.refreshes.due(datetime.now(UTC), (RIGHTS,))
@@ -313,7 +309,7 @@ def commanded(inbox: Inbox, body: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: Inbox) -> None:
+def test_a_bots_command_counts_only_where_it_is_listed(store: Store, inbox: Inbox) -> None:
     robot = comment("/mergewright pause", type="Bot")
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
     assert commanded(inbox, robot) == []
@@ -322,7 +318,7 @@ def test_a_bot_asks_for_something_only_where_it_is_listed(store: Store, inbox: I
     assert commanded(listing, robot) == ["pause"]
 
 
-def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
+def test_a_comment_with_the_bots_marker_gives_no_command(
     inbox: Inbox,
 ) -> None:
     assert OWN_MARKER in marker("comment:started")
@@ -332,7 +328,7 @@ def test_what_carries_a_key_of_the_bots_own_asks_for_nothing_whoever_wrote_it(
 
 
 @pytest.mark.parametrize(("action", "kinds"), [("opened", ["start"]), ("edited", [])])
-def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
+def test_a_new_issues_text_may_give_commands_and_an_edit_may_not(
     inbox: Inbox, action: str, kinds: list[str]
 ) -> None:
     issue = {
@@ -361,7 +357,7 @@ def test_the_text_of_a_new_issue_may_call_an_agent_and_an_edit_of_it_may_not(
         pytest.param("wright", "wright", "As I said.", True, id="by a person with our account"),
     ],
 )
-def test_a_report_that_was_brought_up_to_date_has_nobody_look(
+def test_an_update_of_the_bots_own_report_leads_to_no_refresh(
     store: Store, author: str, sender: str, body: str, looked_at: bool
 ) -> None:
     inbox = Inbox(store, frozenset({"acme/widgets"}), lambda: None, is_me=lambda it: it == "wright")

@@ -1,4 +1,4 @@
-"""Reading issues: what fails waits alone, and strangers may nothing."""
+"""The observer of issues, and what happens to labels and commands of outsiders."""
 
 import json
 from typing import Any
@@ -18,13 +18,11 @@ from lifecycle.decide import decide
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Status
-from tests.bot.reading import PROJECTS, REPOSITORY, Bench, seen
+from tests.bot.observers import PROJECTS, REPOSITORY, Bench, seen
 
 
 @pytest.mark.parametrize("broken", [TryLater("down"), ValueError("odd")])
-def test_an_issue_that_cannot_be_read_keeps_no_other_waiting(
-    bench: Bench, broken: Exception
-) -> None:
+def test_an_unreadable_issue_delays_no_other(bench: Bench, broken: Exception) -> None:
     bench.github.issues[1] = broken
     bench.labelled(12)
     bench.refreshes("issue:1", "issue:12")
@@ -34,7 +32,7 @@ def test_an_issue_that_cannot_be_read_keeps_no_other_waiting(
     assert bench.store.refreshes.due(bench.room.clock(), ("",)) == []
 
 
-def test_a_pull_request_that_cannot_be_read_keeps_no_other_waiting(bench: Bench) -> None:
+def test_an_unreadable_pull_request_delays_no_other(bench: Bench) -> None:
     bench.pushed("a1")
     bench.github.pulls[33] = ValueError("odd")
     bench.pull()
@@ -44,7 +42,7 @@ def test_a_pull_request_that_cannot_be_read_keeps_no_other_waiting(bench: Bench)
     assert "pull:33" in bench.waiting()
 
 
-def test_a_refresh_that_comes_during_a_read_is_looked_at_too(bench: Bench) -> None:
+def test_a_refresh_requested_during_a_read_leads_to_another_read(bench: Bench) -> None:
     bench.labelled(12)
     read = bench.github.issue
 
@@ -59,14 +57,16 @@ def test_a_refresh_that_comes_during_a_read_is_looked_at_too(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("actor", ["mallory", ""])
-def test_a_label_by_a_stranger_or_by_nobody_starts_nothing(bench: Bench, actor: str) -> None:
+def test_a_label_by_an_outsider_or_an_unknown_person_opens_nothing(
+    bench: Bench, actor: str
+) -> None:
     bench.labelled(by=actor)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     assert bench.store.sessions.get("widgets-12") is None
 
 
-def test_a_label_nobody_is_known_to_have_put_on_starts_nothing(bench: Bench) -> None:
+def test_a_label_without_a_known_actor_opens_nothing(bench: Bench) -> None:
     bench.labelled(labelings=())
     bench.refreshes("issue:12")
     bench.issues.read_requested()
@@ -74,7 +74,7 @@ def test_a_label_nobody_is_known_to_have_put_on_starts_nothing(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("editor", ["mallory", ""])
-def test_an_edit_by_a_stranger_in_the_second_of_the_label_starts_nothing(
+def test_an_outsiders_edit_in_the_second_of_the_label_prevents_the_session(
     bench: Bench, editor: str
 ) -> None:
     bench.labelled(edits=(Edit(actor=editor, at=bench.room.clock()),))
@@ -83,7 +83,7 @@ def test_an_edit_by_a_stranger_in_the_second_of_the_label_starts_nothing(
     assert bench.store.sessions.get("widgets-12") is None
 
 
-def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
+def test_a_deleted_issue_ends_its_session(bench: Bench) -> None:
     bench.room.session()
     for _ in range(2):
         bench.refreshes("issue:12", "issue:99")
@@ -97,7 +97,7 @@ def test_an_issue_that_was_deleted_ends_its_session(bench: Bench) -> None:
     assert decision.because == "the issue was closed as deleted"
 
 
-def test_an_issue_that_cannot_be_read_is_no_deleted_one(bench: Bench) -> None:
+def test_an_unreadable_issue_does_not_count_as_deleted(bench: Bench) -> None:
     before = bench.store.sessions.get(bench.room.session())
     bench.github.issues[12] = Refused("no access", 403)
     bench.refreshes("issue:12")
@@ -105,7 +105,7 @@ def test_an_issue_that_cannot_be_read_is_no_deleted_one(bench: Bench) -> None:
     assert bench.store.sessions.get("widgets-12") == before
 
 
-def test_a_project_that_is_not_configured_any_more_has_lost_no_label(bench: Bench) -> None:
+def test_without_its_project_an_issue_does_not_count_as_unlabelled(bench: Bench) -> None:
     bench.room.session()
     bench.labelled()
     bench.issues._projects = {}
@@ -120,7 +120,7 @@ def command(key: str, actor: str, at: Any) -> NewCommand:
     )
 
 
-def test_a_permission_that_cannot_be_read_leaves_the_command_and_asks_later(bench: Bench) -> None:
+def test_a_command_waits_while_its_permission_cannot_be_read(bench: Bench) -> None:
     bench.room.session()
     bench.github.refuses.add(REPOSITORY)
     bench.store.commands.add(command("comment:7", "ada", bench.room.clock()))
@@ -133,7 +133,7 @@ def test_a_permission_that_cannot_be_read_leaves_the_command_and_asks_later(benc
     assert [command.actor for command in bench.store.sessions.get("widgets-12").commands] == ["ada"]
 
 
-def test_a_repository_that_refuses_keeps_only_its_own_commands_waiting(bench: Bench) -> None:
+def test_a_refusing_repository_delays_only_its_own_commands(bench: Bench) -> None:
     bench.room.session()
     at = bench.room.clock()
     elsewhere = replace(command("comment:1", "ada", at), repository="acme/gears")
@@ -159,7 +159,7 @@ def new_session(bench: Bench) -> NewSession:
     )
 
 
-def test_a_command_of_a_stranger_is_refused(bench: Bench) -> None:
+def test_an_outsiders_command_is_refused(bench: Bench) -> None:
     bench.room.session()
     bench.store.commands.add(command("comment:7", "mallory", bench.room.clock()))
     bench.commands.settle()
@@ -168,7 +168,7 @@ def test_a_command_of_a_stranger_is_refused(bench: Bench) -> None:
     assert [one.login for one in bench.store.outsiders.unnotified()] == ["mallory"]
 
 
-def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) -> None:
+def test_listed_people_may_give_commands_but_merging_needs_write_access(bench: Bench) -> None:
     github: Any = bench.github
     projects = {"widgets": ProjectSettings(repository="Acme/Widgets", people=("Mallory",))}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
@@ -187,7 +187,7 @@ def test_who_is_listed_may_steer_and_only_who_may_write_may_merge(bench: Bench) 
     assert [one.kind for one in bench.store.sessions.get("widgets-12").commands] == ["pause"]
 
 
-def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> None:
+def test_a_webhook_about_a_repository_refreshes_everything_in_it(bench: Bench) -> None:
     bench.room.session()
     bench.github.issues = {7: None}
     bench.refreshes("repository:")
@@ -195,14 +195,14 @@ def test_what_happens_to_a_repository_has_all_of_it_looked_at(bench: Bench) -> N
     assert sorted(bench.waiting()) == ["branch:mergewright/12-it-breaks", "issue:12", "issue:7"]
 
 
-def test_a_repository_whose_issues_cannot_be_listed_is_looked_over_again(bench: Bench) -> None:
+def test_a_repository_whose_issues_cannot_be_listed_is_refreshed_later(bench: Bench) -> None:
     bench.github.refuses.add(REPOSITORY)
     bench.refreshes("repository:")
     bench.issues.read_requested()
     assert bench.waiting() == ["repository:"]
 
 
-def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -> None:
+def test_a_webhook_about_a_repository_concerns_no_single_session(bench: Bench) -> None:
     bench.room.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
@@ -215,7 +215,7 @@ def test_a_webhook_about_a_whole_repository_is_of_no_one_session(bench: Bench) -
     ]
 
 
-def test_a_session_waits_for_the_issues_its_own_depends_on_and_no_longer(bench: Bench) -> None:
+def test_a_session_waits_exactly_as_long_as_its_issue_is_blocked(bench: Bench) -> None:
     bench.labelled()
     bench.github.blocked[12] = ("#7", "acme/gears#3")
     seen(bench, 12)
@@ -242,7 +242,7 @@ def test_a_session_waits_for_the_issues_its_own_depends_on_and_no_longer(bench: 
     ],
     ids=["two", "by way of another", "theirs alone", "of another repository", "far away"],
 )
-def test_an_issue_that_waits_for_itself_by_way_of_others_is_known_to(
+def test_a_circle_of_blocking_issues_is_found(
     bench: Bench, blocked: dict[int, tuple[str, ...]], circle: bool
 ) -> None:
     bench.labelled()
@@ -254,7 +254,7 @@ def test_an_issue_that_waits_for_itself_by_way_of_others_is_known_to(
     assert not bench.store.facts.get("widgets-12").issue.in_circle
 
 
-def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Bench) -> None:
+def test_blockers_do_not_matter_after_the_first_run(bench: Bench) -> None:
     bench.labelled()
     seen(bench, 12)
     bench.room.orders("widgets-12", run=1)
@@ -263,9 +263,7 @@ def test_what_a_session_that_has_begun_would_wait_for_does_not_matter(bench: Ben
     assert bench.store.facts.get("widgets-12").issue.blocked_by == ()
 
 
-def test_resync_lists_all_that_asks_for_an_agent(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resync_lists_labels_and_assignments(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     project = replace(PROJECTS["widgets"], assignee="robot")
     monkeypatch.setattr(bench.issues, "_projects", {"widgets": project})
     assert bench.issues.labelled() == []
@@ -273,7 +271,7 @@ def test_resync_lists_all_that_asks_for_an_agent(
     assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]
 
 
-def test_labels_are_listed_as_the_repository_spells_them_too(bench: Bench) -> None:
+def test_labels_are_listed_in_the_repositorys_own_spelling_too(bench: Bench) -> None:
     bench.github.spelled = ["MergeWright", "mergewright:ADA", "mergewright-needs-you", "Not ours"]
     bench.issues.labelled()
     agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
@@ -281,7 +279,7 @@ def test_labels_are_listed_as_the_repository_spells_them_too(bench: Bench) -> No
     assert (REPOSITORY, *words) in bench.github.listed
 
 
-def test_what_was_read_is_remembered_once_it_is_written_down(
+def test_responses_are_cached_once_their_facts_are_stored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.labelled()

@@ -1,4 +1,4 @@
-"""Reading pull requests: foreign ones stay so, and of ours is known all that counts."""
+"""The observer of pull requests: whose they are, and what is added to a reading."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bot.github.snapshots import Labeling
 from lifecycle.model.facts import Check, Frozen, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES
 from lifecycle.model.status import CheckState, Merge, Mover, PullState
-from tests.bot.reading import Bench
+from tests.bot.observers import Bench
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from tests.bot.reading import Bench
         {"state": PullState.CLOSED, "head": "c9"},
     ],
 )
-def test_a_foreign_or_old_pull_request_is_not_taken_for_the_sessions(
+def test_a_foreign_or_old_pull_request_does_not_belong_to_the_session(
     bench: Bench, pull: dict[str, Any]
 ) -> None:
     bench.pushed("a1")
@@ -36,7 +36,7 @@ def test_a_foreign_or_old_pull_request_is_not_taken_for_the_sessions(
 @pytest.mark.parametrize(
     "pull", [{}, {"author": "ada"}, {"head": "c9"}, {"state": PullState.CLOSED}]
 )
-def test_a_pull_request_at_a_pushed_head_by_someone_who_may_is_the_sessions(
+def test_a_writers_pull_request_at_a_pushed_head_belongs_to_the_session(
     bench: Bench, pull: dict[str, Any]
 ) -> None:
     bench.pushed("a1")
@@ -44,7 +44,7 @@ def test_a_pull_request_at_a_pushed_head_by_someone_who_may_is_the_sessions(
     assert [found.number for found in bench.reads()] == [34]
 
 
-def test_a_pull_request_on_the_branch_of_no_session_is_read_once(bench: Bench) -> None:
+def test_a_pull_request_without_a_session_is_read_once(bench: Bench) -> None:
     bench.pull()
     bench.refreshes("pull:34")
     bench.pulls.read_requested()
@@ -58,7 +58,7 @@ def test_a_pull_request_on_the_branch_of_no_session_is_read_once(bench: Bench) -
     assert [found.number for found in bench.reads()] == [34]
 
 
-def test_what_is_refreshed_again_within_a_second_is_read_once_for_all_of_it(bench: Bench) -> None:
+def test_refreshes_within_a_second_share_one_read(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
     bench.refreshes("pull:34")
@@ -72,7 +72,7 @@ def test_what_is_refreshed_again_within_a_second_is_read_once_for_all_of_it(benc
     assert bench.waiting() == []
 
 
-def test_a_pull_request_that_vanished_changes_nothing(bench: Bench) -> None:
+def test_a_vanished_pull_request_changes_nothing(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
     before = bench.reads()
@@ -80,7 +80,7 @@ def test_a_pull_request_that_vanished_changes_nothing(bench: Bench) -> None:
     assert bench.reads() == before != ()
 
 
-def test_what_strangers_and_unknown_editors_wrote_is_not_heard(bench: Bench) -> None:
+def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
     at = bench.room.clock()
     said = [
@@ -117,7 +117,7 @@ def test_remarks_that_address_the_bot_or_its_app_are_marked(bench: Bench) -> Non
     assert pull.threads[0].remarks[0].to_bot
 
 
-def test_a_log_that_does_not_come_hides_a_failed_check_only_for_a_few_tries(bench: Bench) -> None:
+def test_a_missing_log_delays_a_failed_check_for_a_few_attempts_only(bench: Bench) -> None:
     bench.pushed("a1")
     bench.github.log = TryLater("the host of the logs cannot be reached")
     bench.pull(checks=(Check(id="unit", name="unit", state=CheckState.FAILED, run_id=5),))
@@ -128,7 +128,7 @@ def test_a_log_that_does_not_come_hides_a_failed_check_only_for_a_few_tries(benc
     assert bench.reads()[0].checks[0].log == "it broke"
 
 
-def test_what_was_read_is_not_remembered_for_ever(bench: Bench) -> None:
+def test_old_read_times_are_forgotten(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
     bench.reads()
@@ -137,7 +137,7 @@ def test_what_was_read_is_not_remembered_for_ever(bench: Bench) -> None:
     assert bench.pulls._read_at == {}
 
 
-def test_who_moved_the_branch_is_asked_only_when_it_moved(bench: Bench) -> None:
+def test_the_pusher_is_determined_only_when_the_head_moved(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
     (first,) = bench.reads()
@@ -147,7 +147,7 @@ def test_who_moved_the_branch_is_asked_only_when_it_moved(bench: Bench) -> None:
     assert bench.reads()[0].head_by is Mover.BOT
 
 
-def test_an_update_carries_approvals_on_and_a_persons_push_is_remembered(bench: Bench) -> None:
+def test_a_branch_update_keeps_approvals_and_a_persons_push_is_remembered(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
     bench.reads()
@@ -168,7 +168,7 @@ def test_an_update_carries_approvals_on_and_a_persons_push_is_remembered(bench: 
     assert (later.head_by, later.person) == (Mover.BOT, pull.person)
 
 
-def test_where_nobody_can_say_who_moved_the_branch_nothing_changes(bench: Bench) -> None:
+def test_without_a_known_pusher_nothing_changes(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
     before = bench.reads()
@@ -177,7 +177,7 @@ def test_where_nobody_can_say_who_moved_the_branch_nothing_changes(bench: Bench)
     assert bench.reads() == before
 
 
-def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
+def test_an_approval_by_the_bot_itself_does_not_count(bench: Bench) -> None:
     bench.pushed("a1")
     bench.github.writers.add("mergewright-bot")
     bench.pull(verdicts=(Verdict(author="mergewright-bot", approved=True, sha="a1"),))
@@ -185,7 +185,7 @@ def test_an_approval_by_the_bot_itself_is_none(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_an_approval_by_a_bot_counts_where_it_is_listed_and_may_write(
+def test_an_approval_by_a_listed_bot_with_write_access_counts(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, listed: bool
 ) -> None:
     monkeypatch.setattr(bench.people, "is_listed", lambda *_: listed)
@@ -200,7 +200,7 @@ def test_an_approval_by_a_bot_counts_where_it_is_listed_and_may_write(
     assert [verdict.allowed for verdict in bench.reads()[0].verdicts] == [listed, False]
 
 
-def test_a_bot_that_approves_without_a_word_is_no_stranger_to_be_told(bench: Bench) -> None:
+def test_a_bot_that_approves_is_not_notified(bench: Bench) -> None:
     bench.pushed("a1")
     by = {"helper[bot]": True, "mallory": False}
     bench.pull(
@@ -212,7 +212,7 @@ def test_a_bot_that_approves_without_a_word_is_no_stranger_to_be_told(bench: Ben
     assert [one.login for one in bench.store.outsiders.unnotified()] == ["mallory"]
 
 
-def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> None:
+def test_a_bots_remark_edited_by_an_outsider_is_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
     at = bench.room.clock()
     said = [
@@ -222,7 +222,7 @@ def test_what_a_stranger_made_of_a_bots_words_is_not_allowed(bench: Bench) -> No
     assert [remark.allowed for remark in bench.reads()[0].comments] == [True, False, False]
 
 
-def test_checks_the_project_calls_flaky_are_marked_and_those_red_on_the_base_need_no_log(
+def test_flaky_checks_are_marked_and_checks_red_on_the_base_need_no_log(
     bench: Bench,
 ) -> None:
     bench.pushed("a1")
@@ -237,7 +237,7 @@ def test_checks_the_project_calls_flaky_are_marked_and_those_red_on_the_base_nee
     assert [check.flaky for check in bench.reads()[0].checks] == [True, False]
 
 
-def test_a_base_that_moves_has_what_goes_onto_it_looked_at(bench: Bench) -> None:
+def test_a_moved_base_refreshes_the_pull_requests_onto_it(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(base_branch="main", merge=Merge.CLEAN)
     bench.reads()
@@ -246,7 +246,7 @@ def test_a_base_that_moves_has_what_goes_onto_it_looked_at(bench: Bench) -> None
     assert bench.waiting() == ["branch:mergewright/12-it-breaks"]
 
 
-def test_a_base_that_moves_asks_for_no_look_at_what_is_closed(bench: Bench) -> None:
+def test_a_moved_base_does_not_refresh_closed_pull_requests(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(base_branch="main", state=PullState.CLOSED)
     bench.reads()
@@ -255,7 +255,7 @@ def test_a_base_that_moves_asks_for_no_look_at_what_is_closed(bench: Bench) -> N
     assert bench.waiting() == []
 
 
-def test_what_github_has_not_worked_out_is_asked_for_again_ever_later(bench: Bench) -> None:
+def test_unknown_mergeability_is_read_again_with_growing_pauses(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.UNKNOWN)
     bench.refreshes("pull:34")
@@ -269,7 +269,7 @@ def test_what_github_has_not_worked_out_is_asked_for_again_ever_later(bench: Ben
     assert bench.waiting() == []
 
 
-def test_what_is_closed_and_not_worked_out_is_not_asked_for_again(bench: Bench) -> None:
+def test_unknown_mergeability_of_a_closed_pull_request_is_not_read_again(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.UNKNOWN, state=PullState.CLOSED)
     assert bench.reads() != ()
@@ -286,7 +286,7 @@ def test_what_is_closed_and_not_worked_out_is_not_asked_for_again(bench: Bench) 
         ((), False),
     ],
 )
-def test_checks_are_green_since_all_that_ran_passed_and_one_did(
+def test_checks_are_green_since_every_one_that_ran_passed(
     bench: Bench, states: tuple[str, ...], green: bool
 ) -> None:
     bench.pushed("a1")
@@ -301,7 +301,9 @@ def test_checks_are_green_since_all_that_ran_passed_and_one_did(
     assert bench.reads()[0].green_since == bench.room.clock()
 
 
-def test_one_on_a_branch_that_was_made_before_we_pushed_is_not_taken(bench: Bench) -> None:
+def test_a_pull_request_from_before_the_first_push_does_not_belong_to_the_session(
+    bench: Bench,
+) -> None:
     bench.room.session()
     bench.pull()
     assert bench.reads() == ()
@@ -309,7 +311,7 @@ def test_one_on_a_branch_that_was_made_before_we_pushed_is_not_taken(bench: Benc
     assert bench.reads() == ()
 
 
-def test_one_of_a_fork_is_not_taken_even_at_our_commit(bench: Bench) -> None:
+def test_a_pull_request_from_a_fork_does_not_belong_to_the_session(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(author="rob", repository="rob/widgets")
     assert bench.reads() == ()
@@ -317,7 +319,7 @@ def test_one_of_a_fork_is_not_taken_even_at_our_commit(bench: Bench) -> None:
     assert [pull.number for pull in bench.reads()] == [34]
 
 
-def test_the_label_that_freezes_counts_on_the_pull_request_too(bench: Bench) -> None:
+def test_the_freezing_label_counts_on_the_pull_request_too(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
     (plain,) = bench.reads()

@@ -1,4 +1,4 @@
-"""What becomes of a command: granted to its session, refused in silence, or answered."""
+"""Commands: granted to a session, refused, or answered without one."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import PullState
 from lifecycle.react import runs
-from tests.bot.reading import REPOSITORY, Bench
+from tests.bot.observers import REPOSITORY, Bench
 
 
 class Conversation:
@@ -86,12 +86,12 @@ def test_a_command_without_a_session_and_one_that_opens_it_are_acknowledged(
     assert conversation.reactions == [(7, "eyes"), (7, "eyes")]
 
 
-def test_help_is_answered_where_no_session_works(conversation: Conversation) -> None:
+def test_help_is_answered_without_a_session(conversation: Conversation) -> None:
     conversation.command("help", "What can be said: all of this.")
     assert [body for _, body in conversation.comments] == ["What can be said: all of this."]
 
 
-def test_strangers_cannot_make_the_bot_talk_but_once(conversation: Conversation) -> None:
+def test_outsiders_are_answered_once_only(conversation: Conversation) -> None:
     for kind in ("help", "stop", "start"):
         conversation.command(kind, actor="mallory")
     assert conversation.comments == []
@@ -135,7 +135,7 @@ def test_a_start_command_goes_to_the_session_that_was_opened_meanwhile(
     assert (command.kind, command.text) == ("start", "rob")
 
 
-def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(
+def test_the_first_run_resumes_the_conversation_of_its_start_command(
     conversation: Conversation,
 ) -> None:
     conversation.bench.labelled(labels=(), labelings=())
@@ -153,7 +153,7 @@ def test_the_first_run_goes_on_with_the_conversation_it_was_started_with(
     )
 
 
-def test_start_makes_a_session_of_an_issue_that_was_never_labelled(
+def test_start_opens_a_session_for_an_issue_without_the_label(
     conversation: Conversation,
 ) -> None:
     conversation.bench.labelled(labels=(), labelings=())
@@ -169,7 +169,7 @@ def test_start_makes_a_session_of_an_issue_that_was_never_labelled(
     assert session.issue.labelled
 
 
-def test_a_label_put_on_later_counts_from_then_on(conversation: Conversation) -> None:
+def test_a_label_added_later_counts_from_then_on(conversation: Conversation) -> None:
     conversation.bench.labelled(labels=(), labelings=())
     conversation.command("start")
     for reading in (
@@ -192,7 +192,7 @@ def test_a_label_put_on_later_counts_from_then_on(conversation: Conversation) ->
         ({"issue": Issue(number=12, title="x", open=False)}, "", "an agent is started on an open"),
     ],
 )
-def test_a_start_that_cannot_be_is_answered(
+def test_an_impossible_start_is_answered(
     conversation: Conversation, change: dict[str, Any], text: str, why: str
 ) -> None:
     conversation.bench.labelled(**change)
@@ -201,7 +201,9 @@ def test_a_start_that_cannot_be_is_answered(
     assert conversation.store.sessions.all() == []
 
 
-def test_what_a_stranger_wrote_since_then_is_not_started(conversation: Conversation) -> None:
+def test_an_issue_edited_by_an_outsider_after_the_command_is_refused(
+    conversation: Conversation,
+) -> None:
     later = conversation.bench.room.clock() + timedelta(seconds=1)
     conversation.bench.labelled(edits=(Edit(actor="mallory", at=later),))
     conversation.command("start")
@@ -209,7 +211,7 @@ def test_what_a_stranger_wrote_since_then_is_not_started(conversation: Conversat
     assert conversation.store.sessions.all() == []
 
 
-def test_who_asks_from_this_machine_was_known_at_its_door(conversation: Conversation) -> None:
+def test_a_local_command_needs_no_permission_on_github(conversation: Conversation) -> None:
     conversation.bench.labelled(labels=(), labelings=())
     conversation.command("start", actor="cli:root")
     session = conversation.store.sessions.get("widgets-12")
@@ -218,7 +220,7 @@ def test_who_asks_from_this_machine_was_known_at_its_door(conversation: Conversa
     assert conversation.bench.github.asked == 0
 
 
-def test_who_asks_from_this_machine_is_answered_there_and_not_on_github(
+def test_a_local_command_is_not_answered_on_github(
     conversation: Conversation,
 ) -> None:
     conversation.command("start", "codx", actor="cli:root")
@@ -228,7 +230,7 @@ def test_who_asks_from_this_machine_is_answered_there_and_not_on_github(
     assert "there is no agent `codx` here" in said
 
 
-def test_a_merge_written_on_the_issue_is_about_its_one_open_pull_request(
+def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(
     conversation: Conversation,
 ) -> None:
     conversation.bench.room.session()
@@ -242,7 +244,7 @@ def test_a_merge_written_on_the_issue_is_about_its_one_open_pull_request(
     assert conversation.heads() == ["n" * 40]
 
 
-def test_a_merge_on_the_issue_of_several_open_pull_requests_is_about_none(
+def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
     conversation: Conversation,
 ) -> None:
     conversation.bench.room.session()
@@ -254,7 +256,7 @@ def test_a_merge_on_the_issue_of_several_open_pull_requests_is_about_none(
     assert conversation.heads() == ["", "34" * 20]
 
 
-def test_a_merge_about_a_head_that_has_moved_on_is_bound_to_none(
+def test_a_merge_command_older_than_the_head_is_bound_to_none(
     conversation: Conversation,
 ) -> None:
     conversation.bench.room.session()

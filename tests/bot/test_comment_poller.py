@@ -1,4 +1,4 @@
-"""Where GitHub cannot reach the bot, comments are looked for, and heard once each."""
+"""Polling: comments and issues become commands once, like webhooks."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -68,7 +68,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     store.close()
 
 
-def test_a_command_is_heard_once(house: House) -> None:
+def test_a_polled_command_is_processed_once(house: House) -> None:
     house.issue.comment("/mergewright start", by="alice")
     assert (house.hears(), house.hears()) == (1, 0)
     house.watch = house.new_watch()
@@ -78,20 +78,20 @@ def test_a_command_is_heard_once(house: House) -> None:
     assert refresh.subject == "issue:1"
 
 
-def test_the_text_of_a_new_issue_is_heard_once(house: House) -> None:
+def test_the_text_of_a_new_issue_is_processed_once(house: House) -> None:
     house.hears()
     house.repo.open_issue("Slow", body="It is.\n\n@mergewright", by="alice")
     assert (house.hears(), house.hears()) == (1, 0)
     assert house.commands() == [("start", 2, "alice")]
 
 
-def test_an_issue_from_before_is_not_heard_when_it_changes(house: House) -> None:
+def test_an_old_issue_is_not_processed_when_it_changes(house: House) -> None:
     house.issue.label("bug", by="alice")
     house.hears()
     assert house.commands() == []
 
 
-def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) -> None:
+def test_a_polled_comment_on_a_pull_request_belongs_to_it(house: House) -> None:
     house.repo.push("feat", {"new": "1\n"}, by="alice")
     pull = house.repo.open_pull("feat", title="Mend", body="", by="alice")
     pull.comment("Hm.", by="alice")
@@ -100,20 +100,20 @@ def test_a_comment_on_a_pull_request_is_one_of_the_pull_request(house: House) ->
     assert refreshed == [f"pull:{pull.number}"]
 
 
-def test_an_edited_comment_asks_for_nothing(house: House) -> None:
+def test_an_edited_comment_gives_no_command(house: House) -> None:
     comment = house.issue.comment("/mergewright stop", by="alice")
     comment.updated_at += timedelta(seconds=1)
     assert house.hears() == 0
 
 
-def test_what_cannot_be_listed_now_is_heard_later(house: House) -> None:
+def test_comments_that_cannot_be_listed_are_processed_later(house: House) -> None:
     house.issue.comment("/mergewright stop", by="alice")
     house.later = timedelta(minutes=5)
     house.github.fail_next("GET", "/issues/comments", 502)
     assert (house.hears(), house.hears()) == (0, 1)
 
 
-def test_looking_where_nobody_writes_costs_nothing(house: House) -> None:
+def test_polling_without_news_costs_no_points(house: House) -> None:
     house.issue.comment("Hm.", by="alice")
     for minutes in range(5):
         house.later = timedelta(minutes=minutes)
@@ -128,7 +128,7 @@ def test_looking_where_nobody_writes_costs_nothing(house: House) -> None:
     assert (house.hears(), house.used()) == (1, before + 1)
 
 
-def test_what_changed_is_not_listed_for_ever(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_polls_start_later(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[datetime] = []
     listed = house.client.read.issues_since
 
@@ -145,7 +145,7 @@ def test_what_changed_is_not_listed_for_ever(house: House, monkeypatch: pytest.M
     assert house.issue.updated_at < asked[-1]
 
 
-def test_what_could_not_be_kept_is_listed_whole_again(
+def test_comments_that_could_not_be_stored_are_listed_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.hears()

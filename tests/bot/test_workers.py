@@ -1,4 +1,4 @@
-"""Lanes: never twice at once, no kick lost, and nothing that goes wrong ends one."""
+"""Workers: never twice at once, no wake lost, no failure ends one."""
 
 import threading
 
@@ -6,7 +6,7 @@ from bot.app.workers import Worker
 from tests.world.waiting import eventually
 
 
-def test_a_wake_during_the_work_has_it_done_once_more() -> None:
+def test_a_wake_during_the_work_repeats_it() -> None:
     begun, go_on, runs = threading.Event(), threading.Event(), []
 
     def work() -> None:
@@ -37,7 +37,7 @@ def test_a_wake_before_the_start_waits_for_it() -> None:
     assert worker.close(5)
 
 
-def test_a_worker_outlives_what_goes_wrong_in_it() -> None:
+def test_a_worker_survives_a_failure() -> None:
     runs: list[int] = []
 
     def work() -> None:
@@ -53,7 +53,7 @@ def test_a_worker_outlives_what_goes_wrong_in_it() -> None:
     assert worker.close(5)
 
 
-def test_a_worker_that_hangs_is_left_behind() -> None:
+def test_a_hanging_worker_does_not_block_the_shutdown() -> None:
     go_on, begun = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -69,18 +69,31 @@ def test_a_worker_that_hangs_is_left_behind() -> None:
     assert worker.close(5)
 
 
-def test_many_threads_that_wake_and_one_that_closes_harm_nobody() -> None:
-    worker = Worker("test", lambda: None)
-    worker.start()
+def test_no_wake_of_many_threads_is_lost() -> None:
+    lock, running = threading.Lock(), threading.Lock()
+    wakes, seen, overlaps = 0, 0, 0
+
+    def work() -> None:
+        nonlocal seen, overlaps
+        overlaps += not running.acquire(blocking=False)
+        seen = wakes
+        running.release()
+
+    worker = Worker("test", work)
 
     def wake() -> None:
+        nonlocal wakes
         for _ in range(500):
+            with lock:
+                wakes += 1
             worker.wake()
 
-    kickers = [threading.Thread(target=wake) for _ in range(8)]
-    for kicker in kickers:
-        kicker.start()
+    threads = [threading.Thread(target=wake) for _ in range(8)]
+    worker.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    eventually(lambda: seen == 8 * 500, "the last wake had its run")
+    assert overlaps == 0
     assert worker.close(5)
-    for kicker in kickers:
-        kicker.join()
-    worker.wake()

@@ -1,4 +1,4 @@
-"""What labels, closes and merges say of an issue's session: by whom, and which one counts."""
+"""Sessions opened, restored and closed by labels, assignments and merges."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from lifecycle.model.facts import Issue
 from lifecycle.model.names import FREEZES
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Merge, PullState, Status
-from tests.bot.reading import PROJECTS, Bench, seen
+from tests.bot.observers import PROJECTS, Bench, seen
 
 
 @pytest.mark.parametrize(("first", "last"), [("rob", "mallory"), ("mallory", "rob")])
@@ -32,7 +32,7 @@ def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
     assert (made.requester if made else None) == (last if last == "rob" else None)
 
 
-def test_a_label_of_an_account_that_is_gone_starts_nothing_and_nobody_is_told(
+def test_a_label_by_a_deleted_account_opens_nothing_and_notifies_nobody(
     bench: Bench,
 ) -> None:
     bench.labelled(by="")
@@ -41,7 +41,7 @@ def test_a_label_of_an_account_that_is_gone_starts_nothing_and_nobody_is_told(
     assert (bench.store.sessions.all(), bench.store.outsiders.unnotified()) == ([], [])
 
 
-def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
+def test_a_removed_label_opens_nothing(bench: Bench) -> None:
     bench.labelled()
     bench.refreshes("issue:12")
     bench.issues.read_requested()
@@ -58,7 +58,7 @@ def test_a_label_that_was_taken_off_asks_for_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "changes", [{"is_pull": True}, {"issue": Issue(number=12, title="x", open=False)}]
 )
-def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
+def test_a_label_on_a_pull_request_or_a_closed_issue_opens_nothing(
     bench: Bench, changes: dict[str, Any]
 ) -> None:
     bench.labelled(**changes)
@@ -70,7 +70,7 @@ def test_a_label_on_a_pull_request_or_a_closed_issue_starts_nothing(
 @pytest.mark.parametrize(
     ("reason", "status"), [("completed", Status.DONE), ("not_planned", Status.TERMINATED)]
 )
-def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
+def test_a_closed_issue_ends_its_session_and_keeps_the_text_it_had(
     bench: Bench, reason: str, status: Status
 ) -> None:
     bench.room.session()
@@ -83,7 +83,7 @@ def test_a_closed_issue_ends_its_session_and_the_text_stays_as_it_was(
     assert facts.issue.title == "It breaks"
 
 
-def test_a_merge_that_closed_its_issue_is_seen_before_the_close(bench: Bench) -> None:
+def test_the_merge_that_closed_an_issue_is_read_before_the_close(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
     bench.reads()
@@ -117,7 +117,7 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert answers == [told] * len(commanded)
 
 
-def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
+def test_a_priority_label_can_be_changed_later(bench: Bench) -> None:
     bench.github.issues[12] = bench.labelled(labels=("mergewright", "priority:high"))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
@@ -132,7 +132,7 @@ def test_a_priority_label_moves_its_session_also_later(bench: Bench) -> None:
     assert later.priority == -1
 
 
-def test_a_label_freezes_its_session_until_it_is_taken_off(bench: Bench) -> None:
+def test_a_label_freezes_its_session_until_it_is_removed(bench: Bench) -> None:
     bench.github.issues[12] = bench.labelled(labels=("mergewright",))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
@@ -152,18 +152,18 @@ def worn(bench: Bench, label: str, by: str = "ada") -> None:
     seen(bench, 12)
 
 
-def test_a_label_that_names_an_agent_has_that_one_begin(bench: Bench) -> None:
+def test_a_label_that_names_an_agent_assigns_that_agent(bench: Bench) -> None:
     worn(bench, "Mergewright:rob")
     made = bench.store.sessions.get("widgets-12")
     assert (made.agent_name, made.agent_type) == ("rob", "shell")
 
 
-def test_a_label_that_names_nobody_known_is_none_of_ours(bench: Bench) -> None:
+def test_a_label_that_names_an_unknown_agent_is_ignored(bench: Bench) -> None:
     worn(bench, "mergewright:eve")
     assert bench.store.sessions.all() == []
 
 
-def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> None:
+def test_a_later_label_that_names_an_agent_asks_for_a_handover(bench: Bench) -> None:
     worn(bench, "mergewright")
     bench.room.clock.passes(60)
     worn(bench, "mergewright:rob")
@@ -171,7 +171,7 @@ def test_a_label_that_names_an_agent_asks_for_that_one_again(bench: Bench) -> No
     assert (command.kind, command.text) == ("start", "rob")
 
 
-def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
+def test_any_of_several_labels_keeps_the_session(bench: Bench) -> None:
     worn(bench, "mergewright")
     bench.labelled(labels=("mergewright:rob",), labelings=())
     seen(bench, 12)
@@ -184,7 +184,7 @@ def test_what_is_worn_of_several_labels_keeps_the_session(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("label", "agent"), [("Robot work", "claude"), ("robot work:rob", "shell")]
 )
-def test_the_project_says_which_label_asks_for_an_agent_and_how_branches_are_called(
+def test_a_project_configures_its_label_and_branch_names(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, label: str, agent: str
 ) -> None:
     project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
@@ -197,7 +197,7 @@ def test_the_project_says_which_label_asks_for_an_agent_and_how_branches_are_cal
     assert (made.agent_type, made.branch) == (agent, "bot/12")
 
 
-def test_an_issue_assigned_to_the_machine_user_gets_a_session_until_it_is_no_more(
+def test_an_assignment_to_the_machine_user_opens_a_session_until_it_is_removed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worn(bench, "@Robot")

@@ -1,4 +1,4 @@
-"""Who may steer: asked of GitHub, kept for a minute, and asked anew where it matters most."""
+"""Permissions: cached for a minute, and read again for starts and merges."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bot.observe.triggers import reopening
 from bot.store import NewCommand
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from tests.bot.reading import REPOSITORY, Bench
+from tests.bot.observers import REPOSITORY, Bench
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
     return [command.kind for command in bench.store.sessions.get("widgets-12").commands]
 
 
-def test_an_answer_is_kept_for_a_minute_whatever_the_case_of_the_name(rightless: Bench) -> None:
+def test_a_permission_is_cached_for_a_minute_ignoring_case(rightless: Bench) -> None:
     assert rightless.people.may_write(REPOSITORY, "Ada")
     assert not rightless.people.may_write("acme/gears", "ada")
     rightless.room.clock.passes(60)
     assert not rightless.people.may_write(REPOSITORY, "ada")
 
 
-def test_nobody_may_nothing_without_being_asked_about(bench: Bench) -> None:
+def test_an_empty_login_has_no_permission_and_costs_no_request(bench: Bench) -> None:
     assert not bench.people.may_write(REPOSITORY, "")
     assert bench.github.asked == 0
 
@@ -52,7 +52,7 @@ def test_permission_is_read_uncached_when_a_label_starts_a_session(rightless: Be
     assert rightless.store.sessions.get("widgets-12") is None
 
 
-def test_permission_is_read_uncached_when_a_word_starts_a_session(rightless: Bench) -> None:
+def test_permission_is_read_uncached_when_a_command_starts_a_session(rightless: Bench) -> None:
     rightless.labelled(labels=(), labelings=())
     at = rightless.room.clock()
     rightless.store.commands.add(
@@ -80,7 +80,7 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
         (False, "ada", []),
     ],
 )
-def test_opening_it_again_is_a_restore_command_of_who_may(
+def test_a_reopening_by_someone_with_write_access_restores_the_session(
     bench: Bench, ended: bool, opened_by: str | None, commands: list[tuple[str, str]]
 ) -> None:
     session = bench.store.sessions.get(bench.room.session())

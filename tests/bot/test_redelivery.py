@@ -1,4 +1,4 @@
-"""What GitHub could not deliver is asked for once more: all of it, and each once."""
+"""Redelivery: every webhook that GitHub could not deliver is requested once."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     store.close()
 
 
-def test_every_lost_delivery_is_asked_for_once_however_many_there_are(house: House) -> None:
+def test_every_lost_delivery_is_requested_once(house: House) -> None:
     house.github.lose_next(130)
     lost = house.loses(130)
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_every_lost_delivery_is_asked_for_once_however_many_there_are(house: Hou
         assert house.sent_again() == sorted(lost)
 
 
-def test_what_has_come_is_not_asked_for(house: House) -> None:
+def test_a_delivery_that_arrived_is_not_requested(house: House) -> None:
     first, second = house.loses(2)
     come = Delivery(id=first, event="issues", at=datetime.now(UTC), body=b"{}")
     house.store.deliveries.add([come]).result(5)
@@ -73,7 +73,7 @@ def test_what_has_come_is_not_asked_for(house: House) -> None:
     assert house.sent_again() == [second]
 
 
-def test_what_may_still_be_under_way_is_asked_for_the_next_time(house: House) -> None:
+def test_a_recent_delivery_is_requested_by_the_next_run(house: House) -> None:
     lost = house.loses()
     house.ahead = timedelta()
     house.redelivery.request_lost()
@@ -83,7 +83,7 @@ def test_what_may_still_be_under_way_is_asked_for_the_next_time(house: House) ->
     assert house.sent_again() == lost
 
 
-def test_what_was_refused_for_what_it_is_is_not_asked_for(house: House) -> None:
+def test_a_delivery_refused_for_its_content_is_not_requested(house: House) -> None:
     house.github.app_webhook(house.app, f"{house.github.url}nowhere", "secret")
     house.loses()
     codes = {one.guid: one.status_code for one in house.github.deliveries}
@@ -92,7 +92,7 @@ def test_what_was_refused_for_what_it_is_is_not_asked_for(house: House) -> None:
     assert house.sent_again() == [guid for guid, code in codes.items() if code == 502]
 
 
-def test_an_outage_of_github_leaves_it_to_the_next_time(house: House) -> None:
+def test_an_outage_leaves_lost_deliveries_to_the_next_run(house: House) -> None:
     lost = house.loses()
     house.github.fail_next("POST", "attempts", status=502)
     house.redelivery.request_lost()
@@ -101,7 +101,7 @@ def test_an_outage_of_github_leaves_it_to_the_next_time(house: House) -> None:
     assert house.sent_again() == lost
 
 
-def test_one_that_github_has_no_more_costs_itself_alone(house: House) -> None:
+def test_a_delivery_that_github_deleted_does_not_stop_the_others(house: House) -> None:
     lost = house.loses(3)
     house.github.fail_next("POST", "attempts", status=422)
     house.redelivery.request_lost()
@@ -110,14 +110,14 @@ def test_one_that_github_has_no_more_costs_itself_alone(house: House) -> None:
     assert set(house.sent_again()) < set(lost), "nor is it asked for without an end"
 
 
-def test_what_is_older_than_github_keeps_it_is_not_asked_for(house: House) -> None:
+def test_a_delivery_older_than_githubs_retention_is_not_requested(house: House) -> None:
     house.loses()
     house.ahead = timedelta(days=4)
     house.redelivery.request_lost()
     assert house.sent_again() == []
 
 
-def test_with_a_token_nothing_is_asked_for(house: House) -> None:
+def test_with_a_token_nothing_is_requested(house: House) -> None:
     house.loses()
     client = GitHub(f"{house.github.url}api/v3", Credentials(token="s3cret"))
     Redelivery(house.store.deliveries, house.store.cursors, client, house.clock).request_lost()

@@ -1,4 +1,4 @@
-"""Reconciliation: all is glanced at, what looks new is read, and points are kept for touches."""
+"""The resync: fingerprints of everything, full reads of what changed, within the rate limit."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from bot.github.read import FINGERPRINT_BATCH
 from bot.github.snapshots import Fingerprint, PointBudget
 from bot.store import Observation
 from lifecycle.model.status import Merge
-from tests.bot.reading import REPOSITORY, Bench
+from tests.bot.observers import REPOSITORY, Bench
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def reads_all(bench: Bench) -> None:
     assert bench.waiting() == []
 
 
-def test_what_looks_the_same_is_not_read_again(quiet: Bench) -> None:
+def test_an_unchanged_fingerprint_leads_to_no_read(quiet: Bench) -> None:
     for _ in range(3):
         quiet.room.clock.passes(300)
         quiet.resync.run()
@@ -47,13 +47,13 @@ def test_what_looks_the_same_is_not_read_again(quiet: Bench) -> None:
     assert quiet.github.glanced == [(12, 34)] * 4
 
 
-def test_only_what_looks_new_is_read(quiet: Bench) -> None:
+def test_only_changed_fingerprints_lead_to_reads(quiet: Bench) -> None:
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
 
 
-def test_what_could_not_be_read_is_news_until_it_is_read(quiet: Bench) -> None:
+def test_a_failed_read_is_repeated_by_the_next_resync(quiet: Bench) -> None:
     quiet.room.clock.passes(60)
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     pull = quiet.github.pulls[34]
@@ -70,7 +70,7 @@ def test_what_could_not_be_read_is_news_until_it_is_read(quiet: Bench) -> None:
     assert quiet.waiting() == []
 
 
-def test_a_read_that_began_before_a_glance_does_not_stand_for_it(quiet: Bench) -> None:
+def test_a_read_from_before_a_fingerprint_does_not_confirm_it(quiet: Bench) -> None:
     """What changed between the two is in the glance and not in the read."""
     read = quiet.github.pull
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
@@ -87,7 +87,7 @@ def test_a_read_that_began_before_a_glance_does_not_stand_for_it(quiet: Bench) -
     assert quiet.waiting() == ["pull:34"]
 
 
-def test_what_changed_in_this_very_second_is_read_once_more(quiet: Bench) -> None:
+def test_a_change_in_the_current_second_is_read_twice(quiet: Bench) -> None:
     quiet.github.seen[34] = fingerprint(quiet, "a comment")
     for _ in range(2):
         quiet.resync.run()
@@ -101,19 +101,19 @@ def test_what_changed_in_this_very_second_is_read_once_more(quiet: Bench) -> Non
     assert quiet.waiting() == []
 
 
-def test_once_in_a_while_all_is_read_whatever_it_looks_like(quiet: Bench) -> None:
+def test_everything_is_read_in_full_at_times(quiet: Bench) -> None:
     quiet.room.clock.passes(4 * 3600)
     quiet.resync.run()
     assert quiet.waiting() == ["issue:12", "pull:34"]
 
 
-def test_what_cannot_be_seen_is_read_alone(quiet: Bench) -> None:
+def test_an_item_without_a_fingerprint_is_read(quiet: Bench) -> None:
     quiet.github.seen[34] = None
     quiet.resync.run()
     assert quiet.waiting() == ["pull:34"]
 
 
-def test_one_thing_that_github_fails_at_costs_itself_alone(bench: Bench) -> None:
+def test_one_failing_item_does_not_affect_the_others(bench: Bench) -> None:
     for number in range(1, 101):
         bench.labelled(number)
         bench.github.seen[number] = fingerprint(bench)
@@ -132,7 +132,7 @@ def test_one_thing_that_github_fails_at_costs_itself_alone(bench: Bench) -> None
         (TryLater("limited", Bench), 1),  # type: ignore[arg-type]
     ],
 )
-def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
+def test_when_github_fails_resync_gives_up_early_and_changes_nothing(
     bench: Bench, failure: Exception, asked: int
 ) -> None:
     for number in range(1, 2 * FINGERPRINT_BATCH + 1):
@@ -143,7 +143,7 @@ def test_where_github_fails_altogether_little_is_asked_and_nothing_changes(
     assert len(bench.waiting()) <= 1
 
 
-def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looked_at(
+def test_an_unavailable_list_of_issues_does_not_stop_the_resync(
     quiet: Bench,
 ) -> None:
     quiet.github.refuses = {REPOSITORY}
@@ -155,7 +155,7 @@ def test_a_list_of_issues_that_cannot_be_had_keeps_nothing_else_from_being_looke
     assert session.issue.labelled
 
 
-def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> None:
+def test_fingerprints_read_before_the_rate_limit_are_used(bench: Bench) -> None:
     for number in range(1, 2 * FINGERPRINT_BATCH + 1):
         bench.labelled(number)
     limit = TryLater("limited", bench.room.clock() + timedelta(minutes=9))
@@ -164,7 +164,7 @@ def test_what_was_seen_before_the_limit_was_reached_is_used(bench: Bench) -> Non
     assert 0 < len(bench.waiting()) < 2 * FINGERPRINT_BATCH
 
 
-def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
+def test_many_refreshes_are_spread_over_the_remaining_rate_limit(bench: Bench) -> None:
     now = bench.room.clock()
     bench.github.left = PointBudget(
         cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1)
@@ -178,7 +178,7 @@ def test_many_looks_are_spread_over_what_may_be_spared(bench: Bench) -> None:
     assert len(soon) == 31
 
 
-def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench) -> None:
+def test_the_last_points_are_reserved_for_known_changes(quiet: Bench) -> None:
     now = quiet.room.clock()
     quiet.github.left = PointBudget(
         cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1)
@@ -193,14 +193,14 @@ def test_the_last_points_are_left_to_what_is_known_to_have_changed(quiet: Bench)
     reads_all(quiet)
 
 
-def test_the_branch_of_a_session_without_a_pull_request_is_looked_at(bench: Bench) -> None:
+def test_the_branch_of_a_session_without_a_pull_request_is_refreshed(bench: Bench) -> None:
     bench.pushed("a1")
     bench.room.session(13)  # It has not run, so that nobody can have opened one.
     bench.resync.run()
     assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12", "issue:13"]
 
 
-def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None:
+def test_a_blocked_issue_is_read_at_every_resync(quiet: Bench) -> None:
     session = quiet.store.sessions.get("widgets-12")
     waiting = replace(session.issue, blocked_by=("#7",))
     quiet.store.observations.record(
@@ -210,7 +210,7 @@ def test_an_issue_that_waits_for_another_is_read_each_time(quiet: Bench) -> None
     assert quiet.waiting() == ["issue:12"]
 
 
-def test_what_is_over_is_forgotten(quiet: Bench) -> None:
+def test_fingerprints_of_ended_sessions_are_forgotten(quiet: Bench) -> None:
     quiet.github.issues.clear()
     assert quiet.refresh_budget._known.keys() == {(REPOSITORY, 12), (REPOSITORY, 34)}
     quiet.store.sessions.live = list

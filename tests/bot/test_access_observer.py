@@ -1,4 +1,4 @@
-"""Rights that are gone are told for as long as they are, and an outage is no answer."""
+"""The observer of access: missing permissions, renamed and archived repositories."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -47,13 +47,13 @@ def house(tmp_path: Path) -> Iterator[House]:
     store.close()
 
 
-def test_a_right_that_is_missing_is_told_while_it_is(house: House) -> None:
+def test_a_missing_permission_is_an_incident_while_it_is_missing(house: House) -> None:
     assert house.refresh_budget() == ["acme/widgets: its account may not write"]
     house.repo.permission("wright", "write")
     assert house.refresh_budget() == []
 
 
-def test_an_outage_says_nothing_about_rights(house: House) -> None:
+def test_an_outage_says_nothing_about_access(house: House) -> None:
     house.repo.permission("wright", "write")
     house.github.fail_next("GET", "/repos/acme/widgets", 502)
     assert house.refresh_budget() == []
@@ -64,7 +64,7 @@ def test_an_outage_says_nothing_about_rights(house: House) -> None:
     assert house.refresh_budget() == before
 
 
-def test_looking_again_where_nothing_has_changed_costs_nothing(house: House) -> None:
+def test_reading_unchanged_access_again_costs_no_points(house: House) -> None:
     house.repo.permission("wright", "write")
     refresh_budget, before = [house.refresh_budget() for _ in range(2)], house.used()
     assert (refresh_budget, house.refresh_budget(), house.used()) == ([[], []], [], before)
@@ -72,13 +72,13 @@ def test_looking_again_where_nothing_has_changed_costs_nothing(house: House) -> 
     assert len(house.refresh_budget()) == 1
 
 
-def test_a_refusal_is_told(house: House) -> None:
+def test_a_refusal_is_an_incident(house: House) -> None:
     house.github.fail_next("GET", "/repos/acme/widgets", 404)
     (said,) = house.refresh_budget()
     assert "404" in said
 
 
-def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
+def test_a_renamed_repository_is_recognized_by_its_id(
     house: House,
 ) -> None:
     house.repo.permission("wright", "write")
@@ -98,7 +98,7 @@ def test_a_renamed_repository_is_known_by_its_number_and_written_to_where_it_is(
     assert house.client.read.issue("acme/widgets", issue.number)
 
 
-def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -> None:
+def test_renamed_repositories_are_known_after_a_restart(house: House) -> None:
     house.repo.permission("wright", "write")
     house.refresh_budget()
     house.repo.rename("gadgets", by="acme")
@@ -109,7 +109,7 @@ def test_what_was_known_of_a_repository_is_known_after_a_restart(house: House) -
     again.close()
 
 
-def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> None:
+def test_another_repository_may_take_the_name_of_a_deleted_one(house: House) -> None:
     house.repo.permission("wright", "write")
     place = RepositoryRecord(id=5, name="acme/widgets", current_name="acme/widgets")
     house.store.repositories.record(place, NOW)
@@ -118,7 +118,7 @@ def test_a_repository_that_is_gone_gives_its_name_to_another(house: House) -> No
     assert [one.id for one in house.store.repositories.all()] == [house.repo.id]
 
 
-def test_an_archived_repository_is_told_of_while_it_is(house: House) -> None:
+def test_an_archived_repository_is_an_incident_while_it_is_archived(house: House) -> None:
     house.repo.permission("wright", "write")
     house.repo.archive(by="acme")
     assert house.refresh_budget() == ["acme/widgets: it is archived, so that nothing starts there"]
@@ -127,7 +127,7 @@ def test_an_archived_repository_is_told_of_while_it_is(house: House) -> None:
     assert house.refresh_budget() == []
 
 
-def test_what_github_says_of_our_rights_is_looked_at_at_once_and_once(house: House) -> None:
+def test_a_webhook_about_access_leads_to_one_read_at_once(house: House) -> None:
     asked = [
         RefreshRequest(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")
     ]

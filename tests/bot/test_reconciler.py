@@ -1,0 +1,257 @@
+"""The reconciler: decides many sessions at a time and records what changed."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.decide import reconciler as module
+from bot.decide.reconciler import Reconciler
+from bot.store import HistoryKind, Observation
+from bot.system.crash_points import CrashPoint, log_crash_point
+from lifecycle.decide import Decision, decide
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
+from lifecycle.model.facts import Agent, Command, Facts
+from lifecycle.model.key import parse
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Activity
+from tests.lifecycle.universe import NOW, command, facts
+
+
+class Reconciling:
+    """A reconciler over a real store, and the crash points it announced."""
+
+    def __init__(self, room: Any) -> None:
+        self.room = room
+        self.announced: list[tuple[CrashPoint, str]] = []
+        self.wakes = 0
+        self.reconciler = Reconciler(
+            room.store,
+            lambda _: Policy(),
+            room.clock,
+            self._crash_point,
+            self._woken,
+            {"eve", "ada"},
+        )
+
+    def sessions(self, *numbers: int) -> list[str]:
+        """New ones, of such an age that people are told of them."""
+        made = [self.room.session(number) for number in numbers]
+        self.room.clock.passes(5)
+        return made
+
+    def decisions(self, sessions: Sequence[str]) -> list[int]:
+        rows = [self.room.store.history.of(session) for session in sessions]
+        return [sum(row.kind is HistoryKind.DECISION for row in history) for history in rows]
+
+    def _crash_point(self, step: CrashPoint, about: str) -> None:
+        self.announced.append((step, about))
+
+    def _woken(self) -> None:
+        self.wakes += 1
+
+
+@pytest.fixture
+def reconciling(room: Any) -> Reconciling:
+    return Reconciling(room)
+
+
+def statements(room: Any) -> list[str]:
+    seen: list[str] = []
+    room.store.db.write(lambda connection: connection.set_trace_callback(seen.append))
+    seen.clear()
+    return seen
+
+
+def test_many_sessions_are_recorded_in_one_commit(reconciling: Reconciling) -> None:
+    ids = reconciling.sessions(*range(1, 21))
+    seen = statements(reconciling.room)
+    assert reconciling.reconciler.reconcile_due() == 20
+    assert seen.count("COMMIT") == 1
+    assert reconciling.decisions(ids) == [1] * 20
+
+
+def test_a_decision_knows_the_configured_agents(reconciling: Reconciling) -> None:
+    (name,) = reconciling.sessions(1)
+    now = reconciling.room.clock()
+    command = Command(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
+    assert reconciling.room.store.commands.add_granted(name, command)
+    reconciling.reconciler.reconcile_due()
+    (due,) = reconciling.room.store.outbox.due(now)
+    said = "There is no agent `eva` here; there are: ada, eve."
+    assert due.action.values["text"] == said
+
+
+def test_an_unchanged_decision_writes_nothing(reconciling: Reconciling, tmp_path: Path) -> None:
+    ids = reconciling.sessions(1, 2, 3)
+    reconciling.reconciler.reconcile_due()
+    wal = tmp_path / "mergewright.db-wal"
+    size = wal.stat().st_size
+    seen = statements(reconciling.room)
+    assert reconciling.reconciler.reconcile(ids) == 3
+    assert reconciling.reconciler.reconcile_due() == 0
+    assert seen == []
+    assert wal.stat().st_size == size
+
+
+def test_due_sessions_are_reconciled_longest_overdue_first(
+    reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, in groups."""
+    monkeypatch.setattr(module, "_BATCH", 2)
+    judged: list[str] = []
+
+    def noted(facts: Facts, policy: Policy, now: datetime) -> Decision:
+        judged.append(facts.session)
+        return decide(facts, policy, now)
+
+    monkeypatch.setattr(module, "decide", noted)
+    for number in (5, 3, 1, 2, 4):
+        reconciling.sessions(number)
+        reconciling.room.clock.passes(1)
+    assert reconciling.reconciler.reconcile_due() == 5
+    assert judged == [f"widgets-{number}" for number in (5, 3, 1, 2, 4)]
+
+
+def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
+    reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+    ids = reconciling.sessions(1, 2, 3, 4, 5)
+    reconciling.room.store.db.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET issue = '{' WHERE id = 'widgets-2'"
+        )
+    )
+
+    def picky(facts: Facts, policy: Policy, now: datetime) -> Decision:
+        if facts.session == "widgets-1":
+            raise LookupError("as it happens")
+        return decide(facts, policy, now)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "decide", picky)
+        assert reconciling.reconciler.reconcile_due() == 5
+    assert reconciling.decisions(ids) == [0, 0, 1, 1, 1]
+    assert reconciling.reconciler.reconcile_due() == 0
+    reconciling.room.clock.passes(30)
+    assert reconciling.reconciler.reconcile_due() == 2
+    assert reconciling.decisions(ids) == [1, 0, 1, 1, 1]
+
+
+def test_a_decision_that_cannot_be_recorded_delays_no_other(
+    reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = reconciling.sessions(1, 2)
+    session_decision = module.session_decision
+
+    def odd(facts: Facts, policy: Policy, decision: Decision) -> Any:
+        said = session_decision(facts, policy, decision)
+        if facts.session == "widgets-1":
+            return replace(said, because="half a character: \ud83d")
+        return said
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "session_decision", odd)
+        reconciling.reconciler.reconcile_due()
+    assert reconciling.decisions(ids) == [0, 1]
+    reconciling.room.clock.passes(30)
+    reconciling.reconciler.reconcile_due()
+    assert reconciling.decisions(ids) == [1, 1]
+
+
+def test_a_session_that_changes_meanwhile_is_decided_again(
+    reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = reconciling.sessions(1, 2)
+    seen: list[Activity] = []
+
+    def interrupted(facts: Facts, policy: Policy, now: datetime) -> Decision:
+        if facts.session == ids[0]:
+            seen.append(facts.agent.activity)
+            if len(seen) == 1:
+                news = Observation(session=ids[0], agent=Agent(activity=Activity.READY))
+                reconciling.room.store.observations.record([news], now)
+        return decide(facts, policy, now)
+
+    monkeypatch.setattr(module, "decide", interrupted)
+    assert reconciling.reconciler.reconcile_due() == 2
+    assert seen == [Activity.NONE, Activity.READY]
+    assert reconciling.decisions(ids) == [1, 1]
+
+
+def test_new_actions_are_announced(reconciling: Reconciling) -> None:
+    reconciling.sessions(1)
+    reconciling.reconciler.reconcile_due()
+    taken = reconciling.room.store.slots.assign(Caps(sessions=1))
+    assert taken == ["widgets-1"]
+    reconciling.reconciler.reconcile_due()
+    (waits, starts) = reconciling.announced
+    assert {waits[0], starts[0]} == {CrashPoint.RECORDED}
+    assert waits[1].startswith("widgets-1 report:1:0:")
+    assert starts[1].startswith("widgets-1 start:first#1")
+    assert reconciling.wakes == 2
+
+
+def test_every_live_session_is_reconciled_after_a_restart(
+    reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration may be another one by now; where it says the same, nothing is written."""
+    monkeypatch.setattr(module, "_BATCH", 2)
+    ids = reconciling.sessions(1, 2, 3, 4, 5)
+    reconciling.reconciler.reconcile_due()
+    assert reconciling.reconciler.reconcile_due() == 0
+    seen = statements(reconciling.room)
+    assert reconciling.reconciler.reconcile_live() == 5
+    assert seen == []
+    session_decision = module.session_decision
+
+    def otherwise(facts: Facts, policy: Policy, decision: Decision) -> Any:
+        return replace(session_decision(facts, policy, decision), because="it is judged otherwise")
+
+    monkeypatch.setattr(module, "session_decision", otherwise)
+    assert reconciling.reconciler.reconcile_live() == 5
+    assert reconciling.decisions(ids) == [2] * 5
+
+
+START = Start(key=parse("start:resume#2"), run=2, prompt=Prompt(name="resume"))
+ANSWER = Comment(key=parse("command_applied:comment:pause"), number=12, topic="answer")
+STARTING = facts(run=2, pending=frozenset({START.key}))
+
+
+def wanted(given: Facts, action: Action) -> bool:
+    unused: Any = None
+    reconciler = Reconciler(unused, lambda _: Policy(), lambda: NOW, log_crash_point, lambda: None)
+    return reconciler.still_wanted(given, action)
+
+
+@pytest.mark.parametrize("kind", ["pause", "stop"])
+def test_a_start_is_wanted_until_a_person_pauses_or_stops_the_session(kind: str) -> None:
+    assert wanted(STARTING, START)
+    assert not wanted(replace(STARTING, commands=(command(kind),)), START)
+
+
+def test_a_start_is_not_wanted_over_budget() -> None:
+    first = replace(
+        facts(run=1, agent=Agent()), done={}, pending=frozenset({parse("start:first#1")})
+    )
+    start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
+    assert wanted(first, start)
+    spent = replace(first.spent_today, cost_usd=25.0)
+    assert not wanted(replace(first, spent_today=spent), start)
+
+
+def test_a_reply_is_not_decided_again() -> None:
+    assert wanted(facts(), ANSWER)
+    assert not wanted(facts(), replace(ANSWER, topic="attention"))
+
+
+def test_the_stop_of_a_paused_program_is_wanted_while_it_is_paused() -> None:
+    stop = Stop(key=parse("park:rest#1"), run=1)
+    paused = facts(commands=(command("pause"),), pending=frozenset({stop.key}))
+    assert wanted(paused, stop)
+    assert not wanted(replace(paused, commands=()), stop)
