@@ -25,10 +25,8 @@ from bot.act.results import (
 from bot.store import DueAction, Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
-from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.actions import Action
 from lifecycle.model.backoff import delay
-from lifecycle.model.facts import Facts
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Reason
 
@@ -78,7 +76,7 @@ class Outbox:
     def __init__(
         self,
         store: Store,
-        still_wanted: Callable[[Facts, Action], bool],
+        still_wanted: Callable[[str, Action], bool | None],
         is_silenced: Callable[[str], bool],
         dispatcher: Dispatcher,
         workers: Executor,
@@ -88,7 +86,7 @@ class Outbox:
         may_act: Callable[[], bool],
         on_done: Callable[[], None],
     ) -> None:
-        """`still_wanted`: whether an action of a session is right by what is known now;
+        """`still_wanted`: whether an action of a session is still right; None: it is frozen;
         `is_silenced`: whether a repository is frozen or only observed; `may_act`: whether this
         bot holds the lease.
         """
@@ -151,15 +149,15 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _check(self, due: DueAction) -> Stopped | None:
-        """Judge the action by what is known now."""
+        """What keeps the action from taking effect now."""
         if not due.session:
             if self._is_silenced(due.repository):
                 return Withdrawn("the repository is frozen or only observed")
         else:
-            facts = self._store.facts.get(due.session)
-            if frozen_by(facts) is not None:
+            wanted = self._still_wanted(due.session, due.action)
+            if wanted is None:
                 return Held()
-            if not self._still_wanted(facts, due.action):
+            if not wanted:
                 return Withdrawn("its cause is gone")
         # Nothing may take effect whose result cannot be recorded.
         if not self._may_act() or not self._store.writable():

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.store import (
@@ -18,6 +19,7 @@ from bot.store import (
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.decide import Decision, decide
+from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.signals import Stage
 from lifecycle.model.actions import Action, Comment, MergeRemote, Start
 from lifecycle.model.facts import Facts
@@ -29,6 +31,16 @@ log = logging.getLogger(__name__)
 _BATCH = 100
 #: When a session that could not be decided is tried again.
 _RETRY = timedelta(seconds=30)
+
+
+class _Confirmed(Struct, frozen=True, kw_only=True):
+    """The actions of a session that the last decision about it wanted."""
+
+    version: int  #: Of the session, when that was decided.
+    project: str
+    policy: Policy
+    until: datetime | None  #: When the same facts may be decided otherwise; None: never.
+    actions: tuple[Action, ...]
 
 
 class Reconciler:
@@ -52,6 +64,7 @@ class Reconciler:
         self._clock = clock
         self._crash_point = crash_point
         self._on_actions = on_actions
+        self._confirmed: dict[str, _Confirmed] = {}  # By session.
 
     def reconcile_due(self) -> int:
         """Reconcile every due session, the longest overdue first; returns how many."""
@@ -118,8 +131,23 @@ class Reconciler:
                 log.exception("%s: its decision could not be recorded", one.session)
                 failed.append(one.session)
             else:
+                self._remember(one, decided, added)
                 self._announce(one.session, decided, added)
         return outdated
+
+    def _remember(
+        self, loaded: LoadedSession, decided: SessionDecision, added: Sequence[str]
+    ) -> None:
+        if added and decided.record is not None:
+            self._confirmed[loaded.session] = _Confirmed(
+                version=loaded.version + 1,  # As recording the decision made it.
+                project=decided.record.facts.project,
+                policy=decided.record.policy,
+                until=decided.recheck_at,
+                actions=decided.actions,
+            )
+        elif decided.ended is not None:
+            self._confirmed.pop(loaded.session, None)
 
     def _announce(self, session: str, decided: SessionDecision, added: Sequence[str]) -> None:
         if added:
@@ -127,20 +155,57 @@ class Reconciler:
             self._crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
             self._on_actions()
 
-    def still_wanted(self, facts: Facts, action: Action) -> bool:
-        """Whether a recorded action would be decided again by the current facts."""
+    def still_wanted(self, session: str, action: Action) -> bool | None:
+        """Whether a recorded action is still right; None: the session is frozen.
+
+        Decides again only if the session's facts, its policy or something that depends on the time
+        have changed since the last decision that wanted this very action.
+        """
+        now, confirmed = self._clock(), self._confirmed.get(session)
+        if (
+            confirmed is not None
+            and action in confirmed.actions
+            and (confirmed.until is None or now < confirmed.until)
+            and confirmed.policy == self._policy_of(confirmed.project)
+            and confirmed.version == self._store.sessions.version(session)
+        ):
+            return True
+        (loaded,) = self._store.facts.load([session])
+        if isinstance(loaded.facts, CorruptRow):
+            raise loaded.facts
+        facts = loaded.facts
+        if frozen_by(facts) is not None:
+            return None
+        policy = self._policy_of(facts.project)
+        wanted, until = self._wants(facts, policy, action, now)
+        if wanted:
+            self._confirmed[session] = _Confirmed(
+                version=loaded.version,
+                project=facts.project,
+                policy=policy,
+                until=until,
+                actions=(action,),
+            )
+        return wanted
+
+    def _wants(
+        self, facts: Facts, policy: Policy, action: Action, now: datetime
+    ) -> tuple[bool, datetime | None]:
+        """Whether a decision on these facts wants an action that was ordered, and until when."""
         if isinstance(action, Comment) and action.topic == "answer":
-            return True  # A command is decided once, when its reply is recorded.
+            return True, None  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         judged = replace(facts, pending=without, agents=self._agents)
-        decision = decide(judged, self._policy_of(facts.project), self._clock())
+        decision = decide(judged, policy, now)
         if isinstance(action, Start):
             # Its run counts as ordered, so no reaction asks for it again.
-            return decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
-        if isinstance(action, MergeRemote):
+            wanted = decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
+        elif isinstance(action, MergeRemote):
             # After a crash the workspace may be at the merged commit already.
-            return action in decision.actions
-        return any(wanted.key == action.key for wanted in decision.actions)
+            wanted = action in decision.actions
+        else:
+            wanted = any(one.key == action.key for one in decision.actions)
+        return wanted, decision.recheck_at
 
 
 def session_decision(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:

@@ -54,6 +54,7 @@ ALL = """SELECT * FROM sessions WHERE :live IS NULL OR (id IN (SELECT id FROM li
 DUE = "SELECT id FROM sessions WHERE due <= ? ORDER BY due LIMIT ?"
 _POSTPONE = "UPDATE sessions SET due = ? WHERE id = ?"
 LIVE_IDS = "SELECT id FROM live ORDER BY id"
+VERSION = "SELECT version FROM sessions WHERE id = ?"
 LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN (SELECT id FROM live)
     ORDER BY created, id"""
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
@@ -172,6 +173,12 @@ class SessionsTable(StoreTable):
         """The branches of sessions with an open pull request onto the branch `base`."""
         with self._db.read() as connection:
             return [row["branch"] for row in connection.execute(BRANCHES_ONTO, (repository, base))]
+
+    def version(self, session: str) -> int:
+        """How often the session's facts have changed; -1: there is no such session."""
+        with self._db.read() as connection:
+            row = connection.execute(VERSION, (session,)).fetchone()
+        return int(row["version"]) if row else -1
 
     def due(self, now: datetime, limit: int = 100) -> list[str]:
         """The ids of the sessions to reconcile now, longest overdue first."""

@@ -12,6 +12,7 @@ from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import DueAction, StoreFull
 from bot.system.crash_points import log_crash_point
+from lifecycle.judge.pauses import frozen_by
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, Start
 from lifecycle.model.facts import Facts
@@ -42,8 +43,9 @@ class Bench:
             self.woken,
         )
 
-    def still_wanted(self, facts: Facts, action: Action) -> bool:
-        return self.wanted
+    def still_wanted(self, session: str, action: Action) -> bool | None:
+        frozen = frozen_by(self.room.store.facts.get(session)) is not None
+        return None if frozen else self.wanted
 
     def was_done(self, due: DueAction) -> Completed | None:
         return None

@@ -20,7 +20,7 @@ INSIDE_BOT = {
     | {"show", "store", "text"},
     "web": {"decide", "intake", "model_proxy", "show", "store", "text"},
     "setup": {"github", "intake"},
-    "act": {"archive", "github", "model_proxy", "observe", "store", "text"},
+    "act": {"archive", "github", "model_proxy", "store", "text"},
     "intake": {"github", "store", "text"},
     "observe": {"github", "store", "text"},
     "decide": {"store"},

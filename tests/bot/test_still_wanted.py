@@ -1,0 +1,164 @@
+"""An ordered action is judged again before it takes effect, and only if something has changed."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bot.act.outbox import Attempts, Outbox
+from bot.act.results import ActionResult, Completed, FinalCheck
+from bot.decide import reconciler
+from bot.decide.reconciler import Reconciler
+from bot.store import DueAction, LoadedSession
+from bot.system.crash_points import log_crash_point
+from lifecycle.decide import Decision, decide
+from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
+from lifecycle.model.facts import Agent, Facts, Frozen
+from lifecycle.model.key import KeyKind, parse
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import CheckState
+from tests.lifecycle.universe import NOW, ago, check, command, facts, published, pull
+
+START = Start(key=parse("start:resume#2"), run=2, prompt=Prompt(name="resume"))
+ANSWER = Comment(key=parse("command_applied:comment:pause"), number=12, topic="answer")
+STARTING = facts(run=2, pending=frozenset({START.key}))
+
+
+def wanted(given: Facts, action: Action) -> bool | None:
+    loaded = LoadedSession(session="widgets-12", version=1, facts=given)
+    store: Any = SimpleNamespace(facts=SimpleNamespace(load=lambda _: [loaded]))
+    engine = Reconciler(store, lambda _: Policy(), lambda: NOW, log_crash_point, lambda: None)
+    return engine.still_wanted("widgets-12", action)
+
+
+@pytest.mark.parametrize("kind", ["pause", "stop"])
+def test_a_start_is_wanted_until_a_person_holds_or_ends_the_session(kind: str) -> None:
+    assert wanted(STARTING, START)
+    assert not wanted(replace(STARTING, commands=(command(kind),)), START)
+
+
+def test_a_start_is_not_wanted_once_its_budget_is_used_up() -> None:
+    first = replace(
+        facts(run=1, agent=Agent()), done={}, pending=frozenset({parse("start:first#1")})
+    )
+    start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
+    assert wanted(first, start)
+    spent = replace(first.spent_today, cost_usd=25.0)
+    assert not wanted(replace(first, spent_today=spent), start)
+
+
+def test_a_reply_to_a_command_is_posted_whatever_has_changed_since() -> None:
+    assert wanted(facts(), ANSWER)
+    assert not wanted(facts(), replace(ANSWER, topic="attention"))
+
+
+def test_the_end_of_a_paused_program_is_wanted_as_long_as_it_is_paused() -> None:
+    stop = Stop(key=parse("park:rest#1"), run=1)
+    paused = facts(commands=(command("pause"),), pending=frozenset({stop.key}))
+    assert wanted(paused, stop)
+    assert not wanted(replace(paused, commands=()), stop)
+
+
+def test_nothing_of_a_frozen_session_takes_effect() -> None:
+    assert wanted(replace(STARTING, frozen=Frozen(scope="all", by="ada", at=ago(1))), START) is None
+
+
+# -- how often it is judged ------------------------------------------------------------------------
+
+RED = published(pulls=(pull(checks=(check(CheckState.FAILED, log="boom"),)),))
+
+
+class RedCheck:
+    """A session whose check fails, from the fact to the message to its agent."""
+
+    def __init__(self, room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = room
+        self.red = True
+        self.policy = Policy()
+        self.recheck_at: datetime | None = None
+        self.decisions = 0
+        self.meanwhile: Callable[[], object] = lambda: None  #: Just before the message is sent.
+        self.sent = 0
+        monkeypatch.setattr(reconciler, "decide", self._decide)
+        self.reconciler = Reconciler(
+            room.store, lambda _: self.policy, room.clock, log_crash_point, lambda: None
+        )
+        self.name: str = room.session()
+
+    def _decide(self, given: Facts, policy: Policy, now: datetime) -> Decision:
+        """As for a red check, whatever else the store holds."""
+        self.decisions += 1
+        world = replace(RED if self.red else published(), pending=given.pending, done=RED.done)
+        decision = decide(world, policy, NOW)
+        messages = tuple(a for a in decision.actions if a.key.kind is KeyKind.FIX_CI)
+        return replace(decision, actions=messages, recheck_at=self.recheck_at)
+
+    def goes_to_the_agent(self) -> None:
+        """It is reconciled, and the outbox sends what was ordered."""
+        self.reconciler.reconcile([self.name])
+        with ThreadPoolExecutor(1) as workers:
+            outbox = Outbox(
+                *(self.room.store, self.reconciler.still_wanted, lambda _: False, self, workers),
+                Attempts(most=3, first_seconds=1, starts=3),
+                *(self.room.clock, log_crash_point, lambda: True, lambda: None),
+            )
+            assert outbox.drain() == 1
+            assert outbox.rest(5)
+
+    def was_done(self, due: DueAction) -> Completed | None:
+        return None
+
+    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
+        self.meanwhile()
+        if stopped := check():
+            return stopped
+        self.sent += 1
+        return Completed()
+
+
+@pytest.fixture
+def red_check(room: Any, monkeypatch: pytest.MonkeyPatch) -> RedCheck:
+    return RedCheck(room, monkeypatch)
+
+
+def test_one_decision_brings_a_red_check_to_the_agent(red_check: RedCheck) -> None:
+    red_check.goes_to_the_agent()
+    assert (red_check.sent, red_check.decisions) == (1, 1)
+
+
+def test_a_fact_that_changes_before_the_message_is_sent_is_decided_on(red_check: RedCheck) -> None:
+    def turns_green() -> None:
+        red_check.red = False
+        red_check.room.store.sessions.wake(red_check.name)
+
+    red_check.meanwhile = turns_green
+    red_check.goes_to_the_agent()
+    assert (red_check.sent, red_check.decisions) == (0, 2)
+
+
+def test_a_policy_that_changes_before_the_message_is_sent_is_decided_on(
+    red_check: RedCheck,
+) -> None:
+    red_check.meanwhile = lambda: setattr(red_check, "policy", Policy(mode=Mode.OBSERVE))
+    red_check.goes_to_the_agent()
+    assert (red_check.sent, red_check.decisions) == (0, 2)
+
+
+def test_a_freeze_that_comes_before_the_message_is_sent_holds_it(red_check: RedCheck) -> None:
+    red_check.meanwhile = lambda: red_check.room.store.freezes.add("", by="alice")
+    red_check.goes_to_the_agent()
+    assert red_check.sent == 0
+    assert red_check.room.store.facts.get(red_check.name).pending
+
+
+def test_a_decision_counts_until_the_time_at_which_the_same_facts_read_otherwise(
+    red_check: RedCheck,
+) -> None:
+    red_check.recheck_at = red_check.room.clock() + timedelta(seconds=60)
+    red_check.meanwhile = lambda: red_check.room.clock.passes(60)
+    red_check.goes_to_the_agent()
+    assert (red_check.sent, red_check.decisions) == (1, 2)
