@@ -54,7 +54,7 @@ def start(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Start an agent on an issue; widgets-12 is issue 12 of the project widgets."""
+    """Start an agent on an issue: widgets-12 is issue 12 of widgets."""
     _submit(config, session_id, "start", agent, resume=resume, no_wait=no_wait, as_json=as_json)
 
 

@@ -151,7 +151,7 @@ def setup(
         int, typer.Option(metavar="PORT", help="Port of the setup page; 0 picks a free one.")
     ] = 0,
 ) -> None:
-    """Create a GitHub App or store a token, and write the configuration."""
+    """Create a GitHub App and write the configuration."""
     from bot.cli import setup as app_setup
     from bot.setup.files import SetupRequest
     from config.contradictions import nearest
@@ -175,7 +175,7 @@ def setup(
 
 @app.command()
 def doctor(config: Config = None, as_json: Json = False) -> None:
-    """Check the machine, the configuration and GitHub, with a remedy for each problem."""
+    """Check the installation and name a remedy for each problem."""
     from bot.cli.doctor import examine
 
     if not examine(config, os.environ, as_json=as_json):

@@ -254,7 +254,7 @@ def transcript(
     follow: Follow = False,
     as_json: Json = False,
 ) -> None:
-    """Print the conversation of a run: prompts, answers and tool calls."""
+    """Print the conversation of a run, tool calls included."""
     from bot.cli import context, output
     from bot.show.transcripts import NoTranscript, Transcripts
     from bot.system.locations import local_records, programs
