@@ -39,7 +39,7 @@ _RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version
 # belong to the restored session.
 _DECIDE = """UPDATE sessions SET due = :due, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
-        since = CASE WHEN status = :status THEN since ELSE :now END, decided_at = :now,
+        since = CASE WHEN status = :status THEN since ELSE :now END,
         run = :run, ended = :ended, slot = CASE WHEN :frees_slot THEN 0 ELSE slot END,
         wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,
         wanted_since = CASE WHEN :wants_slot THEN coalesce(wanted_since, :now) END,

@@ -126,12 +126,6 @@ class OutboxTable(StoreTable):
         """Delete a due action. A later decision may contain its key again."""
         self._change(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
 
-    def add_for_repository(self, repository: str, actions: Sequence[Action], now: datetime) -> None:
-        """Add actions that concern a repository and no session. Known keys are ignored."""
-        self._db.write(
-            lambda connection: add_repository_actions(connection, repository, actions, now)
-        )
-
     def prune(self, before: datetime) -> None:
         """Delete actions without a session that were done or failed before then."""
         values = (before.timestamp(),)

@@ -72,7 +72,6 @@ _SESSIONS = (
         blockers TEXT NOT NULL DEFAULT '[]',
         ended TEXT,
         outcomes TEXT NOT NULL DEFAULT '{}',
-        decided_at REAL,
         due REAL,
         version INTEGER NOT NULL DEFAULT 0,
         head TEXT AS (json_extract(work, '$.head')),

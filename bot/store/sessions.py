@@ -257,7 +257,6 @@ class _Related:
             run=row["run"],
             slot=bool(row["slot"]),
             wants_slot=bool(row["wants_slot"]),
-            wanted_since=from_timestamp_or_none(row["wanted_since"]),
             waits=row["waits"],
             priority=row["priority"],
             restored_at=from_timestamp_or_none(row["restored_at"]),
@@ -274,7 +273,6 @@ class _Related:
             because=row["because"],
             reason=row["reason"],
             blockers=blockers_of(row),
-            decided_at=from_timestamp_or_none(row["decided_at"]),
             due=from_timestamp_or_none(row["due"]),
             version=row["version"],
         )

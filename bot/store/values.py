@@ -100,7 +100,6 @@ class Session(Struct, frozen=True, kw_only=True):
     run: int
     slot: bool
     wants_slot: bool  #: Whether it has something to run and no slot.
-    wanted_since: datetime | None
     waits: str  #: Why it waits for a slot; empty if it does not.
     priority: int  #: How many steps ahead it is in the queue for slots.
     restored_at: datetime | None
@@ -117,7 +116,6 @@ class Session(Struct, frozen=True, kw_only=True):
     because: str
     reason: str
     blockers: tuple[str, ...]
-    decided_at: datetime | None  #: When the decision last changed.
     due: datetime | None  #: When it is reconciled next.
     version: int  #: Incremented by every change of its facts.
 

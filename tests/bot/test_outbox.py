@@ -11,6 +11,7 @@ import pytest
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import DueAction, StoreFull
+from bot.store.outbox import add_repository_actions
 from bot.system.crash_points import log_crash_point
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model import keys
@@ -342,8 +343,11 @@ def without_session(bench: Bench) -> Key:
     answer = Comment(
         key=keys.reply_without_session("no_session", "7"), number=13, topic="no_session", values={}
     )
+    now = bench.room.clock()
     for _ in range(2):
-        bench.room.store.outbox.add_for_repository("acme/widgets", [answer], bench.room.clock())
+        bench.room.store.db.write(
+            lambda connection: add_repository_actions(connection, "acme/widgets", [answer], now)
+        )
     return answer.key
 
 
