@@ -12,7 +12,7 @@ from lifecycle.model.status import Probe
 from runtimes.agents.base import RunFiles
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_port import answering
-from tests.runtimes.agents.recordings import Laid
+from tests.runtimes.agents.recordings import Recording
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -51,11 +51,11 @@ def now() -> datetime:
 @pytest.fixture
 def port(case: Path) -> Iterator[int]:
     """A port with the recorded responses, or with none if none were recorded."""
-    said = case / "port.json"
-    with answering(msgspec.json.decode(said.read_bytes()) if said.exists() else {}, "secret") as it:
+    path = case / "port.json"
+    with answering(msgspec.json.decode(path.read_bytes()) if path.exists() else {}, "secret") as it:
         yield it
 
 
 @pytest.fixture
-def laid(case: Path, files: RunFiles, port: int, alive: Seen) -> Laid:
-    return Laid(case, files, port, alive)
+def recording(case: Path, files: RunFiles, port: int, alive: Seen) -> Recording:
+    return Recording(case, files, port, alive)

@@ -27,9 +27,9 @@ def status(
     here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    said = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
+    payload = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
     at = (NOW - timedelta(seconds=ago)).timestamp() * 1000
-    path.write_text(json.dumps({**said, "status": word, "statusUpdatedAt": at, **more}))
+    path.write_text(json.dumps({**payload, "status": word, "statusUpdatedAt": at, **more}))
     return path
 
 
@@ -40,8 +40,8 @@ def hook(
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     line = settings["hooks"][event][0]["hooks"][0]["command"]
     line = line.replace('"run":2', f'"run":{run}')
-    said = {"session_id": command.native_id, "hook_event_name": event, **payload}
-    return subprocess.run(["sh", "-c", line], input=json.dumps(said) + "\n", text=True,
+    payload = {"session_id": command.native_id, "hook_event_name": event, **payload}
+    return subprocess.run(["sh", "-c", line], input=json.dumps(payload) + "\n", text=True,
                           capture_output=True)  # fmt: skip
 
 

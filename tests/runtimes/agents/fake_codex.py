@@ -26,9 +26,9 @@ def hook(
 ) -> str:
     """Call a hook by its prepared command line."""
     line = settings(command)["hooks"][event][0]["hooks"][0]["command"]
-    said = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}
+    payload = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}
     done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,
-                          input=json.dumps(said) + "\n", capture_output=True)  # fmt: skip
+                          input=json.dumps(payload) + "\n", capture_output=True)  # fmt: skip
     assert done.returncode == 0
     return done.stdout + done.stderr
 

@@ -43,14 +43,14 @@ class Agent:
 
     def message(self, id: str, role: str, session: str = ID, at: int = 0, **more: object) -> None:
         at = at or self.at
-        said = {"role": role, "time": {"created": at}, **more}
-        self.write("message", id, session, at, at, json.dumps(said))
+        data = {"role": role, "time": {"created": at}, **more}
+        self.write("message", id, session, at, at, json.dumps(data))
 
     def over(self, id: str, **more: object) -> None:
         """Write a completed response."""
-        said: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
-        said["time"] = {"created": self.at, "completed": self.at + 1000}
-        self.write("message", id, ID, self.at, self.at, json.dumps(said))
+        data: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
+        data["time"] = {"created": self.at, "completed": self.at + 1000}
+        self.write("message", id, ID, self.at, self.at, json.dumps(data))
 
     def part(self, message: str, session: str = ID, **data: object) -> None:
         self.write("part", f"prt_{message}", message, session, self.at, self.at, json.dumps(data))

@@ -13,9 +13,9 @@ from queue import SimpleQueue
 def answering(answers: MutableMapping[str, object], password: str) -> Iterator[int]:
     """The number of a port that has these answers by path, for who knows the password.
 
-    What is posted comes into `answers["said"]`, a queue, as path and value.
+    What is posted comes into `answers["posted"]`, a queue, as path and value.
     """
-    answers["said"] = said = SimpleQueue[tuple[str, object]]()
+    answers["posted"] = posted = SimpleQueue[tuple[str, object]]()
     word = b64encode(f"opencode:{password}".encode()).decode()
 
     class Answers(BaseHTTPRequestHandler):
@@ -26,7 +26,7 @@ def answering(answers: MutableMapping[str, object], password: str) -> Iterator[i
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(lambda: said.put((self.path, json.loads(body))))
+            self._answer(lambda: posted.put((self.path, json.loads(body))))
 
         def _answer(self, act: Callable[[], object]) -> None:
             known = self.headers["Authorization"] == f"Basic {word}"

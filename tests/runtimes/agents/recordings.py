@@ -67,7 +67,7 @@ def lay(case: Path, files: RunFiles, port: int) -> Moment:
     return moment
 
 
-class Laid:
+class Recording:
     """A recording in place, and how it is read."""
 
     def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:

@@ -46,7 +46,7 @@ def asks(command: LaunchSpec) -> None:
     subprocess.run(option(command, "--notifications-command"), shell=True, check=True)
 
 
-def says(command: LaunchSpec, *lines: str) -> None:
+def append_history(command: LaunchSpec, *lines: str) -> None:
     with Path(option(command, "--chat-history-file")).open("a") as file:
         file.write("".join(f"{line}  \n" for line in lines))
 
@@ -59,9 +59,9 @@ def seen_at(screen: str | None, reader: Reader, alive: Seen) -> tuple[Activity, 
 def fake(place: Path) -> Path:
     """Create a program that records its arguments, and fails if the file `fails` exists."""
     program = place / "fake"
-    said = place / "said"
+    log = place / "log"
     program.write_text(
-        f'#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >> {said}\necho . >> {said}\n'
+        f'#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >> {log}\necho . >> {log}\n'
         f"test ! -e {place}/fails\n"
     )
     program.chmod(0o755)
@@ -72,9 +72,9 @@ def started(files: RunFiles, tmp_path: Path, resume: str = "") -> tuple[int, lis
     """Run the launch; return its exit code and the arguments of every start."""
     kind = AgentType(program="aider", command=(str(fake(tmp_path)),))
     command = Aider(kind).prepare(files, "Do it.", resume)
-    (tmp_path / "said").unlink(missing_ok=True)
+    (tmp_path / "log").unlink(missing_ok=True)
     code = subprocess.run(command.argv, env=command.env, check=False).returncode
-    starts = (tmp_path / "said").read_text().split(".\n")[:-1]
+    starts = (tmp_path / "log").read_text().split(".\n")[:-1]
     return code, [start.splitlines() for start in starts]
 
 
@@ -124,9 +124,9 @@ def test_aiders_own_files_do_not_show_in_git_status(files: RunFiles, command: La
     (cache / "cache.db").touch()
     for git in ("init --quiet", "add ."):
         subprocess.run(["git", *git.split()], cwd=files.workspace, check=True)
-    told = subprocess.run(["git", "status", "--porcelain"], cwd=files.workspace, text=True,
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=files.workspace, text=True,
                           check=True, capture_output=True)  # fmt: skip
-    assert told.stdout == ""
+    assert status.stdout == ""
 
 
 def test_a_link_in_place_of_the_cache_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_commits_run_the_repositorys_hooks(command: LaunchSpec) -> None:
 
 
 def test_the_system_prompt_is_a_read_only_file(files: RunFiles) -> None:
-    told = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
-    assert Path(option(told, "--read")).read_text() == "Be kind."
+    command = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
+    assert Path(option(command, "--read")).read_text() == "Be kind."
     assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
 
 
@@ -166,7 +166,7 @@ def test_a_message_is_received_when_the_chat_history_contains_its_key(
     files: RunFiles, command: LaunchSpec, reader: Reader
 ) -> None:
     assert not reader.received("mw-7")
-    says(command, "", "#### [mw-7] Fix it.")
+    append_history(command, "", "#### [mw-7] Fix it.")
     assert reader.received("mw-7")
     assert set(Aider(KIND).records(files)) == {
         Path(option(command, "--chat-history-file")),
@@ -198,11 +198,11 @@ def test_streamed_words_are_progress_and_the_spinner_is_not(
 def test_the_newest_event_or_history_line_is_progress(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    says(command, "> Retrying in 0.2 seconds...")
-    said = Path(option(command, "--chat-history-file"))
+    append_history(command, "> Retrying in 0.2 seconds...")
+    log = Path(option(command, "--chat-history-file"))
     for seconds, last in ((-60, 0), (60, 60)):
         counts(files, "launched")
-        os.utime(said, (NOW.timestamp() + seconds,) * 2)
+        os.utime(log, (NOW.timestamp() + seconds,) * 2)
         assert reader.read(alive, None, NOW).seen == NOW + timedelta(seconds=last)
 
 
@@ -254,23 +254,23 @@ def test_an_error_blocks_until_a_response_or_the_next_prompt(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "asks")
-    says(command, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
+    append_history(command, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
     agent = reader.read(alive, BOX, NOW)
     assert (agent.activity, agent.error) == (Activity.BLOCKED, "litellm.AuthenticationError: no")
     assert agent.unauthorised
-    says(command, "> litellm.PermissionDeniedError: no")
+    append_history(command, "> litellm.PermissionDeniedError: no")
     assert reader.read(alive, BOX, NOW).unauthorised
-    says(command, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
+    append_history(command, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
     agent = reader.read(alive, BOX, NOW)
     assert (agent.error, agent.unauthorised) == ("litellm.RateLimitError: slow", False)
-    says(command, "", "Here.", "", "> Tokens: 1k sent, 2 received.")
+    append_history(command, "", "Here.", "", "> Tokens: 1k sent, 2 received.")
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
-    says(command, "#### go", "> Model openai/gpt has hit a token limit!")
+    append_history(command, "#### go", "> Model openai/gpt has hit a token limit!")
     assert reader.read(alive, BOX, NOW).activity is Activity.BLOCKED
     asks_for_a_page = "Open URL for more info? (Y)es/(N)o/(D)on't ask again [Yes]:"
     assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.BLOCKED
     assert reader.read(alive, "Commit 1234567 Add it", NOW).activity is Activity.ACTIVE
-    says(command, "", "#### go on")
+    append_history(command, "", "#### go on")
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
     assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.WAITING_INPUT
 
@@ -290,11 +290,13 @@ def test_an_exception_blocks_until_the_next_request(
 def test_every_request_is_counted_with_its_model_and_known_price(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    says(command, "> Model: openai/gpt with diff edit format")
+    append_history(command, "> Model: openai/gpt with diff edit format")
     counts(files, "message_send", prompt_tokens=100, completion_tokens=7, cost=0, total_cost=0)
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.cost_usd) == (100, 7, None)
-    says(command, "> Main model: openai/big with diff edit format", "> Weak model: openai/gpt")
+    append_history(
+        command, "> Main model: openai/big with diff edit format", "> Weak model: openai/gpt"
+    )
     counts(files, "message_send", prompt_tokens=50, completion_tokens=1, cost=0.5, total_cost=0.5)
     counts(files, "launched")
     counts(files, "message_send", prompt_tokens=1, completion_tokens=1, cost=0.25)
@@ -308,12 +310,14 @@ def test_the_summary_is_the_last_response_without_edits(
 ) -> None:
     counts(files, "launched")
     edit = ("a.py", "```python", "<<<<<<< SEARCH", "=======", "x = 1", ">>>>>>> REPLACE", "```")
-    says(command, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add")
-    says(command, "more of the commit's message", "> You can use /undo")
+    append_history(
+        command, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add"
+    )
+    append_history(command, "more of the commit's message", "> You can use /undo")
     assert reader.read(alive, None, NOW).summary == "I add x."
-    says(command, "#### go", *edit, "> Tokens: 1k sent.")
+    append_history(command, "#### go", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "I add x."
-    says(command, "#### go", "", "## Done", "It is y.", *edit, "> Tokens: 1k sent.")
+    append_history(command, "#### go", "", "## Done", "It is y.", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "## Done\nIt is y."
 
 
@@ -321,13 +325,13 @@ def test_the_summary_excludes_responses_of_earlier_runs(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     started = "# aider chat started at 2026-11-21 12:00:00"
-    says(command, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
+    append_history(command, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == ""
-    says(command, started)
+    append_history(command, started)
     counts(files, "launched", "message_send_starting", "message_send")
-    says(command, "#### go on", "", "> Tokens: 1k sent.")
+    append_history(command, "#### go on", "", "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == ""
-    says(command, "Of today.", "", "> Tokens: 1k sent.", started)
+    append_history(command, "Of today.", "", "> Tokens: 1k sent.", started)
     counts(files, "launched")
     assert reader.read(alive, None, NOW).summary == "Of today."
     files.spool.unlink()

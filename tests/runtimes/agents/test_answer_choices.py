@@ -37,7 +37,7 @@ def test_an_answer_names_a_choice(answer: str, labels: tuple[str, ...], number: 
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "ending"),
     [
         ({"command": "make", "file_path": "x"}, ": make"),
         ({"file_path": "x", "url": "y"}, ": x"),
@@ -45,8 +45,10 @@ def test_an_answer_names_a_choice(answer: str, labels: tuple[str, ...], number: 
         ({}, ""),
     ],
 )
-def test_a_permission_request_names_the_tools_argument(given: dict[str, object], told: str) -> None:
-    assert permission_request("Bash", given) == f"It asks for permission to use Bash{told}"
+def test_a_permission_request_names_the_tools_argument(
+    given: dict[str, object], ending: str
+) -> None:
+    assert permission_request("Bash", given) == f"It asks for permission to use Bash{ending}"
 
 
 def test_choices_are_appended_to_a_question() -> None:

@@ -41,8 +41,8 @@ def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
 
 
 def test_the_system_prompt_is_an_option_of_every_run(files: RunFiles, command: LaunchSpec) -> None:
-    told = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
-    assert option(told, "--append-system-prompt") == "Be kind."
+    limited = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
+    assert option(limited, "--append-system-prompt") == "Be kind."
     assert "--append-system-prompt" not in command.argv
 
 
@@ -109,8 +109,8 @@ def test_the_pull_requests_text_is_written_without_a_permission(
 def test_a_hook_appends_one_line_and_prints_nothing(
     files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    said = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
-    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+    called = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
+    assert (called.returncode, called.stdout, called.stderr) == (0, "", "")
     (line,) = files.spool.read_text().splitlines()
     assert json.loads(line)["hook"]["prompt"] == 'it\'s "mw-1" \\n $(id) `id` %s\nend'
     assert reader.received("mw-1")
@@ -119,8 +119,8 @@ def test_a_hook_appends_one_line_and_prints_nothing(
 
 def test_a_failing_hook_exits_with_zero(files: RunFiles, command: LaunchSpec) -> None:
     files.spool.mkdir()
-    said = hook(files, command, "Stop")
-    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+    called = hook(files, command, "Stop")
+    assert (called.returncode, called.stdout, called.stderr) == (0, "", "")
 
 
 def test_a_message_is_received_if_only_the_transcript_contains_it(

@@ -46,7 +46,7 @@ def test_a_retry_is_reported_while_the_status_is_busy(
     assert agent.evidence == f"{again}: 429 Slow down · and"
     endless = reader.read(alive, f"✻ {'x' * 3000} · retrying… · attempt 1/1", NOW)
     assert len(endless.evidence) == 2000
-    for said in (None, "● It is · retrying.\n", screen.replace("✻", "  ✻")):
-        assert reader.read(alive, said, NOW).evidence == "its status file says busy"
+    for other in (None, "● It is · retrying.\n", screen.replace("✻", "  ✻")):
+        assert reader.read(alive, other, NOW).evidence == "its status file says busy"
     status(files, command, "waiting", waitingFor="input needed")
     assert reader.read(alive, screen, NOW).evidence == "its status file says waiting input needed"

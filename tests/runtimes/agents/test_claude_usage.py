@@ -30,11 +30,13 @@ def answer(id: str, output: int) -> dict[str, Any]:
     return {"type": "assistant", "message": {"id": id, "content": [], "usage": used}}
 
 
-def status_line(files: RunFiles, **said: object) -> None:
+def status_line(files: RunFiles, **fields: object) -> None:
     """Call the prepared command of the status line."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
-    shown = subprocess.run(["sh", "-c", settings["statusLine"]["command"]], input=json.dumps(said),
-                           text=True, capture_output=True)  # fmt: skip
+    line = settings["statusLine"]["command"]
+    shown = subprocess.run(
+        ["sh", "-c", line], input=json.dumps(fields), text=True, capture_output=True, check=False
+    )
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
 

@@ -54,9 +54,9 @@ def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(command: L
     assert command.argv[-3:] == ("--search", "--", "Do it.")
     assert command.argv[command.argv.index("--model") + 1] == "gpt-5.1-codex"
     assert command.native_id == ""
-    told = settings(command)
-    assert not told["features"]["daemon_auto_start"]
-    assert not told["check_for_update_on_startup"]
+    config = settings(command)
+    assert not config["features"]["daemon_auto_start"]
+    assert not config["check_for_update_on_startup"]
 
 
 def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
@@ -69,8 +69,8 @@ def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
 
 
 def test_the_system_prompt_is_a_setting(files: RunFiles, command: LaunchSpec) -> None:
-    told = Codex(KIND).prepare(files, "Do it.", "", RunLimits(system='Be "kind",\n\\n ä.'))
-    assert settings(told)["developer_instructions"] == 'Be "kind",\n\\n ä.'
+    limited = Codex(KIND).prepare(files, "Do it.", "", RunLimits(system='Be "kind",\n\\n ä.'))
+    assert settings(limited)["developer_instructions"] == 'Be "kind",\n\\n ä.'
     assert "developer_instructions" not in settings(command)
 
 
@@ -234,8 +234,8 @@ def test_a_retry_is_reported_during_the_turn(
         assert agent.evidence == "its screen says that it retries after: Last status: 429"
     endless = screen.format("• Reconnecting... 2/5").replace("429", "x" * 3000)
     assert len(reader.read(alive, endless, NOW).evidence) == 2000
-    for said in (None, screen.format("• Working"), "• Reconnecting... 2/5 (3s)\n\n› Ask\n"):
-        assert reader.read(alive, said, NOW).evidence == "its rollout says task_started"
+    for other in (None, screen.format("• Working"), "• Reconnecting... 2/5 (3s)\n\n› Ask\n"):
+        assert reader.read(alive, other, NOW).evidence == "its rollout says task_started"
     rollout(files, complete())
     over = reader.read(alive, screen.format("• Reconnecting... 2/5"), NOW)
     assert over.evidence == "its rollout says task_complete"
@@ -286,11 +286,11 @@ def test_a_usage_limit_has_a_reset_time_if_one_was_reported(
     rollout(files, started(), complete(error=error))
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
-    said = {**error, "message": "You've hit your usage limit. Try again in 2h."}
-    rollout(files, complete(error=said))
+    error_payload = {**error, "message": "You've hit your usage limit. Try again in 2h."}
+    rollout(files, complete(error=error_payload))
     agent = reader.read(alive, None, NOW)
     assert agent.since
-    assert agent.limit_until == agent.since + timedelta(hours=2), "it was told so in words alone"
+    assert agent.limit_until == agent.since + timedelta(hours=2), "only the message has the time"
     limits = {"primary": full, "secondary": free}
     rollout(files, limited(limits), limited(None), complete(error=error))
     agent = reader.read(alive, None, NOW)

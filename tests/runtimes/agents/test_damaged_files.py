@@ -10,7 +10,7 @@ from lifecycle.model.status import Activity, Probe
 from runtimes.agents import AGENTS
 from runtimes.agents.shared.files import read_text
 from runtimes.base import Seen
-from tests.runtimes.agents.recordings import CASES, Laid, over
+from tests.runtimes.agents.recordings import CASES, Recording, over
 
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
 #: Recordings with files that grow by lines.
@@ -29,80 +29,85 @@ ASKING = [
 
 @over(GROWING)
 @pytest.mark.parametrize("how", ["replaced", "cut"])
-def test_truncated_and_replaced_files_are_read_from_their_beginning(laid: Laid, how: str) -> None:
-    once, whole = laid.look(), laid.grown()
-    reader = laid.program.reader(laid.files)
+def test_truncated_and_replaced_files_are_read_from_their_beginning(
+    recording: Recording, how: str
+) -> None:
+    once, whole = recording.look(), recording.grown()
+    reader = recording.program.reader(recording.files)
     middle = {path: content.find(b"\n", len(content) // 3) + 1 for path, content in whole.items()}
     for path, content in whole.items():
-        laid.write(path, content[: middle[path]])
-    laid.look(reader)
+        recording.write(path, content[: middle[path]])
+    recording.look(reader)
     for path in whole:
         if how == "cut":
-            laid.write(path, b"")
+            recording.write(path, b"")
         else:
             path.rename(path.with_name("rotated"))
-    laid.look(reader)
+    recording.look(reader)
     for path, content in whole.items():
-        laid.write(path, content[middle[path] :])
-    agent = laid.look(reader)
+        recording.write(path, content[middle[path] :])
+    agent = recording.look(reader)
     # Aider's words and usage are in two files, which were cut at different times here.
     assert replace(agent, usage=once.usage, summary=once.summary) == once
 
 
 @over(GROWING)
-def test_a_partial_line_is_ignored_until_it_is_complete(laid: Laid) -> None:
-    once, whole = laid.look(), laid.grown()
+def test_a_partial_line_is_ignored_until_it_is_complete(recording: Recording) -> None:
+    once, whole = recording.look(), recording.grown()
     last = {path: content.rstrip(b"\n").rpartition(b"\n")[2] for path, content in whole.items()}
     for path, content in whole.items():
-        laid.write(path, content[: content.rindex(last[path])])
-    without = laid.look()
-    reader = laid.program.reader(laid.files)
+        recording.write(path, content[: content.rindex(last[path])])
+    without = recording.look()
+    reader = recording.program.reader(recording.files)
     for path, content in whole.items():
-        laid.write(path, content[: content.rindex(last[path]) + len(last[path]) // 2])
-    assert laid.look(reader) == without
+        recording.write(path, content[: content.rindex(last[path]) + len(last[path]) // 2])
+    assert recording.look(reader) == without
     for path, content in whole.items():
-        laid.write(path, content)
-    assert laid.look(reader) == once
+        recording.write(path, content)
+    assert recording.look(reader) == once
 
 
 @over([case for case in ASKING if case in GROWING])
-def test_megabytes_of_earlier_lines_change_nothing(laid: Laid) -> None:
-    once = laid.look()
+def test_megabytes_of_earlier_lines_change_nothing(recording: Recording) -> None:
+    once = recording.look()
     said = b"> said before" + b"." * 2000
-    for path, content in laid.grown().items():
+    for path, content in recording.grown().items():
         earlier = b"%s\n" % said if path.suffix == ".md" else b'{"type": "%s"}\n' % said
-        laid.write(path, earlier * (5_000_000 // len(earlier)) + content)
-    assert laid.look() == once
+        recording.write(path, earlier * (5_000_000 // len(earlier)) + content)
+    assert recording.look() == once
 
 
 @over(HOOKED)
-def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, laid: Laid) -> None:
-    once = laid.look()
+def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, recording: Recording) -> None:
+    once = recording.look()
     hooks = sorted(case.parent.parent.glob("*/*/run/hooks.jsonl"))
     late = "".join(OURS.sub('{"run":1', path.read_text()) for path in hooks)
-    laid.write(laid.files.spool, laid.files.spool.read_bytes() + late.encode())
-    assert laid.look() == once
+    recording.write(recording.files.spool, recording.files.spool.read_bytes() + late.encode())
+    assert recording.look() == once
 
 
 @over(ASKING)
 def test_concurrent_sessions_do_not_read_each_others_files(
-    case: Path, laid: Laid, alive: Seen
+    case: Path, recording: Recording, alive: Seen
 ) -> None:
-    alone = laid.look()
+    alone = recording.look()
     other = next(each for each in CASES if each.parts[-3] == case.parts[-3] and each != case)
-    sibling = laid.files.dir.with_name("widgets-13_r2")
+    sibling = recording.files.dir.with_name("widgets-13_r2")
     sibling.mkdir()
     files = replace(
-        laid.files, session="widgets-13", dir=sibling, workspace=laid.files.workspace / "../other"
+        recording.files,
+        session="widgets-13",
+        dir=sibling,
+        workspace=recording.files.workspace / "../other",
     )
-    second = Laid(other, files, 1, alive)
-    assert laid.look() == alone
+    second = Recording(other, files, 1, alive)
+    assert recording.look() == alone
     assert second.look().activity == other.parts[-2]
 
 
 @over(ASKING)
-def test_a_dead_program_has_exited_although_its_terminal_lives(laid: Laid) -> None:
-    agent = laid.look(seen=GONE)
+def test_a_dead_program_has_exited_although_its_terminal_lives(recording: Recording) -> None:
+    agent = recording.look(seen=GONE)
     assert agent.activity is Activity.EXITED
     assert agent.evidence == "its program is gone"
     assert (agent.question, agent.error, agent.calling) == ("", "", False)

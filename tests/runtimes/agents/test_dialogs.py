@@ -18,7 +18,14 @@ from runtimes.agents.shared.dialogs import (
 from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import RECORDINGS, lay
 
-LEAVE = [("1", "1"), ("2.", "2"), ("yes", "1"), ("Yes!", "1"), ("always", "2"), ("green", None)]
+PERMISSION_ANSWERS = [
+    ("1", "1"),
+    ("2.", "2"),
+    ("yes", "1"),
+    ("Yes!", "1"),
+    ("always", "2"),
+    ("green", None),
+]
 
 
 def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
@@ -33,13 +40,13 @@ def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
     ("agent", "case", "answer", "way"),
     [
         *(
-            (agent, f"waiting_input/{case}", said, AnswerStep(keys=(key,)) if key else None)
+            (agent, f"waiting_input/{case}", answer, AnswerStep(keys=(key,)) if key else None)
             for agent, case in (
                 ("claude", "permission"),
                 ("codex", "permission"),
                 ("gemini", "permission_seen"),
             )
-            for said, key in LEAVE
+            for answer, key in PERMISSION_ANSWERS
         ),
         ("claude", "waiting_input/permission", "no", AnswerStep(keys=("4",))),
         ("claude", "waiting_input/permission", "Yes, always", AnswerStep(keys=("2",))),
@@ -155,7 +162,7 @@ def port() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer", "said"),
+    ("asked", "answer", "expected"),
     [
         ({"/permission": [{"id": "per_1"}]}, "always", {"reply": "always"}),
         ({"/permission": [{"id": "per_1"}]}, "1", {"reply": "once"}),
@@ -167,7 +174,7 @@ def port() -> dict[str, Any]:
     ],
 )
 def test_opencode_takes_answers_at_its_port(
-    files: RunFiles, port: dict[str, Any], asked: dict[str, Any], answer: str, said: object
+    files: RunFiles, port: dict[str, Any], asked: dict[str, Any], answer: str, expected: object
 ) -> None:
     options = [{"label": "Red"}, {"label": "Blue"}]
     questions = [{"question": each, "options": options} for each in asked.get("/question", ())]
@@ -182,9 +189,9 @@ def test_opencode_takes_answers_at_its_port(
         assert way is not None
         assert way.request is not None
         way.request()
-        heard: SimpleQueue[tuple[str, object]] = port["said"]
+        posted: SimpleQueue[tuple[str, object]] = port["posted"]
         kind = "permission/per_1" if "/permission" in asked else "question/que_1"
-        assert heard.get(timeout=5) == (f"/{kind}/reply", said)
+        assert posted.get(timeout=5) == (f"/{kind}/reply", expected)
     server.unlink()
     with pytest.raises(OSError, match="its port does not answer"):
         AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")

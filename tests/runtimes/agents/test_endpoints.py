@@ -23,8 +23,8 @@ def of_variables(url: str, key: str) -> Callable[[LaunchSpec], tuple[str, str]]:
 def of_codex(command: LaunchSpec) -> tuple[str, str]:
     words = [word for flag, word in zip(command.argv, command.argv[1:], strict=False)
              if flag == "--config"]  # fmt: skip
-    told = tomllib.loads("\n".join(words))
-    provider = told["model_providers"][told["model_provider"]]
+    config = tomllib.loads("\n".join(words))
+    provider = config["model_providers"][config["model_provider"]]
     assert provider["wire_api"] == "responses"
     return provider["base_url"].removesuffix("/v1"), command.env[provider["env_key"]]
 
@@ -90,9 +90,9 @@ def test_an_endpoint_keeps_the_providers_other_settings(files: RunFiles) -> None
     kind = AgentType(program="opencode", model="anthropic/big", env=env)
     endpoint = Endpoint(url="http://gateway")
     command = OpenCode(kind).prepare(files, "x", "", RunLimits(endpoint=endpoint))
-    told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
+    config = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
     options = {"timeout": 1, "baseURL": "http://gateway/v1"}
-    assert told == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}
+    assert config == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}
 
 
 def test_an_endpoint_without_a_model_is_a_start_problem() -> None:

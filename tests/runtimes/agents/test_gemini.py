@@ -39,9 +39,9 @@ def hook(files: RunFiles, event: str, *, run: int = 2, after: float = 0, **more:
     """Call a hook by its prepared command line."""
     line = settings(files)["hooks"][event][0]["hooks"][0]["command"]
     at = (NOW + timedelta(seconds=after)).isoformat()
-    said = {"session_id": "s", "hook_event_name": event, "timestamp": at, **more}
+    payload = {"session_id": "s", "hook_event_name": event, "timestamp": at, **more}
     done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,
-                          input=json.dumps(said) + "\n", capture_output=True)  # fmt: skip
+                          input=json.dumps(payload) + "\n", capture_output=True)  # fmt: skip
     assert done.returncode == 0
     return done.stdout + done.stderr
 
@@ -99,11 +99,11 @@ def test_the_settings_sign_in_and_disable_updates_and_session_deletion(
 ) -> None:
     kind = AgentType(program="gemini", env={"GEMINI_API_KEY": "k"})
     Gemini(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
-    told = settings(files)
-    assert told["security"]["auth"]["selectedType"] == "gemini-api-key"
-    assert not told["security"]["folderTrust"]["enabled"]
-    assert not told["general"]["enableAutoUpdate"]
-    assert not told["general"]["sessionRetention"]["enabled"]
+    config = settings(files)
+    assert config["security"]["auth"]["selectedType"] == "gemini-api-key"
+    assert not config["security"]["folderTrust"]["enabled"]
+    assert not config["general"]["enableAutoUpdate"]
+    assert not config["general"]["sessionRetention"]["enabled"]
     assert (files.home / ".gemini" / "GEMINI.md").read_text() == "Be kind."
     Gemini(KIND).prepare(files, "x", "")
     assert settings(files)["security"]["auth"] == {}
@@ -179,7 +179,7 @@ def test_requests_are_described_in_words(
 
 
 @pytest.mark.parametrize(
-    ("said", "unauthorised"),
+    ("error", "unauthorised"),
     [
         ("[API Error: 403]", True),
         ("[API Error: API key not valid.]", True),
@@ -188,10 +188,15 @@ def test_requests_are_described_in_words(
     ],
 )
 def test_a_rejected_key_or_login_is_unauthorised(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, said: str, unauthorised: bool
+    files: RunFiles,
+    command: LaunchSpec,
+    reader: Reader,
+    alive: Seen,
+    error: str,
+    unauthorised: bool,
 ) -> None:
     hook(files, "BeforeAgent")
-    record(files, "1", "error", content=said)
+    record(files, "1", "error", content=error)
     hook(files, "AfterAgent", after=2)
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)

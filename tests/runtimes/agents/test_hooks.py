@@ -13,8 +13,8 @@ class Payload(Struct, frozen=True):
 
 def test_the_last_call_of_an_event_is_found_for_its_own_run(files: RunFiles) -> None:
     def spooled(*lines: tuple[int, str, str]) -> HookCall[Payload] | None:
-        said = '{"run":%d,"at":1,"hook":{"hook_event_name":"%s","tool":"%s"}}\n'
-        files.spool.write_text("".join(said % line for line in lines))
+        line_format = '{"run":%d,"at":1,"hook":{"hook_event_name":"%s","tool":"%s"}}\n'
+        files.spool.write_text("".join(line_format % line for line in lines))
         return last_call(files, "Asks", HookCall[Payload])
 
     run = files.run

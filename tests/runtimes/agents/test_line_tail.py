@@ -70,8 +70,8 @@ def test_a_line_without_an_end_does_not_fill_the_memory(log: Path) -> None:
 def test_the_length_of_a_skipped_line_is_known(log: Path) -> None:
     lines = LineTail(log, most=10)
     append(log, "x" * 25 + "\nshort\n" + "y" * 9 + "\n")
-    told = [(lines.new(), lines.skipped_bytes) for _ in range(6)]
-    assert [one for one in told if any(one)] == [
+    reads = [(lines.new(), lines.skipped_bytes) for _ in range(6)]
+    assert [one for one in reads if any(one)] == [
         ([], 25),
         (["short"], 0),
         (["y" * 9], 0),

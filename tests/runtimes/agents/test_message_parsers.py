@@ -10,12 +10,12 @@ from runtimes.agents.codex.messages import CodexMessageParser
 from runtimes.agents.gemini.messages import GeminiMessageParser
 from runtimes.agents.shared.messages import Message, MessageKind
 
-Told = list[tuple[MessageKind, str]]
+Expected = list[tuple[MessageKind, str]]
 _AT = "2026-11-21T01:00:00Z"
 
 
-def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Told:
-    found = [each for line in lines for each in understands(json.dumps(line))]
+def messages_of(parse: Callable[[str], Iterable[Message]], *lines: object) -> Expected:
+    found = [each for line in lines for each in parse(json.dumps(line))]
     return [(each.kind, each.text) for each in found]
 
 
@@ -43,8 +43,10 @@ def told(understands: Callable[[str], Iterable[Message]], *lines: object) -> Tol
         ),
     ],
 )
-def test_a_claude_record_yields_its_messages(record: Mapping[str, object], expected: Told) -> None:
-    assert told(parse_line, {"timestamp": _AT, **record}) == expected
+def test_a_claude_record_yields_its_messages(
+    record: Mapping[str, object], expected: Expected
+) -> None:
+    assert messages_of(parse_line, {"timestamp": _AT, **record}) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,20 +63,21 @@ def test_a_claude_record_yields_its_messages(record: Mapping[str, object], expec
         ("response_item", {"type": "a_call"}, [(MessageKind.CALL, "{}")]),
     ],
 )
-def test_a_codex_record_yields_its_messages(kind: str, payload: object, expected: Told) -> None:
+def test_a_codex_record_yields_its_messages(kind: str, payload: object, expected: Expected) -> None:
     assert (
-        told(CodexMessageParser(), {"timestamp": _AT, "type": kind, "payload": payload}) == expected
+        messages_of(CodexMessageParser(), {"timestamp": _AT, "type": kind, "payload": payload})
+        == expected
     )
 
 
 def test_a_codex_message_follows_malformed_lines() -> None:
-    said = {"type": "message", "role": "assistant", "content": [{"text": "Fine."}]}
+    payload = {"type": "message", "role": "assistant", "content": [{"text": "Fine."}]}
     lines = (
         "no record",
         {"timestamp": _AT, "type": "turn_context", "payload": 7},
-        {"timestamp": _AT, "type": "response_item", "payload": said},
+        {"timestamp": _AT, "type": "response_item", "payload": payload},
     )
-    assert told(CodexMessageParser(), *lines) == [(MessageKind.ANSWER, "Fine.")]
+    assert messages_of(CodexMessageParser(), *lines) == [(MessageKind.ANSWER, "Fine.")]
 
 
 def _call(**more: object) -> Mapping[str, object]:
@@ -101,6 +104,8 @@ def _back(response: object) -> Mapping[str, object]:
         ),
     ],
 )
-def test_a_gemini_record_yields_its_messages(record: Mapping[str, object], expected: Told) -> None:
+def test_a_gemini_record_yields_its_messages(
+    record: Mapping[str, object], expected: Expected
+) -> None:
     line = {"id": "m1", "timestamp": _AT, "type": "gemini", **record}
-    assert told(GeminiMessageParser(), line) == expected
+    assert messages_of(GeminiMessageParser(), line) == expected

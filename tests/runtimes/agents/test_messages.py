@@ -45,7 +45,7 @@ def of(case: Path, files: RunFiles) -> MessageReader:
 def test_a_recorded_conversation_is_read_as_messages(path: Path, files: RunFiles) -> None:
     messages = of(path.parent, files)
     assert everything(messages) == expected(path)
-    assert messages.new() == [], "nothing is told twice"
+    assert messages.new() == [], "no message comes twice"
 
 
 def test_every_agent_type_has_a_recorded_conversation() -> None:
@@ -88,8 +88,8 @@ def test_unknown_content_parts_are_ignored(name: str, files: RunFiles) -> None:
 
 def test_a_claude_tool_result_consists_of_its_text_parts() -> None:
     back = {"type": "tool_result", "tool_use_id": "c1", "content": [5, "text", {"text": "x"}]}
-    (told,) = parse_line(json.dumps({"type": "user", "message": {"content": [back]}}))
-    assert told.text == "x"
+    (message,) = parse_line(json.dumps({"type": "user", "message": {"content": [back]}}))
+    assert message.text == "x"
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_conversation_of_thousands_of_parts_comes_in_batches(
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("record", "expected_messages"),
     [
         ({"type": "user"}, []),
         ({"type": "user", "message": {"content": [{"type": "image"}]}}, []),
@@ -194,8 +194,10 @@ def test_a_conversation_of_thousands_of_parts_comes_in_batches(
         ),
     ],
 )
-def test_claude_messages_without_usage_are_yielded(said: object, told: list[Message]) -> None:
-    assert [*parse_line(json.dumps(said))] == told
+def test_claude_messages_without_usage_are_yielded(
+    record: object, expected_messages: list[Message]
+) -> None:
+    assert [*parse_line(json.dumps(record))] == expected_messages
 
 
 def test_claudes_conversations_are_read_in_the_order_they_began(files: RunFiles) -> None:
@@ -231,8 +233,8 @@ def test_claudes_insertions_are_no_prompts_and_interruptions_are_notes(
     lines = [json.dumps({"timestamp": "2026-11-21T01:00:00Z", **record}) for record in records]
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
     found = everything(Claude(AgentType(program="claude")).messages(files))
-    told = [(each.kind, each.text[:24]) for each in found]
-    assert told == [
+    shown = [(each.kind, each.text[:24]) for each in found]
+    assert shown == [
         (MessageKind.PROMPT, "begin"),
         (MessageKind.NOTE, "a line of 12.6 MB is lef"),
         (MessageKind.NOTE, "[Request interrupted by "),
@@ -257,9 +259,9 @@ def test_records_without_a_message_are_ignored(files: RunFiles) -> None:
     assert everything(OpenCode(AgentType(program="opencode")).messages(files)) == []
 
 
-@pytest.mark.parametrize(("given", "told"), [(7, "7"), ({"a": 1}, '{"a": 1}'), ("Fine.", "Fine.")])
+@pytest.mark.parametrize(("given", "shown"), [(7, "7"), ({"a": 1}, '{"a": 1}'), ("Fine.", "Fine.")])
 def test_a_tool_result_without_text_parts_is_shown_as_json(
-    given: object, told: str, files: RunFiles
+    given: object, shown: str, files: RunFiles
 ) -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": given}
     record = {"type": "user", "timestamp": "2026-11-21T01:00:00Z", "message": {"content": [result]}}
@@ -267,4 +269,4 @@ def test_a_tool_result_without_text_parts_is_shown_as_json(
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text(json.dumps(record) + "\n")
     messages = Claude(AgentType(program="claude")).messages(files)
-    assert [each.text for each in everything(messages)] == [told]
+    assert [each.text for each in everything(messages)] == [shown]

@@ -12,21 +12,21 @@ from runtimes.agents.shared.files import open_database
 
 def written(place: Path) -> Path:
     with closing(sqlite3.connect(place)) as database:
-        database.execute("create table said as select 'hello' as text")
+        database.execute("create table texts as select 'hello' as text")
         database.commit()
     return place
 
 
-def said(place: Path) -> list[tuple[str]]:
+def texts(place: Path) -> list[tuple[str]]:
     with open_database(place) as database:
-        return database.execute("select text from said").fetchall()
+        return database.execute("select text from texts").fetchall()
 
 
 @pytest.mark.parametrize("name", ["kept.db", "kept.db-wal", "kept.db-journal"])
 @pytest.mark.parametrize("what", ["a link", "a pipe"])
 def test_links_and_pipes_are_not_opened_as_databases(tmp_path: Path, name: str, what: str) -> None:
     place = written(tmp_path / "kept.db")
-    assert said(place) == [("hello",)]
+    assert texts(place) == [("hello",)]
     odd = tmp_path / name
     odd.unlink(missing_ok=True)
     if what == "a link":
@@ -34,7 +34,7 @@ def test_links_and_pipes_are_not_opened_as_databases(tmp_path: Path, name: str, 
     else:
         os.mkfifo(odd)
     with pytest.raises(sqlite3.OperationalError, match=f"{name} is no regular file"):
-        said(place)
+        texts(place)
 
 
 def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
         open_database(place) as database,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
-        database.execute("insert into said values ('more')")
+        database.execute("insert into texts values ('more')")
 
 
 def test_a_long_query_is_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

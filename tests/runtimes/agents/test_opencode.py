@@ -69,10 +69,10 @@ def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, wo
     own = json.dumps({"permission": {"bash": {"git *": "allow"}}, "theme": "dark"})
     env = {"OPENCODE_CONFIG_CONTENT": own}
     kind = AgentType(program="opencode", permission_mode=mode, env=env)
-    told = settings(OpenCode(kind).prepare(files, "x", ""))
-    assert told["permission"]["edit"] == word
-    assert told["permission"]["bash"] == {"git *": "allow"}
-    assert told["theme"] == "dark"
+    config = settings(OpenCode(kind).prepare(files, "x", ""))
+    assert config["permission"]["edit"] == word
+    assert config["permission"]["bash"] == {"git *": "allow"}
+    assert config["theme"] == "dark"
 
 
 def test_the_default_permission_mode_allows_everything(command: LaunchSpec) -> None:
@@ -83,8 +83,8 @@ def test_the_system_prompt_is_an_instructions_file(files: RunFiles, command: Lau
     env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
     kind = AgentType(program="opencode", env=env)
     kindly = OpenCode(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
-    more, told = settings(kindly)["instructions"]
-    assert (more, Path(told).read_text()) == ("RULES.md", "Be kind.")
+    own, added = settings(kindly)["instructions"]
+    assert (own, Path(added).read_text()) == ("RULES.md", "Be kind.")
     assert "instructions" not in settings(command)
 
 
@@ -112,8 +112,8 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     files: RunFiles, agent: Agent
 ) -> None:
     agent.session()
-    said = [{"parts": [{"type": "text", "text": "Go on: ä"}]}]
-    agent.answers[f"/session/{ID}/message"] = said
+    messages = [{"parts": [{"type": "text", "text": "Go on: ä"}]}]
+    agent.answers[f"/session/{ID}/message"] = messages
     files.conversation.unlink()
     kind = AgentType(program="opencode", command=("sleep",))
     command = OpenCode(kind).prepare(files, "Go on: ä", ID)
@@ -121,9 +121,9 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     assert command.argv[command.argv.index("--") + 1] == "sleep"
     place = command.argv.index("--")
     with subprocess.Popen((*command.argv[:place], "--", "sleep", "60")) as program:
-        asked = agent.answers["said"].get(timeout=10)
+        asked = agent.answers["posted"].get(timeout=10)
         program.kill()  # The process beside it ends too.
-    assert asked == (f"/session/{ID}/prompt_async", said[0])
+    assert asked == (f"/session/{ID}/prompt_async", messages[0])
 
 
 def test_a_message_is_received_when_the_conversation_contains_its_key(
@@ -224,8 +224,8 @@ def test_a_subagents_conversation_ends_no_turn(
     agent.session("ses_child", parent=ID)
     agent.message("m1", "user")
     time = {"created": agent.at, "completed": agent.at}
-    said = {"role": "assistant", "finish": "stop", "time": time}
-    agent.write("message", "m2", "ses_child", agent.at, agent.at, json.dumps(said))
+    data = {"role": "assistant", "finish": "stop", "time": time}
+    agent.write("message", "m2", "ses_child", agent.at, agent.at, json.dumps(data))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 

@@ -22,7 +22,7 @@ def messages(files: RunFiles, agent: Agent) -> OpenCodeMessageReader:
     return OpenCodeMessageReader(files)
 
 
-def told(found: list[Message]) -> list[tuple[MessageKind, str]]:
+def kinds_and_texts(found: list[Message]) -> list[tuple[MessageKind, str]]:
     return [(each.kind, each.text) for each in found]
 
 
@@ -32,7 +32,7 @@ def test_malformed_rows_are_skipped(agent: Agent, messages: OpenCodeMessageReade
     agent.over("m1")
     agent.write("part", "prt_0", "m1", ID, agent.at, agent.at, "{odd")
     agent.part("m1", type="text", text="Fine.")
-    assert told(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
+    assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
 
 
 def test_open_parts_are_yielded_when_the_turn_is_over(
@@ -46,7 +46,7 @@ def test_open_parts_are_yielded_when_the_turn_is_over(
     ):
         agent.write("part", name, "m1", ID, agent.at, agent.at, json.dumps(data))
     found = messages.new()
-    assert told(found) == [
+    assert kinds_and_texts(found) == [
         (MessageKind.THOUGHT, "Well ..."),
         (MessageKind.ANSWER, "I"),
         (MessageKind.CALL, "{}"),
@@ -61,11 +61,11 @@ def test_complete_parts_of_an_active_turn_are_yielded_once(
 ) -> None:
     agent.message("m1", "user")
     agent.part("m1", type="text", text="Do it.")
-    assert told(messages.new()) == [(MessageKind.PROMPT, "Do it.")]
+    assert kinds_and_texts(messages.new()) == [(MessageKind.PROMPT, "Do it.")]
     assert messages.new() == []
     agent.message("m2", "assistant")
     agent.part("m2", type="text", text="Yes.", time={"start": 1, "end": agent.at})
-    assert told(messages.new()) == [(MessageKind.ANSWER, "Yes.")]
+    assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "Yes.")]
     assert messages.new() == []
     agent.write("part", "prt_z", "m2", ID, agent.at, agent.at, '{"type": "step-finish"}')
     (used,) = messages.new()

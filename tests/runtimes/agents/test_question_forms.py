@@ -16,7 +16,7 @@ from runtimes.agents.shared.question_forms import (
     parse_answers,
     parse_questions,
 )
-from tests.runtimes.agents.recordings import RECORDINGS, Laid, lay, over
+from tests.runtimes.agents.recordings import RECORDINGS, Recording, lay, over
 
 GIVEN = [
     {"question": "Which?", "options": [{"label": "Red"}, {"label": "Dark, red"}]},
@@ -246,10 +246,12 @@ def test_choices_of_a_gemini_form_that_scrolled_away_can_be_taken(
 
 
 @over([RECORDINGS / "gemini" / "waiting_input" / "several"])
-def test_gemini_waits_while_its_form_is_open(case: Path, laid: Laid) -> None:
-    later = laid.moment.now + timedelta(minutes=5)
+def test_gemini_waits_while_its_form_is_open(case: Path, recording: Recording) -> None:
+    later = recording.moment.now + timedelta(minutes=5)
     for screen in case.glob("*.txt"):
-        agent = laid.program.reader(laid.files).read(laid.alive, screen.read_text(), later)
+        agent = recording.program.reader(recording.files).read(
+            recording.alive, screen.read_text(), later
+        )
         assert agent.activity is Activity.WAITING_INPUT, screen
 
 

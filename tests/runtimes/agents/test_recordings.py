@@ -17,8 +17,8 @@ from runtimes.base import Seen
 from tests.runtimes.agents.recordings import (
     CASES,
     RECORDINGS,
-    Laid,
     Moment,
+    Recording,
     lay,
     over,
     program_of,
@@ -32,49 +32,51 @@ NEEDED = {Activity.ACTIVE, Activity.READY, Activity.WAITING_INPUT, Activity.BLOC
 APART = ("activity", "run", "runtime", "program", "usage")
 
 
-def told(agent: Agent) -> dict[str, object]:
+def as_expected(agent: Agent) -> dict[str, object]:
     """Convert an agent's state to the form of `expects`."""
     nothing = Agent()
     fields = [each for each in agent.__struct_fields__ if each not in APART]
-    said = {each: getattr(agent, each) for each in fields}
-    said = {each: value for each, value in said.items() if value != getattr(nothing, each)}
-    return {each: v.isoformat() if isinstance(v, datetime) else v for each, v in said.items()}
+    values = {each: getattr(agent, each) for each in fields}
+    values = {each: value for each, value in values.items() if value != getattr(nothing, each)}
+    return {each: v.isoformat() if isinstance(v, datetime) else v for each, v in values.items()}
 
 
 @over(CASES)
 def test_a_recording_is_read_as_the_activity_of_its_folder(
-    case: Path, laid: Laid, files: RunFiles, alive: Seen
+    case: Path, recording: Recording, files: RunFiles, alive: Seen
 ) -> None:
-    agent, expects = laid.look(), laid.moment.expects
+    agent, expects = recording.look(), recording.moment.expects
     assert agent.activity == case.parts[-2], agent.evidence
     assert (agent.run, agent.runtime, agent.program) == (files.run, alive.runtime, alive.program)
     used = expects.pop("usage", None)
-    assert told(agent) == expects
+    assert as_expected(agent) == expects
     assert used is None or msgspec.to_builtins(agent.usage) == used
 
 
 @over(CASES)
 def test_reading_after_every_line_gives_the_same_result_as_reading_once(
-    case: Path, laid: Laid, files: RunFiles, alive: Seen
+    case: Path, recording: Recording, files: RunFiles, alive: Seen
 ) -> None:
-    once, whole, now = laid.look(), laid.grown(), laid.moment.now
+    once, whole, now = recording.look(), recording.grown(), recording.moment.now
     for path in whole:
         path.unlink()
-    always = laid.program.reader(files)
+    always = recording.program.reader(files)
     always.read(alive, None, now)
     told_last = case.parts[-3] == "aider"  # Other agents' hooks precede the records.
     for path in sorted(whole, key=lambda path: (path == files.spool) is told_last):
         for line in whole[path].splitlines(keepends=True):
             with path.open("ab") as file:
                 file.write(line)
-            os.utime(path, (laid.moment.written.timestamp(),) * 2)
+            os.utime(path, (recording.moment.written.timestamp(),) * 2)
             always.read(alive, None, now)
-    assert laid.look(always) == once
+    assert recording.look(always) == once
 
 
 @over(COUNTED)
-def test_usage_counts_once_however_the_files_grow(laid: Laid, files: RunFiles, alive: Seen) -> None:
-    moment, program = laid.moment, laid.program
+def test_usage_counts_once_however_the_files_grow(
+    recording: Recording, files: RunFiles, alive: Seen
+) -> None:
+    moment, program = recording.moment, recording.program
     records = [path for path in program.records(files) if path.exists()]
     whole = {path: path.read_bytes() for path in records}
 
@@ -126,5 +128,7 @@ def test_every_agent_type_has_a_recording_of_every_needed_activity(name: str) ->
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_type_has_a_recording_with_a_summary(name: str) -> None:
     moments = (path.read_bytes() for path in RECORDINGS.glob(f"{name}/*/*/moment.json"))
-    told = [msgspec.json.decode(moment, type=Moment).expects.get("summary") for moment in moments]
-    assert any(told)
+    summaries = [
+        msgspec.json.decode(moment, type=Moment).expects.get("summary") for moment in moments
+    ]
+    assert any(summaries)

@@ -24,7 +24,7 @@ class Said(Struct):
     status: str
 
 
-def says(path: Path, status: str, age: float) -> None:
+def write_status(path: Path, status: str, age: float) -> None:
     """Rewrite a file in place with text of the same length."""
     path.write_text(f'{{"status": "{status}"}}')
     at = path.stat().st_mtime - age
@@ -35,10 +35,10 @@ def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     whole = WatchedFile(path, Said)
     assert whole.read() is None
-    says(path, "busy", age=60)
+    write_status(path, "busy", age=60)
     assert (whole.read(), whole.changed) == (Said("busy"), True)
     assert (whole.read(), whole.changed) == (Said("busy"), False)
-    says(path, "idle", age=30)
+    write_status(path, "idle", age=30)
     assert whole.read() == Said("idle")
     path.write_text("half")
     assert whole.read() is None
@@ -49,7 +49,7 @@ def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
 def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     whole = WatchedFile(path, Said)
-    says(path, "busy", age=0)
+    write_status(path, "busy", age=0)
     before = path.stat()
     assert whole.read() == Said("busy")
     path.write_text('{"status": "idle"}')
@@ -87,8 +87,8 @@ def test_a_repeated_read_without_news_opens_nothing(
 
 @pytest.fixture
 def port() -> Iterator[tuple[int, dict[str, object]]]:
-    said = RECORDINGS / "opencode/waiting_input/permission/port.json"
-    answers = msgspec.json.decode(said.read_bytes(), type=dict[str, object])
+    path = RECORDINGS / "opencode/waiting_input/permission/port.json"
+    answers = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
     with answering(answers, "secret") as number:
         yield number, answers
 

@@ -10,11 +10,11 @@ from runtimes.agents.base import AgentType, RunFiles, RunLimits
 SAID = "Be kind to parsers."
 
 
-def places(files: RunFiles, *told: str) -> set[str]:
+def places(files: RunFiles, *words: str) -> set[str]:
     """Return the names of the files with the system prompt, and whether the command has it."""
     files_there = (path for path in files.dir.parent.rglob("*") if path.is_file())
     holding = {path.name for path in files_there if SAID in path.read_text()}
-    return holding | ({"command"} if any(SAID in word for word in told) else set())
+    return holding | ({"command"} if any(SAID in word for word in words) else set())
 
 
 @pytest.mark.parametrize(

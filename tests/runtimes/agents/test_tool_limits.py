@@ -16,16 +16,16 @@ def of_claude(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
 
 
 def of_gemini(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
-    told = json.loads((files.home / ".gemini" / "settings.json").read_text())
-    core: Collection[str] | None = told.get("tools", {}).get("core")
+    configured = json.loads((files.home / ".gemini" / "settings.json").read_text())
+    core: Collection[str] | None = configured.get("tools", {}).get("core")
     return core
 
 
 def of_opencode(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
-    told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
-    if told["*"] != "deny":
+    configured = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
+    if configured["*"] != "deny":
         return None
-    return [name for name, leave in told.items() if leave == "allow"]
+    return [name for name, permission in configured.items() if permission == "allow"]
 
 
 #: The arguments that limit each agent to reading and running.
@@ -44,10 +44,10 @@ def test_an_agent_gets_only_the_configured_tools(name: str, files: RunFiles) -> 
     program = AGENTS[name](AgentType(program=name))
     assert set(program.tools) == {"read", "edit", "run", "web"}
     command = program.prepare(files, "Do it.", "", RunLimits(tools=("read", "run")))
-    told = seen(files, command)
-    assert told is not None
-    assert {*held, question} <= set(told)
-    assert not set(told) & {*program.tools["edit"], *program.tools["web"]}
+    configured = seen(files, command)
+    assert configured is not None
+    assert {*held, question} <= set(configured)
+    assert not set(configured) & {*program.tools["edit"], *program.tools["web"]}
     assert seen(files, program.prepare(files, "Do it.", "")) is None
 
 
@@ -58,19 +58,19 @@ def refused_by_claude(files: RunFiles, command: LaunchSpec) -> bool:
 
 
 def refused_by_codex(files: RunFiles, command: LaunchSpec) -> bool:
-    told = [word for word in command.argv if word.endswith("=false") and "agent" in word]
+    configured = [word for word in command.argv if word.endswith("=false") and "agent" in word]
     alone = {"agents.enabled", "features.multi_agent", "features.multi_agent_v2"}
-    return alone <= {word.removesuffix("=false") for word in told}
+    return alone <= {word.removesuffix("=false") for word in configured}
 
 
 def refused_by_gemini(files: RunFiles, command: LaunchSpec) -> bool:
-    told = json.loads((files.home / ".gemini" / "settings.json").read_text())
-    return bool(told.get("tools") == {"exclude": ["invoke_agent"]})
+    configured = json.loads((files.home / ".gemini" / "settings.json").read_text())
+    return bool(configured.get("tools") == {"exclude": ["invoke_agent"]})
 
 
 def refused_by_opencode(files: RunFiles, command: LaunchSpec) -> bool:
-    told = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
-    return bool(told.get("task") == "deny")
+    configured = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
+    return bool(configured.get("task") == "deny")
 
 
 #: How subagents are disabled: measured with the real programs, whose requests then lack the tools.
@@ -94,8 +94,12 @@ def test_subagents_are_available_unless_disabled(name: str, files: RunFiles) -> 
 
 
 def test_codex_gets_the_number_of_concurrent_subagents(files: RunFiles) -> None:
-    for allowed, told in ((2, ["agents.max_threads=2"]), (1, ["agents.max_threads=1"]), (True, [])):
+    for allowed, configured in (
+        (2, ["agents.max_threads=2"]),
+        (1, ["agents.max_threads=1"]),
+        (True, []),
+    ):
         command = AGENTS["codex"](AgentType(program="codex", subagents=allowed)).prepare(
             files, "Do it.", ""
         )
-        assert [word for word in command.argv if "agents." in word] == told
+        assert [word for word in command.argv if "agents." in word] == configured
