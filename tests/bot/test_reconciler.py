@@ -11,15 +11,12 @@ from msgspec.structs import replace
 from bot.decide import reconciler as module
 from bot.decide.reconciler import Reconciler
 from bot.store import HistoryKind, Observation
-from bot.system.crash_points import CrashPoint, log_crash_point
+from bot.system.crash_points import CrashPoint
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.capacity import Caps
-from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Command, Facts
-from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
-from tests.lifecycle.universe import NOW, command, facts
 
 
 class Reconciling:
@@ -216,42 +213,3 @@ def test_every_live_session_is_reconciled_after_a_restart(
     monkeypatch.setattr(module, "session_decision", otherwise)
     assert reconciling.reconciler.reconcile_live() == 5
     assert reconciling.decisions(ids) == [2] * 5
-
-
-START = Start(key=parse("start:resume#2"), run=2, prompt=Prompt(name="resume"))
-ANSWER = Comment(key=parse("command_applied:comment:pause"), number=12, topic="answer")
-STARTING = facts(run=2, pending=frozenset({START.key}))
-
-
-def wanted(given: Facts, action: Action) -> bool:
-    unused: Any = None
-    reconciler = Reconciler(unused, lambda _: Policy(), lambda: NOW, log_crash_point, lambda: None)
-    return reconciler.still_wanted(given, action)
-
-
-@pytest.mark.parametrize("kind", ["pause", "stop"])
-def test_a_start_is_wanted_until_a_person_pauses_or_stops_the_session(kind: str) -> None:
-    assert wanted(STARTING, START)
-    assert not wanted(replace(STARTING, commands=(command(kind),)), START)
-
-
-def test_a_start_is_not_wanted_over_budget() -> None:
-    first = replace(
-        facts(run=1, agent=Agent()), done={}, pending=frozenset({parse("start:first#1")})
-    )
-    start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
-    assert wanted(first, start)
-    spent = replace(first.spent_today, cost_usd=25.0)
-    assert not wanted(replace(first, spent_today=spent), start)
-
-
-def test_a_reply_is_not_decided_again() -> None:
-    assert wanted(facts(), ANSWER)
-    assert not wanted(facts(), replace(ANSWER, topic="attention"))
-
-
-def test_the_stop_of_a_paused_program_is_wanted_while_it_is_paused() -> None:
-    stop = Stop(key=parse("park:rest#1"), run=1)
-    paused = facts(commands=(command("pause"),), pending=frozenset({stop.key}))
-    assert wanted(paused, stop)
-    assert not wanted(replace(paused, commands=()), stop)
