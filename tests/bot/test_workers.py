@@ -67,33 +67,3 @@ def test_a_hanging_worker_does_not_block_the_shutdown() -> None:
     assert not worker.close(0)
     go_on.set()
     assert worker.close(5)
-
-
-def test_no_wake_of_many_threads_is_lost() -> None:
-    lock, running = threading.Lock(), threading.Lock()
-    wakes, seen, overlaps = 0, 0, 0
-
-    def work() -> None:
-        nonlocal seen, overlaps
-        overlaps += not running.acquire(blocking=False)
-        seen = wakes
-        running.release()
-
-    worker = Worker("test", work)
-
-    def wake() -> None:
-        nonlocal wakes
-        for _ in range(500):
-            with lock:
-                wakes += 1
-            worker.wake()
-
-    threads = [threading.Thread(target=wake) for _ in range(8)]
-    worker.start()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    eventually(lambda: seen == 8 * 500, "the last wake had its run")
-    assert overlaps == 0
-    assert worker.close(5)
