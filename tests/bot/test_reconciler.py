@@ -36,7 +36,7 @@ class Reconciling:
         )
 
     def sessions(self, *numbers: int) -> list[str]:
-        """New ones, of such an age that people are told of them."""
+        """Create sessions, old enough that decisions about them are announced."""
         made = [self.room.session(number) for number in numbers]
         self.room.clock.passes(5)
         return made
