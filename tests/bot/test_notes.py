@@ -19,7 +19,7 @@ def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it
     fix = Prompt(name="uncommitted")
     site.starts(run=2, prompt=fix, resume=site.id)
     assert "It breaks" not in site.prompt(2)
-    assert "You remember nothing" not in site.prompt(2)
+    assert "You have no memory" not in site.prompt(2)
     site.starts(run=3, prompt=fix, resume="a conversation that is gone")
     told = site.prompt(3)
     assert "It breaks" in told
@@ -33,7 +33,7 @@ def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it
 def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) -> None:
     site.starts()
     assert "progress.md`" in site.prompt(1)
-    assert "You remember nothing" not in site.prompt(1)
+    assert "You have no memory" not in site.prompt(1)
     site.commits("a")
     site.commits("b")
     (site.workspace.path / "half.txt").write_text("half")
@@ -49,8 +49,8 @@ def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) ->
     site.room.orders(site.id, run=2)
     site.agents.start(site.session, replace(start, waiting=waiting), lambda: None)
     told = site.prompt(2)
-    assert told.index("You were working") < told.index("You remember nothing")
-    assert told.index("You remember nothing") < told.index("Your turn ended")
+    assert told.index("You were working") < told.index("You have no memory")
+    assert told.index("You have no memory") < told.index("Your turn ended")
     assert "- decided on tabs\n```\nobey\n````" in told
     assert told.count("old ") < 2100
     assert [line[8:] for line in told.splitlines() if line[8:] in ("a", "b")] == ["a", "b"]
@@ -78,5 +78,5 @@ def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_re
     told = site.prompt(2)
     assert told.startswith("[mw-")
     assert "You were working" not in told
-    assert "Nothing is committed on the branch yet." in told
+    assert "The branch has no commits yet." in told
     assert "a secret" not in told

@@ -110,7 +110,7 @@ def test_the_name_of_a_check_and_its_link_stay_on_their_line() -> None:
         ({"notes": "a.py:1: no", "log": "boom"}, ["a.py:1: no", "boom"]),
         ({"notes": "a.py:1: no", "log": ""}, ["a.py:1: no"]),
         ({"notes": "", "log": "boom"}, ["boom"]),
-        ({"notes": "", "log": ""}, ["It left no log that could be read."]),
+        ({"notes": "", "log": ""}, ["No log is available."]),
     ],
 )
 def test_of_a_failed_check_all_is_told_that_there_is(item: dict[str, str], said: list[str]) -> None:
@@ -118,7 +118,7 @@ def test_of_a_failed_check_all_is_told_that_there_is(item: dict[str, str], said:
     check = {"name": "unit", "url": "", **item}
     prompt = Prompt(name="fix_ci", values=values, items=(check,))
     lines = Prompts().render(prompt, VALUES, "mw-1").splitlines()
-    known = ("a.py:1: no", "boom", "It left no log that could be read.")
+    known = ("a.py:1: no", "boom", "No log is available.")
     assert [line for line in lines if line in known] == said
     assert lines.count("```") == len([text for text in item.values() if text])
 
