@@ -1,19 +1,18 @@
-"""This machine as a host: a runtime, the agents' adapters, and folders below two roots.
+"""This machine as a host: a runtime, the agents' adapters, and a folder for its sessions.
 
-SESSIONS/SESSION_rN      the folder of a run: prompt, hooks, output, supervisor files
-SESSIONS/SESSION_home    HOME of the session's programs
-WORKSPACES/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
+FOLDER/sessions/SESSION_rN      a run: prompt, hooks, output, the supervisor's files
+FOLDER/sessions/SESSION_home    HOME of the session's programs
+FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
 """
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter
 from runtimes.base import Runtime
-from runtimes.host import WorkspaceRef
-from runtimes.local_records import LocalRecords, run_files
+from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
+from runtimes.workspaces.base import WorkspaceRef
 from runtimes.workspaces.worktree import Worktree
 
 
@@ -21,18 +20,12 @@ class LocalHost:
     """See `runtimes.host.Host`."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        adapters: Mapping[str, AgentAdapter],
-        *,
-        sessions: Path,
-        workspaces: Path,
+        self, runtime: Runtime, adapters: Mapping[str, AgentAdapter], folder: Path
     ) -> None:
         """`adapters` by agent type."""
-        self._workspaces = workspaces
-        files_of = partial(run_files, sessions, workspaces)
-        self.runs = LocalRuns(runtime, adapters, files_of, self._worktree)
-        self.records = LocalRecords(sessions, workspaces, adapters)
+        self._workspaces = folder / "workspaces"
+        self.records = LocalRecords(adapters, folder)
+        self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._worktree)
 
     def workspace(self, ref: WorkspaceRef) -> Worktree:
         """See `Host.workspace`."""

@@ -9,7 +9,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter, RunFiles
@@ -27,40 +26,33 @@ _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
 _OPEN = 16
 
 
-def run_files(sessions: Path, workspaces: Path, run: RunRef) -> RunFiles:
-    """The paths of a run's files below the two roots of a host."""
-    return RunFiles(
-        session=run.session,
-        run=run.run,
-        dir=sessions / run.name,
-        workspace=checkout(workspaces, run.session),
-        branch=run.branch,
-    )
-
-
 class LocalRecords:
     """See `runtimes.host.Records`. An archive that was laid out in a folder is read by it too."""
 
-    def __init__(
-        self,
-        sessions: Path,
-        workspaces: Path,
-        adapters: Mapping[str, AgentAdapter],
-    ) -> None:
-        """`sessions` holds the folders of all runs and the homes of all sessions."""
-        self._sessions = sessions
-        self._workspaces = workspaces
+    def __init__(self, adapters: Mapping[str, AgentAdapter], folder: Path) -> None:
+        """`adapters` by agent type; `folder` is that of the host."""
+        self._sessions = folder / "sessions"
+        self._workspaces = folder / "workspaces"
         self._adapters = adapters
-        self._files_of = partial(run_files, sessions, workspaces)
         #: Conversations by run and the place of their next message, and what was read ahead.
         self._open: OrderedDict[tuple[str, int], tuple[MessageReader, list[Message]]] = (
             OrderedDict()
         )
         self._lock = threading.Lock()
 
+    def run_files(self, run: RunRef) -> RunFiles:
+        """The paths of a run's files."""
+        return RunFiles(
+            session=run.session,
+            run=run.run,
+            dir=self._sessions / run.name,
+            workspace=checkout(self._workspaces, run.session),
+            branch=run.branch,
+        )
+
     def handover(self, run: RunRef) -> Handover:
         """See `Records.handover`."""
-        files, adapter = self._files_of(run), self._adapters.get(run.agent_type)
+        files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
         # A link may lead anywhere, out of a sandbox too.
         linked = files.summary.parent.is_symlink()
         return Handover(
@@ -73,7 +65,7 @@ class LocalRecords:
 
     def files(self, run: RunRef) -> Sequence[RecordFile]:
         """See `Records.files`."""
-        adapter, files = self._adapters.get(run.agent_type), self._files_of(run)
+        adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
             return ()
         notes = () if files.progress.parent.is_symlink() else (files.progress,)
@@ -134,7 +126,7 @@ class LocalRecords:
         with self._lock:
             conversation, ahead = self._open.pop((run.name, start), (None, []))
         if conversation is None:
-            conversation, ahead = self._adapters[run.agent_type].messages(self._files_of(run)), []
+            conversation, ahead = self._adapters[run.agent_type].messages(self.run_files(run)), []
             _take(conversation, ahead, start)
         found = _take(conversation, ahead, most)
         with self._lock:
@@ -145,7 +137,7 @@ class LocalRecords:
 
     def adopt(self, run: RunRef, conversation: str) -> None:
         """See `Records.adopt`."""
-        files = self._files_of(run)
+        files = self.run_files(run)
         files.home.mkdir(mode=0o700, parents=True)
         self._adapters[run.agent_type].adopt(files, conversation)
 

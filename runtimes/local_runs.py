@@ -180,9 +180,9 @@ class LocalRuns:
         """See `Runs.attach`."""
         return self._runtime.attach(self._runtime.handle(run_name(session, run)))
 
-    def stop(self, name: str) -> None:
+    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
         """See `Runs.stop`."""
-        self._runtime.stop(self._runtime.handle(name))
+        self._runtime.stop(self._runtime.handle(name), grace_seconds)
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:
         watched = self._watched.get(run.session)

@@ -125,7 +125,7 @@ class ActionDispatcher:
         if isinstance(action, actions.Start) and action.agent:
             return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.Tell)
-        if runs and session.agent_type not in self._locations.programs:
+        if runs and session.agent_type not in self._locations.adapters:
             return f"[agent-types.{session.agent_type}]"
         return ""
 

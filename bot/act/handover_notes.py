@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from lifecycle.model.actions import Prompt
-from runtimes.host import WorkspaceChanges
+from runtimes.workspaces.base import WorkspaceChanges
 
 #: The last so many characters of the progress file, commits and files are sent.
 _MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30

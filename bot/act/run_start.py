@@ -23,7 +23,8 @@ from lifecycle.model.facts import Agent, Work
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Probe, Reason
 from runtimes.agents.base import RunLimits
-from runtimes.host import RunRef, StartSpec, Workspace, run_name
+from runtimes.host import RunRef, StartSpec, run_name
+from runtimes.workspaces.base import Workspace
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 

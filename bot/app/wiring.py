@@ -300,7 +300,7 @@ class Wiring:
         models = ModelEndpoints(
             settings,
             secrets.model_keys,
-            base.locations.programs,
+            base.locations.adapters,
             base.store.sessions,
             base.store.usage,
             base.paths,

@@ -22,7 +22,8 @@ from bot.system.locations import Locations
 from config.settings import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
-from runtimes.host import Folder, FolderKind, WorkspaceRef, home_of, session_of
+from runtimes.host import Folder, FolderKind, home_of, session_of
+from runtimes.workspaces.base import WorkspaceRef
 from runtimes.workspaces.git import GitFailure
 
 log = logging.getLogger(__name__)

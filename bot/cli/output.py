@@ -5,8 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
-from typing import IO
 
 import msgspec
 from rich.console import Console
@@ -16,36 +14,57 @@ from bot.show.transcripts import Transcript
 from lifecycle.model.text import settled
 from runtimes.agents.shared.messages import Message, MessageKind
 
+_CHUNK_BYTES = 1024 * 1024
 _LOG_POLL_SECONDS = 0.2
 _TRANSCRIPT_POLL_SECONDS = 0.5
 
 
-def log(path: Path, lines: int, redact: Callable[[str], str], *, follow: bool, ansi: bool) -> None:
+def log(
+    read: Callable[[int, int], bytes],
+    lines: int,
+    redact: Callable[[str], str],
+    *,
+    follow: bool,
+    ansi: bool,
+) -> None:
     """Print the last lines of a file; with `follow`, also new ones until interrupted.
 
-    `redact` replaces secrets in each line; with `ansi`, escape sequences are kept.
+    `read` returns its bytes between two places. `redact` replaces secrets in each line; with
+    `ansi`, escape sequences are kept.
     """
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        for line in deque(file, maxlen=lines):
-            _print_line(line, redact, ansi)
-        if follow:
-            try:
-                for line in _new_lines(file):
-                    _print_line(line, redact, ansi)
-            except KeyboardInterrupt:
-                return
+    place = 0
 
+    def rest() -> Iterator[bytes]:
+        nonlocal place
+        while chunk := read(place, place + _CHUNK_BYTES):
+            place += len(chunk)
+            yield chunk
 
-def _new_lines(file: IO[str]) -> Iterator[str]:
-    """Whole lines only, because half an escape sequence cannot be recognized."""
-    partial = ""
-    while True:
-        partial += file.readline()
-        if partial.endswith("\n"):
-            yield partial
-            partial = ""
-        else:
+    for line in deque(_lines(rest()), maxlen=lines):
+        _print_line(line, redact, ansi)
+    partial = b""
+    try:
+        while follow:
+            # Whole lines only, because half an escape sequence cannot be recognized.
+            *whole, partial = (partial + b"".join(rest())).split(b"\n")
+            for one in whole:
+                _print_line(_text(one + b"\n"), redact, ansi)
             time.sleep(_LOG_POLL_SECONDS)
+    except KeyboardInterrupt:
+        return
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    partial = b""
+    for chunk in chunks:
+        *whole, partial = (partial + chunk).split(b"\n")
+        yield from (_text(line + b"\n") for line in whole)
+    if partial:
+        yield _text(partial)
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")
 
 
 def _print_line(line: str, redact: Callable[[str], str], ansi: bool) -> None:

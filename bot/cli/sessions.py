@@ -171,7 +171,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
     from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
-    from runtimes.host import run_name
+    from runtimes.local_host import LocalHost
 
     settings = context.settings(config)
     with context.store(settings) as store:
@@ -182,8 +182,9 @@ def attach(session_id: SessionId, config: Config = None) -> None:
             f" use `mergewright logs {session.id}` for its output",
             PROBLEM,
         )
-    runtime = RUNTIMES[settings.runtime.kind](Options(data=Paths(settings.data).runtime))
-    command = runtime.attach(runtime.handle(run_name(session.id, session.run)))
+    paths = Paths(settings.data)
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
+    command = LocalHost(runtime, {}, paths.host).runs.attach(session.id, session.run)
     os.execvp(command[0], command)
 
 
@@ -199,17 +200,24 @@ def logs(
     ] = False,
 ) -> None:
     """Print the output of a session's agent."""
+    from functools import partial
+
     from bot.cli import context, output
+    from bot.system.locations import local_records
     from bot.system.paths import Paths
+    from runtimes.host import output_of
 
     settings, redact = context.redacting(config)
     with context.store(settings) as store:
         session = context.session(store, session_id)
     number = run or session.run
-    path = Paths(settings.data).run(session.id, number) / "output.log"
-    if not path.exists():
-        raise CliError(f"{session.id} has no output in run {number}", PROBLEM)
-    output.log(path, lines, redact, follow=follow, ansi=ansi)
+    records, name = local_records(Paths(settings.data), {}), output_of(session.id, number)
+    try:
+        records.size(session.id, name)
+    except FileNotFoundError:
+        raise CliError(f"{session.id} has no output in run {number}", PROBLEM) from None
+    read = partial(records.read, session.id, name)
+    output.log(read, lines, redact, follow=follow, ansi=ansi)
 
 
 @app.command()

@@ -23,8 +23,9 @@ from lifecycle.model.status import Activity
 from runtimes import RUNTIMES
 from runtimes.agents.base import Endpoint, RunLimits
 from runtimes.base import Options
-from runtimes.host import Host, RunQuery, RunRef, StartSpec, WorkspaceRef
+from runtimes.host import Host, RunQuery, RunRef, StartSpec
 from runtimes.local_host import LocalHost
+from runtimes.workspaces.base import WorkspaceRef
 from runtimes.workspaces.git import git, init
 
 _PAUSE = 0.1
@@ -97,9 +98,7 @@ def _ask(
     runtime = RUNTIMES[installed.settings.runtime.kind](
         Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
     )
-    host = LocalHost(
-        runtime, {case.type: program}, sessions=place / "sessions", workspaces=place / "workspaces"
-    )
+    host = LocalHost(runtime, {case.type: program}, place / "host")
     run = RunRef(session="check-1", run=1, agent_type=case.type, branch="main")
     _make_workspace(host, run, place / "origin.git")
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")

@@ -217,7 +217,7 @@ def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
 
 
 def _workspace(bot: BotProcess) -> Path:
-    return Paths(bot.folder / "data").workspaces / SESSION
+    return Paths(bot.folder / "data").host / "workspaces" / SESSION
 
 
 def _where(bot: BotProcess) -> str:

@@ -72,7 +72,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
     """Return a sentence for each thing the demo left on this machine."""
     paths = Paths(bot.folder / "data")
-    if (paths.workspaces / session).exists():
+    if (paths.host / "workspaces" / session).exists():
         yield f"the worktree of {session} is still there"
     for pid, command in processes_of(bot.folder):
         yield f"process {pid} still runs: {command}"

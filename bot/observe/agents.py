@@ -133,7 +133,7 @@ class AgentObserver:
             and not live.agent.stopped
             and live.work.path
             and live.project in self._locations.projects
-            and live.agent_type in self._locations.programs
+            and live.agent_type in self._locations.adapters
         ]
 
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:

@@ -27,7 +27,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
     """How the page shows a session's program."""
     transcripts = Transcripts(
-        store, locations.host.records, locations.programs, locations.paths.archive, redact
+        store, locations.host.records, locations.adapters, locations.paths.archive, redact
     )
 
     def attach(id: str) -> str:

@@ -110,6 +110,5 @@ class Transcripts:
             yield self._records
             return
         with tempfile.TemporaryDirectory(prefix="mw-") as name:
-            folder = Path(name)
-            lay_out(archived, folder)
-            yield LocalRecords(folder, folder / "workspaces", self._adapters)
+            lay_out(archived, Path(name) / "sessions")
+            yield LocalRecords(self._adapters, Path(name))

@@ -1,7 +1,6 @@
 """Where a session's parts are: its project's mirror, its host, its workspace and runs there."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 from msgspec import convert
@@ -9,13 +8,13 @@ from msgspec import convert
 from bot.system.paths import Paths
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
-from runtimes.base import Handle, Runtime
-from runtimes.host import Host, Records, RunRef, Workspace, WorkspaceRef, run_name
+from runtimes.agents.base import AgentAdapter, AgentType
+from runtimes.base import Runtime
+from runtimes.host import Host, Records, RunRef
 from runtimes.local_host import LocalHost
 from runtimes.local_records import LocalRecords
+from runtimes.workspaces.base import Workspace, WorkspaceRef
 from runtimes.workspaces.mirror import Fork, Mirror
-from runtimes.workspaces.worktree import Worktree
 
 
 class _Named(Protocol):
@@ -43,17 +42,17 @@ class Locations:
         git_base: str,
         header: Callable[[str], str],
         runtime: Runtime,
-        programs: Mapping[str, AgentAdapter],
+        adapters: Mapping[str, AgentAdapter],
         called: Callable[[str], str] = str,
     ) -> None:
-        """`header` authorises requests for a repository; `called` is its name after renames."""
+        """`header` authorises requests for a repository; `called` is its name after renames.
+
+        `adapters` by agent type.
+        """
         self.paths = paths
         self.projects = projects
-        self.runtime = runtime
-        self.programs = programs
-        self.host: Host = LocalHost(
-            runtime, programs, sessions=paths.sessions, workspaces=paths.workspaces
-        )
+        self.adapters = adapters
+        self.host: Host = LocalHost(runtime, adapters, paths.host)
         self._git_base = git_base
         self._header = header
         self._called = called
@@ -84,16 +83,6 @@ class Locations:
             branches=project.branch.partition("{")[0],
         )
 
-    def workspace(self, project: str, session: str, branch: str) -> Worktree:
-        """The session's workspace on this machine, made or not."""
-        return Worktree(
-            self.paths.workspaces,
-            session,
-            branch,
-            str(self.mirror(project).path),
-            sign_off=self.projects[project].sign_off,
-        )
-
     def workspace_of(self, session: _Named) -> Workspace:
         """The session's workspace at its host, made or not."""
         ref = WorkspaceRef(
@@ -113,24 +102,10 @@ class Locations:
             branch=session.branch,
         )
 
-    def files(self, session: str, run: int, branch: str, workspace: Path) -> RunFiles:
-        """Where a run keeps its files."""
-        return RunFiles(
-            session=session,
-            run=run,
-            dir=self.paths.run(session, run),
-            workspace=workspace,
-            branch=branch,
-        )
-
-    def handle(self, session: str, run: int) -> Handle:
-        """The runtime's name for a run, whether it lives or not."""
-        return self.runtime.handle(run_name(session, run))
-
 
 def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> Records:
     """The recorded files of this machine, without its runtime."""
-    return LocalRecords(paths.sessions, paths.workspaces, adapters)
+    return LocalRecords(adapters, paths.host)
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from runtimes.host import home_of, run_name
+from runtimes.host import run_name
 
 
 class Paths(Struct, frozen=True):
@@ -38,31 +38,18 @@ class Paths(Struct, frozen=True):
         return self.mirrors / f"{project}.git"
 
     @property
-    def workspaces(self) -> Path:
-        """The checkouts the sessions work in."""
-        return self.data / "workspaces"
-
-    @property
-    def sessions(self) -> Path:
-        """The folders of all runs, and the homes of all sessions."""
-        return self.data / "sessions"
+    def host(self) -> Path:
+        """The folder of the local host; only the host opens what is in it."""
+        return self.data
 
     @property
     def archive(self) -> Path:
         """Copies of what programs wrote about themselves."""
         return self.data / "archive"
 
-    def run(self, session: str, run: int) -> Path:
-        """The folder of one run: prompt, hooks, output, supervisor files."""
-        return self.sessions / run_name(session, run)
-
     def run_token(self, session: str, run: int) -> Path:
         """The token that stands for the model's key in a run; it goes when the run ends."""
         return self.data / "run-tokens" / run_name(session, run)
-
-    def home(self, session: str) -> Path:
-        """HOME of the session's programs, as `RunFiles.home` has it."""
-        return self.sessions / home_of(session).name
 
 
 def read_private(path: Path) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from runtimes.host import Workspace
+from runtimes.workspaces.base import Workspace
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init, redact
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runtimes.host import Workspace
+from runtimes.workspaces.base import Workspace
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import is_sha

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runtimes.host import WorkspaceChanges, WorkspaceStatus
+from runtimes.workspaces.base import WorkspaceChanges, WorkspaceStatus
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
 from runtimes.workspaces.refs import (
     Tip,

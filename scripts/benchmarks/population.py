@@ -27,6 +27,9 @@ from lifecycle.model.status import Activity, CheckState, Merge, Probe
 from runtimes.agents.base import AgentType
 from runtimes.agents.shell.launch import Shell
 from runtimes.base import Launch, Seen
+from runtimes.host import RunRef, run_name
+from runtimes.local_records import LocalRecords
+from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime
 
 REPOSITORY, PROJECT = "acme/bench", "bench"
@@ -117,19 +120,21 @@ class Population:
 
     def _started(self, number: int) -> Observation:
         """A program that has finished, with the files of its workspace and run."""
-        workspace = self.locations.workspace(PROJECT, _id(number), _branch(number))
+        branch = _branch(number)
+        workspace = Worktree(self.paths.host / "workspaces", _id(number), branch, "")
         head = workspace.repository / "refs" / "heads" / _branch(number)
         view = workspace.place / "bot.git"
         for folder in (head.parent, view, workspace.path):
             folder.mkdir(parents=True)
         (view / "made").write_text(_BASE)
         head.write_text(f"{_HEAD}\n")
-        files = self.locations.files(_id(number), 1, _branch(number), workspace.path)
+        run = RunRef(session=_id(number), run=1, agent_type="shell", branch=branch)
+        files = LocalRecords({}, self.paths.host).run_files(run)
         files.dir.mkdir(parents=True)
         files.output.write_text("mergewright: ready done\n")
         os.utime(files.output, times=(_LONG_AGO.timestamp(),) * 2)
         self._launch(number)
-        agent = self.locations.programs["shell"].reader(files).read(_ALIVE, None, self.now)
+        agent = self.locations.adapters["shell"].reader(files).read(_ALIVE, None, self.now)
         return Observation(
             session=_id(number),
             run=1,
@@ -144,8 +149,9 @@ class Population:
         )
 
     def _launch(self, number: int) -> None:
-        folder = self.paths.run(_id(number), 1)
-        self.runtime.start(Launch(name=folder.name, argv=("true",), cwd=folder, env={}, dir=folder))
+        folder, name = self.paths.host / "sessions", run_name(_id(number), 1)
+        launch = Launch(name=name, argv=("true",), cwd=folder, env={}, dir=folder / name)
+        self.runtime.start(launch)
 
     def _pull(self, number: int) -> Pull:
         return Pull(

@@ -16,7 +16,6 @@ from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.store import Session, SessionDecision
 from bot.system.locations import Locations
-from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, Settings
@@ -27,8 +26,10 @@ from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shell.launch import Shell
+from runtimes.local_records import LocalRecords
 from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime
+from tests.world.session_paths import SessionPaths
 
 
 def git(place: Path, *args: str) -> str:
@@ -63,7 +64,7 @@ class Site:
         self.github = folder / "acme" / "widgets.git"
         shutil.copytree(begun, self.github)
         self.runtime = FakeRuntime()
-        self.paths = Paths(folder / "data")
+        self.paths = SessionPaths(folder / "data")
         kind = AgentType(program="shell", command=("true",))
         self.program = Told(kind)
         projects = {
@@ -85,7 +86,7 @@ class Site:
         self.models = ModelEndpoints(
             settings,
             {"SHELL_KEY": "the key"},
-            self.locations.programs,
+            self.locations.adapters,
             room.store.sessions,
             room.store.usage,
             self.paths,
@@ -111,7 +112,17 @@ class Site:
 
     @property
     def workspace(self) -> Worktree:
-        return self.locations.workspace("widgets", self.id, self.session.branch)
+        return self.worktree(self.id, self.session.branch)
+
+    @property
+    def files(self) -> RunFiles:
+        """The files of the first run."""
+        records = LocalRecords(self.adapters, self.paths.host)
+        return records.run_files(self.locations.run_of(self.session, 1))
+
+    def worktree(self, session: str, branch: str) -> Worktree:
+        origin = str(self.locations.mirror("widgets").path)
+        return Worktree(self.paths.workspaces, session, branch, origin)
 
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
         outcome = self.tries_to_start(run, prompt, resume)

@@ -22,6 +22,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, numbered_dialog
 from runtimes.base import Handle, Seen
+from runtimes.host import run_name
 from tests.bot.site import Site
 
 CHOICES = ("Yes", "No")
@@ -34,7 +35,7 @@ class Terminal:
     def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         site.starts()
-        self.handle: Handle = site.locations.handle(site.id, 1)
+        self.handle: Handle = site.runtime.handle(run_name(site.id, 1))
         self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
         self.activity, self.since = Activity.READY, site.room.clock()
         self.asks = ""

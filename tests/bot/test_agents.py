@@ -17,6 +17,7 @@ from lifecycle.model.actions import Prompt, Publish, Start
 from lifecycle.model.facts import Pull
 from lifecycle.model.key import parse
 from lifecycle.model.status import PullState, Reason
+from runtimes.host import run_name
 from runtimes.workspaces.git import GitFailure
 from tests.bot.site import Site, git
 
@@ -40,7 +41,7 @@ def test_only_who_can_write_outside_its_workspace_is_told_of_the_file_there(
 ) -> None:
     site.program.writes_outside = outside
     site.starts()
-    files = site.locations.files(site.id, 1, site.session.branch, site.workspace.path)
+    files = site.files
     assert (str(files.summary) in files.prompt.read_text()) is outside
 
 
@@ -252,7 +253,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     assert site.session.agent_name == "ada"
     assert site.program.run_limits.system == "Be kind."
     assert site.program.run_limits.tools == ("read",)
-    assert set(site.runtime.look()) == {site.locations.handle(site.id, 2)}
+    assert set(site.runtime.look()) == {site.runtime.handle(run_name(site.id, 2))}
     copy = site.paths.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
 
@@ -272,7 +273,7 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     assert full.at
     assert full.at > now
     assert site.session.agent_name != "ada"
-    assert set(site.runtime.look()) == {site.locations.handle(site.id, 1)}
+    assert set(site.runtime.look()) == {site.runtime.handle(run_name(site.id, 1))}
 
 
 def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:

@@ -18,7 +18,7 @@ def file(site: Site) -> Path:
     """Where the agent of a session with one commit may say what it did."""
     site.starts()
     site.commits("a")
-    files = site.locations.files(site.id, 1, site.session.branch, site.workspace.path)
+    files = site.files
     return files.summary
 
 

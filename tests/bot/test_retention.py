@@ -205,7 +205,7 @@ def leftovers(keeper: Keeper) -> None:
     """What a session that nobody knows left behind, and a removal that was killed."""
     paths = keeper.site.paths
     keeper.site.starts()
-    other = keeper.site.locations.workspace("widgets", "widgets-99", "mergewright/99-x")
+    other = keeper.site.worktree("widgets-99", "mergewright/99-x")
     prepare(keeper.site.locations.mirror("widgets"), other, "main")
     (other.path / "new").write_text("nobody's")
     for folder in (

@@ -72,7 +72,7 @@ class Availability:
         """The place of the first of the last ones, and what they say."""
         store, paths = self.site.room.store, self.site.paths
         transcripts = Transcripts(
-            store, self.locations.host.records, self.locations.programs, paths.archive, REDACT
+            store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT
         )
         with transcripts.of(self.site.session, run) as found:
             first, messages = found.last(most)
@@ -81,7 +81,7 @@ class Availability:
     def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
         store, paths = self.site.room.store, self.site.paths
         transcripts = Transcripts(
-            store, self.locations.host.records, self.locations.programs, paths.archive, REDACT
+            store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT
         )
         with transcripts.of(self.site.session, run) as found:
             return found.page(first, most)

@@ -74,7 +74,7 @@ def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
     running(room, edge, 1)
     watch._locations.projects = {}
     assert watch.sweep() == 0
-    watch._locations.projects, watch._locations.programs = PROJECTS, {}
+    watch._locations.projects, watch._locations.adapters = PROJECTS, {}
     assert watch.sweep() == 0
 
 

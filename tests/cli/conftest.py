@@ -12,13 +12,13 @@ import pytest
 
 from bot.cli import main
 from bot.store import NewSession, Observation, SessionDecision, Store
-from bot.system.paths import Paths
 from lifecycle.judge.capacity import Caps
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.model.status import Activity, CheckState, Probe, Reason, Status
 from tests.world.databases import empty_database
+from tests.world.session_paths import SessionPaths
 
 CONFIGURATION = """
 [server]
@@ -49,7 +49,7 @@ class House:
 
     def __init__(self, root: Path) -> None:
         self.file = root / "mergewright.toml"
-        self.paths = Paths(root / "data")
+        self.paths = SessionPaths(root / "data")
         self.paths.data.mkdir(mode=0o700)
         self.file.write_text(CONFIGURATION.format(data=self.paths.data))
         self.now = datetime.now(UTC)

@@ -51,6 +51,18 @@ KEEPERS = {
     "typer": {"bot.cli", "bot.demo"},
 }
 
+#: What opens the files, processes or terminals of sessions: the host's side of `runtimes.host`.
+HOST_SIDE = (
+    "runtimes.agents.shared.files",
+    "runtimes.local_runs",
+    "runtimes.supervise",
+    "runtimes.supervised",
+    "runtimes.tmux",
+    "runtimes.workspaces.refs",
+    "runtimes.workspaces.steering",
+    "runtimes.workspaces.worktree",
+)
+
 ALL = modules(*ROOMS)
 
 

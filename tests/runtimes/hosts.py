@@ -16,10 +16,11 @@ from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell.launch import Shell
 from runtimes.base import Options, Seen
-from runtimes.host import Host, RunQuery, RunReading, RunRef, StartSpec, Workspace, WorkspaceRef
+from runtimes.host import Host, RunQuery, RunReading, RunRef, StartSpec
 from runtimes.local_host import LocalHost
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
+from runtimes.workspaces.base import Workspace, WorkspaceRef
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from tests.runtimes.stages import processes, until
@@ -77,8 +78,7 @@ class LocalStage:
         self.host: Host = LocalHost(
             Tmux(Options(data=self._folder / "tmux", path=os.environ["PATH"])),
             self._adapters,
-            sessions=self._folder / "sessions",
-            workspaces=self._folder / "workspaces",
+            self._folder,
         )
 
     def as_agent(self, script: str) -> str:
