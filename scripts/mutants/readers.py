@@ -87,14 +87,7 @@ SOURCES = (
         for agent in ("aider", "claude", "codex", "gemini")
     ),
     _shared("opencode.messages", "test_opencode_messages.py", "test_messages.py"),
-    _shared(
-        "shared.activity",
-        "test_shell.py",
-        "test_damaged_files.py",
-        "test_recordings.py",
-        "test_codex.py",
-        "test_gemini.py",
-    ),
+    _shared("shared.activity", "test_activity.py"),
     _shared("shared.dialogs", "test_answer_choices.py", "test_dialogs.py"),
     _shared(
         "shared.files",
