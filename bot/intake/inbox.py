@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from bot.intake.commands import parse
 from bot.intake.events import EVENTS
 from bot.intake.events.payloads import NewText, ParsedEvent
-from bot.store import RIGHTS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
+from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
 #: In every comment the bot writes.
@@ -83,7 +83,7 @@ class Inbox:
             if (repository := self._known(changed.repository, changed.repository_id))
         )
         ours = self._repositories.values() if parsed.access_changed else ()
-        return (*(RefreshRequest(repository=name, subject=RIGHTS) for name in ours), *refreshes)
+        return (*(RefreshRequest(repository=name, subject=ACCESS) for name in ours), *refreshes)
 
     def _commands(self, comment: NewText | None) -> tuple[NewCommand, ...]:
         if comment is None:

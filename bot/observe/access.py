@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
 from bot.github.repository_aliases import RepositoryIdentity
-from bot.store import RIGHTS, RepositoryRecord, Store
+from bot.store import ACCESS, RepositoryRecord, Store
 from bot.system.clock import Clock
 from config.settings import ProjectSettings
 
@@ -32,7 +32,7 @@ class AccessObserver:
 
     def read_requested(self) -> int:
         """Read the repositories for which GitHub reported a change; returns how many reports."""
-        due = self._store.refreshes.due(self._clock(), (RIGHTS,))
+        due = self._store.refreshes.due(self._clock(), (ACCESS,))
         asked = {refresh.repository for refresh in due}
         for project in self._projects:
             if project.repository in asked:

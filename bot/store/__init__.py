@@ -22,9 +22,9 @@ from bot.store.repositories import Configuration, RepositoryFile, RepositoryReco
 from bot.store.retention import ResourceOwner
 from bot.store.sessions import SessionsTable
 from bot.store.store import Store
-from bot.store.usage import GROUPS, UsageTable
+from bot.store.usage import USAGE_GROUPS, UsageTable
 from bot.store.values import (
-    RIGHTS,
+    ACCESS,
     AgentRecord,
     AwaitedReceipt,
     DecisionRecord,
@@ -50,9 +50,9 @@ from bot.store.values import (
 )
 
 __all__ = [
+    "ACCESS",
     "BOT",
-    "GROUPS",
-    "RIGHTS",
+    "USAGE_GROUPS",
     "AgentRecord",
     "AwaitedReceipt",
     "Configuration",

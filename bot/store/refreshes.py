@@ -10,17 +10,17 @@ from bot.store.values import DueRefresh, RefreshRequest
 
 _REQUEST = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
     ON CONFLICT (repository, subject) DO UPDATE
-    SET since = excluded.since, times = refreshes.times + 1,
+    SET since = excluded.since, requests = refreshes.requests + 1,
         due = CASE WHEN excluded.due < refreshes.due THEN excluded.due ELSE refreshes.due END"""
-DUE_REFRESHES = """SELECT repository, subject, since, due, times FROM refreshes
+DUE_REFRESHES = """SELECT repository, subject, since, due, requests FROM refreshes
     WHERE due <= :now AND EXISTS
         (SELECT 1 FROM json_each(:prefixes) AS p
             WHERE substr(subject, 1, length(p.value)) = p.value)
     ORDER BY due, since LIMIT :limit"""
 _REMOVE_REFRESH = """DELETE FROM refreshes
-    WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
+    WHERE repository = ? AND subject = ? AND since = ? AND requests = ?"""
 _POSTPONE_REFRESH = """UPDATE refreshes SET due = ?
-    WHERE repository = ? AND subject = ? AND since = ? AND times = ?"""
+    WHERE repository = ? AND subject = ? AND since = ? AND requests = ?"""
 CURSOR = "SELECT at FROM cursors WHERE name = ?"
 _SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
     ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
@@ -50,7 +50,7 @@ class RefreshesTable(StoreTable):
                     subject=row["subject"],
                     since=from_timestamp(row["since"]),
                     due=from_timestamp(row["due"]),
-                    times=row["times"],
+                    requests=row["requests"],
                 )
                 for row in connection.execute(DUE_REFRESHES, values)
             ]
@@ -95,4 +95,4 @@ def add_refreshes(
 
 
 def _identity(refresh: DueRefresh) -> tuple[str, str, float, int]:
-    return refresh.repository, refresh.subject, refresh.since.timestamp(), refresh.times
+    return refresh.repository, refresh.subject, refresh.since.timestamp(), refresh.requests

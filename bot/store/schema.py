@@ -32,7 +32,7 @@ _DELIVERIES = (
         subject TEXT NOT NULL,
         since REAL NOT NULL,
         due REAL NOT NULL,
-        times INTEGER NOT NULL DEFAULT 1,
+        requests INTEGER NOT NULL DEFAULT 1,
         PRIMARY KEY (repository, subject)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX refreshes_due ON refreshes (due)",

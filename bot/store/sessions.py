@@ -175,7 +175,7 @@ class SessionsTable(StoreTable):
             return [row["branch"] for row in connection.execute(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
-        """How often the session's facts have changed; -1: there is no such session."""
+        """How often the facts of a session changed; -1 for an unknown one."""
         with self._db.read() as connection:
             row = connection.execute(VERSION, (session,)).fetchone()
         return int(row["version"]) if row else -1

@@ -53,7 +53,7 @@ OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS 
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
 #: What usage can be grouped by: SQL of the group's name, and of the order.
-GROUPS: Final[Mapping[str, tuple[str, str]]] = {
+USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("usage.session", "min(created) DESC"),
     "run": ("usage.session || '_r' || usage.run", "min(created) DESC, usage.run"),
     "agent": ("agent_name", "1"),
@@ -85,8 +85,8 @@ class UsageTable(StoreTable):
     """Usage of runs."""
 
     def totals(self, by: str, session: str = "") -> list[UsageTotal]:
-        """Sum up usage by one of `GROUPS`, of one session or of all."""
-        name, order = GROUPS[by]
+        """Sum up usage by one of `USAGE_GROUPS`, of one session or of all."""
+        name, order = USAGE_GROUPS[by]
         with self._db.read() as connection:
             rows = connection.execute(_SUMS.format(name=name, order=order), (session,)).fetchall()
         return [UsageTotal(**dict(row)) for row in rows]

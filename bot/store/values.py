@@ -35,7 +35,7 @@ class DeliveryOutcome(StrEnum):
 
 
 #: The subject of a refresh of the bot's access to a repository.
-RIGHTS = "rights:"
+ACCESS = "access:"
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class DueRefresh(Struct, frozen=True, kw_only=True):
     subject: str
     since: datetime  #: When it was last requested.
     due: datetime
-    times: int  #: How often it was requested, so that a request during the read is not lost.
+    requests: int  #: How often it was requested, so that a request during the read is not lost.
 
 
 class NewCommand(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,15 @@ from bot.intake.local_commands import (
     build_command,
 )
 from bot.show.session_summary import SessionSummary
-from bot.store import GROUPS, AgentRecord, Freeze, Incident, NewCommand, QueuedSession, UsageTotal
+from bot.store import (
+    USAGE_GROUPS,
+    AgentRecord,
+    Freeze,
+    Incident,
+    NewCommand,
+    QueuedSession,
+    UsageTotal,
+)
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
 from bot.web.views import SessionDetail, Views
@@ -151,10 +159,10 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
 
     @get("/usage", sync_to_thread=True)
     def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[UsageTotal]:
-        if by not in GROUPS:
+        if by not in USAGE_GROUPS:
             raise ClientException(
                 f"Cannot group usage by {by[:80]!r}.",
-                extra={"remedy": f"Known: {', '.join(GROUPS)}."},
+                extra={"remedy": f"Known: {', '.join(USAGE_GROUPS)}."},
             )
         return store.usage.totals(by, session)
 

@@ -10,7 +10,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.access import AccessObserver
-from bot.store import RIGHTS, RefreshRequest, RepositoryRecord, Store
+from bot.store import ACCESS, RefreshRequest, RepositoryRecord, Store
 from config.settings import ProjectSettings
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
@@ -129,7 +129,7 @@ def test_an_archived_repository_is_an_incident_while_it_is_archived(house: House
 
 def test_a_webhook_about_access_leads_to_one_read_at_once(house: House) -> None:
     asked = [
-        RefreshRequest(repository=name, subject=RIGHTS) for name in ("acme/widgets", "acme/gears")
+        RefreshRequest(repository=name, subject=ACCESS) for name in ("acme/widgets", "acme/gears")
     ]
     house.store.refreshes.request(asked, NOW)
     assert house.watch.read_requested() == 2

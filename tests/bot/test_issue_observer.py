@@ -211,7 +211,7 @@ def test_a_webhook_about_a_repository_concerns_no_single_session(bench: Bench) -
         bench.store, frozenset(policies.repositories.values()), policies.is_bot_listed, webhook
     ) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
-        for subject in ("rights:", "repository:")
+        for subject in ("access:", "repository:")
     ]
 
 

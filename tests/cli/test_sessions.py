@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.cli.sessions import UsageGroup
-from bot.store import GROUPS, Observation, Store
+from bot.store import USAGE_GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
 from tests.cli.conftest import CommandLine, House
 
@@ -60,7 +60,7 @@ def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
 
 
 def test_usage_can_be_asked_for_by_all_that_the_store_sums_up_by() -> None:
-    assert [by.value for by in UsageGroup] == [*GROUPS]
+    assert [by.value for by in UsageGroup] == [*USAGE_GROUPS]
 
 
 def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:

@@ -14,7 +14,7 @@ from bot.decide.policies import Policies
 from bot.github.comment_markers import marker
 from bot.intake.inbox import OWN_MARKER, Inbox
 from bot.store import (
-    RIGHTS,
+    ACCESS,
     Delivery,
     DeliveryOutcome,
     NewCommand,
@@ -299,7 +299,7 @@ def test_a_repository_configured_by_its_new_name_counts_before_it_is_read(
 def test_a_change_of_access_refreshes_every_repository(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "installation", {"action": "suspend"})]).result(5)
     inbox.process()
-    due = store.refreshes.due(datetime.now(UTC), (RIGHTS,))
+    due = store.refreshes.due(datetime.now(UTC), (ACCESS,))
     assert [refresh.repository for refresh in due] == ["acme/widgets"]
 
 

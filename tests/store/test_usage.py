@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from bot.store import GROUPS, Observation, Store, UsageTotal
+from bot.store import USAGE_GROUPS, Observation, Store, UsageTotal
 from lifecycle.model.facts import Agent, Ended, Spending, Usage
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Scenario
@@ -195,7 +195,7 @@ def test_usage_is_summed_by_each_group(scenario: Scenario, store: Store, name: s
     sees(scenario, other, used(4.0))
     costs = {
         by: {each.name: (each.sessions, each.cost_usd) for each in store.usage.totals(by)}
-        for by in GROUPS
+        for by in USAGE_GROUPS
     }
     assert costs == {
         "session": {"widgets-12": (1, 3.0), "widgets-13": (1, 4.0)},
