@@ -19,6 +19,7 @@ from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Reason, Status
 from lifecycle.react.reactions import ANSWERS, Reaction, answers_to
 from lifecycle.read.sentences import clock
+from lifecycle.read.session_view import Recheck, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
@@ -48,9 +49,9 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     judged = judge(applied.facts, policy, now)
     if facts.commands:
         judged = replace(judged, answers=applied.answers, asked=facts.commands)
-    view, frozen = judged.view, frozen_by(applied.facts)
+    frozen = frozen_by(applied.facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
-    actions = () if quiet else wanted(judged)
+    actions, recheck_at = ((), None) if quiet else wanted(judged)
     if facts.archived:
         actions = tuple(action for action in actions if isinstance(action, Stop | Release))
     starts = bool(actions) and any(isinstance(action, Start) for action in actions)
@@ -63,7 +64,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         signals=judged.signals,
         blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
         actions=actions,
-        recheck_at=_sooner(view.recheck_at, applied.recheck_at),
+        recheck_at=earliest(judged.recheck_at, applied.recheck_at, recheck_at),
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
@@ -75,10 +76,6 @@ def _held(frozen: Frozen) -> str:
     return f"frozen: @{frozen.by} froze {where} at {clock(frozen.at)}"
 
 
-def _sooner(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min(one, other) if one and other else one or other
-
-
 def _waits_for_slot(judged: Judged) -> bool:
     return judged.signals.stage is _QUEUED and judged.reason not in _WAITS_LONGER
 
@@ -88,7 +85,7 @@ def _holds_slot(judged: Judged) -> bool:
     view, stage = judged.view, judged.signals.stage
     if stage in OVER:
         return judged.signals.hold is not Hold.RELEASED
-    if view.given is None:
+    if view.instructed_at is None:
         starting = any(key.kind is _START for key in view.facts.pending)
         return starting or stage is _SPAWNING or _waits_for_slot(judged)
     return not parked(view)
@@ -105,18 +102,22 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
     return Ended(status=status, reason=judged.reason, because=judged.because, at=now)
 
 
-def wanted(judged: Judged) -> tuple[Action, ...]:
+def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     """The actions the status asks for and that were not done, ordered or given up before.
 
     Two rows that ask for the same key ask for one action: the first row's. Of several that start
-    a run, the first row's does too.
+    a run, the first row's does too. With them: when rows may ask for more; None: not by time.
     """
     facts = judged.view.facts
     # Nothing else is said to an agent before it is known whether the last message arrived.
-    awaits = bool(facts.sent) and judged.view.awaits_receipt()
+    awaits = judged.view.receipt_until is not None
+    recheck_at: datetime | None = None
     found: dict[Key | type[Start], Action] = {}
     for row, one in _answering(judged):
         for action in row.then(one):
+            if isinstance(action, Recheck):
+                recheck_at = earliest(recheck_at, action.at)
+                continue
             known = action.key in facts.done or action.key in facts.pending
             if awaits and isinstance(action, Tell):
                 continue
@@ -124,7 +125,7 @@ def wanted(judged: Judged) -> tuple[Action, ...]:
                 continue
             # One run is one program.
             found.setdefault(Start if isinstance(action, Start) else action.key, action)
-    return tuple(found.values())
+    return tuple(found.values()), recheck_at
 
 
 def _answering(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:

@@ -7,7 +7,6 @@ from enum import Enum
 from typing import Any
 
 from lifecycle.judge.blockers import BLOCKERS
-from lifecycle.judge.budgets import BUDGETS
 from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.pauses import PAUSES
@@ -17,6 +16,7 @@ from lifecycle.judge.stalls import STALLS
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Status
 from lifecycle.react.reactions import EVERY, REACTIONS, UNDER_WAY
+from lifecycle.read.budgets import BUDGETS
 
 Cells = tuple[str, ...]
 

@@ -24,13 +24,13 @@ from bot.store import (
 from bot.text.history import describe_action, describe_event
 from bot.text.page_text import sentence
 from lifecycle.decide import Decision
-from lifecycle.judge.budgets import cost
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.facts import Agent, Facts, Pull, Work
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, CheckState, Status
 from lifecycle.model.text import plain
+from lifecycle.read.budgets import cost
 from runtimes.workspaces.mirror import Preserved
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})

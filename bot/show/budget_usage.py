@@ -4,11 +4,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from lifecycle.judge.budgets import BUDGETS, limit_of
 from lifecycle.judge.commands import apply_commands
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
-from lifecycle.read.session_view import View
+from lifecycle.read.budgets import BUDGETS, limit_of
 
 
 class BudgetUsage(Struct, frozen=True, kw_only=True):
@@ -22,8 +21,8 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
     """Every budget of a session that has a limit, raised by what people allowed."""
-    view = View(apply_commands(facts, policy, now).facts, policy, now)
-    limits = ((row, limit_of(row, view)) for row in BUDGETS)
+    applied = apply_commands(facts, policy, now).facts
+    limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(
         BudgetUsage(
             name=row.name,

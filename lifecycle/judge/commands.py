@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.budgets import left, raised
 from lifecycle.judge.judge import Answer, Judged, judge
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
@@ -19,9 +18,10 @@ from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import TERMINAL, Merge, PullState, Reason, Status
-from lifecycle.read.merge_queue import called_off
+from lifecycle.read.budgets import raised, spending_line
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
 from lifecycle.read.sentences import short
+from lifecycle.read.session_view import earliest
 
 S = Status
 _EVERY: Final = frozenset(S)
@@ -95,7 +95,7 @@ def _not_to_update(judged: Judged, _command: Command) -> str:
 def _nothing_to_cancel(judged: Judged, _command: Command) -> str:
     view = judged.view
     asked = view.policy.merges_by_itself or view.command("merge") is not None
-    return "" if asked and not called_off(view) else "Nobody has asked for a merge."
+    return "" if asked and not view.merge_cancelled else "Nobody has asked for a merge."
 
 
 def _nothing_held(judged: Judged, command: Command) -> str:
@@ -225,7 +225,7 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
         return AppliedCommands(facts)
     applied: list[Command] = []
     answers: list[Answer] = []
-    soonest: list[datetime] = []
+    recheck_at: datetime | None = None
     for command in sorted(facts.commands, key=lambda command: command.at):
         row = COMMAND_RULES.get(command.kind)
         if row is None or _known(keys.command_refused(command.key), facts):
@@ -242,11 +242,8 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
         key_of = keys.command_refused if refusal else keys.command_applied
         if text := refusal or _say(row.applied, before, command):
             answers.append(Answer(command, key_of(command.key), text))
-        if before.view.recheck_at:
-            soonest.append(before.view.recheck_at)
-    return AppliedCommands(
-        replace(facts, commands=tuple(applied)), tuple(answers), min(soonest, default=None)
-    )
+        recheck_at = earliest(recheck_at, before.recheck_at)
+    return AppliedCommands(replace(facts, commands=tuple(applied)), tuple(answers), recheck_at)
 
 
 def _refusal(
@@ -267,12 +264,13 @@ def _refusal(
 
 
 def _say(sentence: str, judged: Judged, command: Command) -> str:
+    view = judged.view
     given = {
         "status": judged.status.value,
         "because": judged.because,
         "remedy": advice_on(judged.reason),
         "blockers": "".join(f"\n- {blocker}" for blocker in judged.blockers),
-        "budget": f"\n- {left(judged.view)}",
+        "budget": f"\n- {spending_line(view.facts, view.policy, view.now)}",
         "text": command.text,
     }
     return sentence.format(**given).strip()

@@ -3,34 +3,33 @@
 from datetime import timedelta
 from typing import Final
 
-from lifecycle.judge.stalls import Escalation, Row, since
+from lifecycle.judge.stalls import Finding, Found, Row, first, since
 from lifecycle.model import keys
-from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.key import Key
 from lifecycle.model.status import Merge, PullState, Reason
+from lifecycle.read import causes
 from lifecycle.read.availability import Availability
-from lifecycle.read.merge_queue import landing_key
 from lifecycle.read.sentences import clock, names, short
-from lifecycle.read.session_view import View, spent
+from lifecycle.read.session_view import Recheck, SessionView, earliest, landing_key
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_WAITING, _QUIET, _ENDED = Availability.WAITING, Availability.QUIET, Availability.ENDED
+_WAITING, _IDLE, _EXITED = Availability.WAITING, Availability.IDLE, Availability.EXITED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
-_REWORD: Final = frozenset({KeyKind.REWORD})
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
 
-def question(view: View) -> Escalation | None:
+def question(view: SessionView) -> Finding | None:
     """The agent asks something."""
-    if view.stands is not _WAITING:
+    if view.last_availability is not _WAITING:
         return None
     agent = view.facts.agent
     key = keys.question(agent.since, agent.run)
     asked = agent.question or "something at its terminal"
-    return Escalation(key, Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+    return Finding(key, Reason.AGENT_QUESTION, f"the agent asks: {asked}")
 
 
-def paths_held(view: View) -> Escalation | None:
+def paths_held(view: SessionView) -> Finding | None:
     """The commits at hand change what a person has to allow first."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
@@ -41,34 +40,35 @@ def paths_held(view: View) -> Escalation | None:
     return held._replace(key=keys.protected_paths(head), because=f"{why}; {how}")
 
 
-def push_refused(view: View) -> Escalation | None:
+def push_refused(view: SessionView) -> Finding | None:
     """The commits at hand could not be pushed, and are not the agent's to reword any more."""
-    cause = view.messages_cause
+    cause = causes.commit_messages(view)
     if (
         cause
-        and not spent(cause, view.past.told(_REWORD), view.policy.ci_repairs)
-        and (view.past.heard(cause) is None or not view.at_rest)
+        and not causes.spent(cause, view.history.first_sent(causes.REWORD), view.policy.ci_repairs)
+        and (view.history.last_sent(cause) is None or not view.at_rest)
     ):
         return None
     return _given_up(view, keys.push(view.facts.work.head))
 
 
-def pushes_used_up(view: View) -> Escalation | None:
-    """The commits at hand wait for the next hour."""
-    first = view.pushes_full if view.at_rest and view.unpushed else None
-    if first is None:
+def pushes_used_up(view: SessionView) -> Finding | None:
+    """The commits at hand wait for the limit of pushes per hour."""
+    next_at = view.next_push_at if view.at_rest and view.unpushed else None
+    if next_at is None:
         return None
-    most, next_at = view.policy.pushes_per_hour, clock(first + timedelta(hours=1))
-    why = f"{most} commits were pushed within an hour; the next goes out at {next_at}"
-    return Escalation(keys.pushes_used_up(first), Reason.PUSHES_USED_UP, why)
+    most = view.policy.pushes_per_hour
+    why = f"{most} commits were pushed within an hour; the next is pushed at {clock(next_at)}"
+    key = keys.pushes_used_up(next_at - timedelta(hours=1))
+    return Finding(key, Reason.PUSHES_USED_UP, why, next_at)
 
 
-def pull_refused(view: View) -> Escalation | None:
+def pull_refused(view: SessionView) -> Finding | None:
     """The pull request could not be opened."""
     return _given_up(view, keys.open_pull(view.facts.branch)) if view.pull is None else None
 
 
-def ready_refused(view: View) -> Escalation | None:
+def ready_refused(view: SessionView) -> Finding | None:
     """GitHub refused to make a draft ready that we opened as one."""
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
@@ -76,21 +76,21 @@ def ready_refused(view: View) -> Escalation | None:
     return _given_up(view, keys.make_ready(pull.number))
 
 
-def merge_refused(view: View) -> Escalation | None:
+def merge_refused(view: SessionView) -> Finding | None:
     """GitHub refused to merge this very head."""
     return _given_up(view, landing_key(view.pull)) if view.pull else None
 
 
-def put_out_of_queue(view: View) -> Escalation | None:
+def put_out_of_queue(view: SessionView) -> Finding | None:
     """The merge queue put it out for a reason that nothing else here tells."""
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
     why = f"GitHub's merge queue put it out: {out.reason or 'it does not say why'}"
-    return Escalation(keys.dequeued(pull.head, out.at), Reason.DEQUEUED, why)
+    return Finding(keys.dequeued(pull.head, out.at), Reason.DEQUEUED, why)
 
 
-def update_refused(view: View) -> Escalation | None:
+def update_refused(view: SessionView) -> Finding | None:
     """GitHub refused to bring the base into this very head, which a person asked for."""
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
@@ -98,161 +98,162 @@ def update_refused(view: View) -> Escalation | None:
     return _given_up(view, keys.update_on_command(command.key, view.pull.head))
 
 
-def branch_refused(view: View) -> Escalation | None:
+def branch_refused(view: SessionView) -> Finding | None:
     """The commits of others could not be brought into the workspace."""
-    if view.pull is None or not view.foreign:
+    if view.pull is None or not view.has_remote_commits:
         return None
     return _given_up(view, keys.merge_remote(view.pull.head))
 
 
-def message_lost(view: View) -> Escalation | None:
+def message_lost(view: SessionView) -> Finding | None:
     """A message that still matters could not be delivered to this run."""
-    causes = (
-        view.ci_cause,
-        view.review_cause,
-        view.conflict_cause,
-        view.branch_cause if view.foreign else None,
-        view.dirty_cause,
-        view.messages_cause,
-        *view.words_causes,
+    found = (
+        causes.ci(view),
+        causes.review(view),
+        causes.conflict(view),
+        causes.remote_commits(view),
+        causes.uncommitted(view),
+        causes.commit_messages(view),
+        *causes.forwarded(view),
     )
-    lost = (_given_up(view, cause.of_run(view.facts.run)) for cause in causes if cause)
+    lost = (_given_up(view, cause.of_run(view.facts.run)) for cause in found if cause)
     return next(filter(None, lost), None)
 
 
-def _given_up(view: View, key: Key) -> Escalation | None:
+def _given_up(view: SessionView, key: Key) -> Finding | None:
     failure = view.facts.failures.get(key)
-    return Escalation(keys.action_failed(key), failure.reason, failure.detail) if failure else None
+    return Finding(keys.action_failed(key), failure.reason, failure.detail) if failure else None
 
 
-def repairs_exhausted(view: View) -> Escalation | None:
+def repairs_exhausted(view: SessionView) -> Finding | None:
     """The checks are red again after all the tries the agent has."""
-    cause, pull = view.ci_cause, view.pull
-    if not cause or not pull or not spent(cause, view.repairs, view.policy.ci_repairs):
+    cause, pull, tries = causes.ci(view), view.pull, causes.repairs(view)
+    if not cause or not pull or not causes.spent(cause, tries, view.policy.ci_repairs):
         return None
-    return Escalation(
+    return Finding(
         keys.repairs_exhausted(pull.head),
         Reason.REPAIRS_EXHAUSTED,
-        f"checks still fail after {len(view.repairs)} repairs: {names(view.own_failures)}",
+        f"checks still fail after {len(tries)} repairs: {names(view.checks_to_fix)}",
     )
 
 
-def repair_in_vain(view: View) -> Escalation | None:
+def repair_in_vain(view: SessionView) -> Finding | None:
     """Told of red checks, the agent ended its turn without a commit."""
-    cause = view.ci_cause
-    told = view.past.heard(cause) if cause else None
-    if cause is None or told is None or not view.in_vain(told.at):
+    cause = causes.ci(view)
+    told = view.history.last_sent(cause) if cause else None
+    if cause is None or told is None or not view.without_commit_since(told.at):
         return None
-    return Escalation(
+    return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        f"the agent was told of {names(view.own_failures)} and ended its turn without a commit",
+        f"the agent was told of {names(view.checks_to_fix)} and ended its turn without a commit",
     )
 
 
-def red_on_base(view: View) -> Escalation | None:
+def red_on_base(view: SessionView) -> Finding | None:
     """All that fails is red on the base branch too, so that it is not the agent's to mend."""
     failed, pull = view.failed_checks, view.pull
-    if pull is None or not failed or view.own_failures or view.pending_checks:
+    if pull is None or not failed or view.checks_to_fix or view.pending_checks:
         return None
-    return Escalation(
+    return Finding(
         keys.base_red(pull.head, (check.id for check in failed)),
         Reason.BASE_RED,
         f"checks fail that are red on {pull.base_branch} too: {names(failed)}",
     )
 
 
-def checks_held(view: View) -> Escalation | None:
+def checks_held(view: SessionView) -> Finding | Recheck | None:
     """Checks were cancelled or ask for an action, and nothing else is left to wait for."""
     held, pull = view.held_checks, view.pull
     if not held or pull is None or view.failed_checks or view.pending_checks:
         return None
     if pull.head_since is None or view.rerunning:
         return None
-    if not view.passed(pull.head_since, view.policy.settle_seconds):
-        return None
-    return Escalation(
+    if wait := view.wait(pull.head_since, view.policy.settle_seconds):
+        return wait
+    return Finding(
         keys.checks_held(pull.head, (check.id for check in held)),
         Reason.CHECKS_HELD,
         f"checks were cancelled or wait for a person: {names(held)}",
     )
 
 
-def rounds_exhausted(view: View) -> Escalation | None:
+def rounds_exhausted(view: SessionView) -> Finding | None:
     """Reviewers still ask for more after all the rounds the agent has, and none approves."""
-    if not view.unheard or (view.approved and not view.objectors):
+    if not view.unsent_remarks or (view.approved and not view.objectors):
         return None
-    cause = view.review_cause
-    if cause is None or not spent(cause, view.rounds, view.policy.review_rounds):
+    cause, rounds = causes.review(view), causes.review_rounds(view)
+    if cause is None or not causes.spent(cause, rounds, view.policy.review_rounds):
         return None
-    return Escalation(
-        keys.rounds_exhausted(len(view.rounds)),
+    return Finding(
+        keys.rounds_exhausted(len(rounds)),
         Reason.REPAIRS_EXHAUSTED,
-        f"{len(view.rounds)} rounds of review went to the agent; more were asked for",
+        f"{len(rounds)} rounds of review went to the agent; more were asked for",
     )
 
 
-def review_in_vain(view: View) -> Escalation | None:
+def review_in_vain(view: SessionView) -> Finding | Recheck | None:
     """Requested changes stand, the agent was told and rests, and nothing came of it."""
     if not view.open_threads and not view.objectors:
         return None
-    heard = [(told.at, cause) for cause in view.rounds if (told := view.past.heard(cause))]
-    if not heard:
+    last_sent, rounds = view.history.last_sent, causes.review_rounds(view)
+    sent = [(message.at, cause) for cause in rounds if (message := last_sent(cause))]
+    if not sent:
         return None
-    at, cause = max(heard, key=lambda one: one[0])
-    if not view.in_vain(at):
+    at, cause = max(sent, key=lambda one: one[0])
+    if not view.without_commit_since(at):
         return None
-    if not view.passed(at, view.policy.review_escalation_seconds):
-        return None
-    return Escalation(
+    if wait := view.wait(at, view.policy.review_escalation_seconds):
+        return wait
+    return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
         "the agent was told of the requested changes and pushed nothing",
     )
 
 
-def conflict_in_vain(view: View) -> Escalation | None:
+def conflict_in_vain(view: SessionView) -> Finding | None:
     """Told of a conflict, the agent ended its turn without a commit, or tried too often."""
-    cause = view.conflict_cause
+    cause = causes.conflict(view)
     if not cause:
         return None
-    told = view.past.heard(cause)
-    over = spent(cause, view.merges, view.policy.conflict_repairs)
-    if not (view.in_vain(told.at) if told else over):
+    told = view.history.last_sent(cause)
+    over = causes.spent(cause, causes.conflict_repairs(view), view.policy.conflict_repairs)
+    if not (view.without_commit_since(told.at) if told else over):
         return None
-    return Escalation(
+    return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
         "the agent was told that it conflicts with its base, and it still does",
     )
 
 
-def left_uncommitted(view: View) -> Escalation | None:
+def left_uncommitted(view: SessionView) -> Finding | None:
     """Reminded of uncommitted work, the agent left it so."""
     if not view.at_rest:
         return None
-    cause = view.dirty_cause
-    if not cause or view.past.heard(cause) is None:
+    cause = causes.uncommitted(view)
+    if not cause or view.history.last_sent(cause) is None:
         return None
-    return Escalation(
+    return Finding(
         keys.no_result(cause),
         Reason.UNCOMMITTED_WORK,
         "the agent left uncommitted work in its workspace after a reminder",
     )
 
 
-def nothing_to_show(view: View) -> Escalation | None:
+def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     """The agent is finished, and there is neither a commit nor anything else in its workspace."""
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
-    if view.stands is _QUIET:
-        if not view.passed(since(view), view.policy.idle_seconds):
-            return None
-    elif view.stands is not _ENDED:
+    if view.last_availability is _IDLE:
+        if wait := view.wait(since(view), view.policy.idle_seconds):
+            return wait
+    elif view.last_availability is not _EXITED:
         return None
     words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
-    return Escalation(
+    return Finding(
         keys.nothing_to_show(view.facts.run),
         Reason.NOTHING_TO_SHOW,
         "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
@@ -287,18 +288,15 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
 UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
 
 
-def escalation(view: View) -> Escalation | None:
+def escalation(view: SessionView) -> Found:
     """What people have to look at first, in any open pull request."""
     if not view.several:
-        return first(ESCALATIONS if view.troubled else UNTROUBLED, view)
-    found = (row(one) for row in ESCALATIONS for one in view.several)
-    return next(filter(None, found), None)
-
-
-def first(rows: tuple[Row, ...], view: View) -> Escalation | None:
-    """The first cause that stands."""
-    for row in rows:
-        found = row(view)
-        if found is not None:
-            return found
-    return None
+        return first(ESCALATIONS if view.may_have_findings else UNTROUBLED, view)
+    recheck_at = None
+    for row in ESCALATIONS:
+        for one in view.several:
+            found = first((row,), one)
+            recheck_at = earliest(recheck_at, found.recheck_at)
+            if found.finding is not None:
+                return Found(found.finding, recheck_at)
+    return Found(None, recheck_at)

@@ -1,5 +1,6 @@
 """One judgement: the status of facts, with its evidence."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,13 +11,14 @@ from lifecycle.judge.blockers import blockers_for, in_the_way
 from lifecycle.judge.reduce import foremost, read
 from lifecycle.judge.rules import rule_for
 from lifecycle.judge.signals import Signals
+from lifecycle.model.actions import Action
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import Recheck, SessionView
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _CLEANUP = Status.CLEANUP
@@ -30,14 +32,19 @@ class Answer(NamedTuple):
     text: str
 
 
+#: What a reaction yields: actions, or when it may ask for some.
+Wanted = Iterator[Action | Recheck]
+
+
 class Judged(Struct, frozen=True):
     """What a reaction may look at: the view, its signals, and what was read off them."""
 
-    view: View
+    view: SessionView
     signals: Signals
     status: Status
     reason: Reason
     because: str
+    recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
     cause: Key | None  #: Of what people are notified of; None: nothing.
     blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
     answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
@@ -61,13 +68,13 @@ class Judged(Struct, frozen=True):
     def said(self) -> bool:
         """Whether people said or did anything that may have to be answered."""
         view = self.view
-        return bool(self.asked or view.threads or view.unheard or view.handed_to_human)
+        return bool(self.asked or view.threads or view.unsent_remarks or view.handed_to_human)
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     """Read the status off `facts`, with all that reactions and answers need."""
-    view = foremost(View(this_life(facts), policy, now))
-    signals, evidence = read(view)
+    view = foremost(SessionView(this_life(facts), policy, now))
+    signals, evidence, recheck_at = read(view)
     rule = rule_for(signals)
     return Judged(
         view,
@@ -75,11 +82,12 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
         rule.status,
         rule.reason or evidence.reason,
         sentence(rule.because, view, why=evidence.why, blockers=in_the_way(signals)),
+        recheck_at,
         evidence.cause,
         blocking(signals, view),
     )
 
 
-def blocking(signals: Signals, view: View) -> tuple[str, ...]:
+def blocking(signals: Signals, view: SessionView) -> tuple[str, ...]:
     """All that stands between a view's pull request and its merge, as `name: sentence`."""
     return tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)])

@@ -1,59 +1,75 @@
-"""What keeps a session from going on for a while: a person, a budget, a usage limit, a freeze."""
+"""What keeps a session from continuing for a while: a person, a budget, a usage limit, a freeze."""
 
-from collections.abc import Callable
 from typing import Final
 
-from lifecycle.judge.budgets import exhausted
-from lifecycle.judge.stalls import Escalation
+from lifecycle.judge.stalls import Finding, Row
 from lifecycle.model import keys
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import Availability
+from lifecycle.read.budgets import budget_key, describe, end_of_day
 from lifecycle.read.sentences import clock
-from lifecycle.read.session_view import GOES_ON, View
+from lifecycle.read.session_view import RESUMING, Recheck, SessionView, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _OPEN = PullState.OPEN
 
 
-def by_person(view: View) -> Escalation | None:
-    """A person said `pause`, and nobody has said anything to go on with since."""
+def by_person(view: SessionView) -> Finding | None:
+    """A person commanded `pause`, and nobody has commanded anything that resumes since."""
     pause = view.command("pause")
-    if pause is None or view.commanded_since(pause.at, *GOES_ON):
+    if pause is None or view.commanded_since(pause.at, *RESUMING):
         return None
-    # Without a key: whoever said it has an answer already, and nobody else has to be told.
-    return Escalation(None, Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
+    # Without a key: the command was answered already, and nobody else has to be notified.
+    return Finding(None, Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
 
 
-def by_archive(view: View) -> Escalation | None:
-    """Its repository is archived, so that nothing can be written there until it is so no more."""
+def by_archive(view: SessionView) -> Finding | None:
+    """The repository is archived and therefore read-only until it is unarchived.
+
+    https://docs.github.com/en/repositories/archiving-a-github-repository/archiving-repositories
+    """
     if not view.facts.archived:
         return None
-    # Without a key: GitHub takes no comment in which anybody could be told.
-    return Escalation(None, Reason.REPOSITORY_ARCHIVED, "the repository is archived")
+    # Without a key: GitHub takes no comment there.
+    return Finding(None, Reason.REPOSITORY_ARCHIVED, "the repository is archived")
 
 
-def by_budget(view: View) -> Escalation | None:
+def by_budget(view: SessionView) -> Finding | Recheck | None:
     """A budget is used up; before the first run the session waits in the queue for it."""
-    return exhausted(view) if view.past.begun else None
+    return exhausted(view) if view.history.started else None
 
 
-def by_usage_limit(view: View) -> Escalation | None:
-    """The agent's provider gives it no more until a time it named, or a person restarts it."""
+def exhausted(view: SessionView) -> Finding | Recheck | None:
+    """The first budget that is used up."""
+    state, facts, now = view.budgets, view.facts, view.now
+    if not state.exhausted:
+        return Recheck(state.changes_at) if state.changes_at else None
+    reached = state.exhausted[0]
+    why = f"{describe(reached, facts, view.policy)} are used up"
+    midnight = end_of_day(now) if reached.row.of_day else None
+    if midnight:
+        why += "; the session resumes by itself at midnight UTC"
+    key = budget_key(reached, facts, now)
+    until = earliest(midnight, state.changes_at)
+    return Finding(key, Reason.BUDGET_EXHAUSTED, why, until)
+
+
+def by_usage_limit(view: SessionView) -> Finding | None:
+    """The agent's provider refuses requests until a time it named; a person may restart it."""
     agent = view.facts.agent
     until = agent.limit_until
-    if until is None or view.stands not in (Availability.BLOCKED, Availability.INTERRUPTED):
+    if until is None or view.last_availability not in _LIMITED or view.now >= until:
         return None
     if agent.since is not None and view.commanded_since(agent.since, "restart"):
         return None
-    if view.passed(until, 0):
-        return None
     key = keys.usage_limit(until, agent.run)
-    why = f"the agent's usage limit is reached; it goes on by itself at {clock(until)}"
-    return Escalation(key, Reason.USAGE_LIMIT, why)
+    why = f"the agent's usage limit is reached; it resumes by itself at {clock(until)}"
+    return Finding(key, Reason.USAGE_LIMIT, why, until)
 
 
-PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
+_LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
+PAUSES: Final[tuple[Row, ...]] = (
     by_archive,
     by_person,
     by_budget,
@@ -62,7 +78,7 @@ PAUSES: Final[tuple[Callable[[View], Escalation | None], ...]] = (
 
 
 def frozen_by(facts: Facts) -> Frozen | None:
-    """Who stopped every effect on this session, if somebody did and nobody has undone it."""
+    """The freeze of this session that is in force; None: there is none."""
     outside = facts.frozen or facts.issue.frozen or _by_label_on_pull(facts)
     if outside is not None or not facts.commands:
         return outside

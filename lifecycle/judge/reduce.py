@@ -1,8 +1,12 @@
 """The reduction of facts to signals: where thresholds and evidence are weighed."""
 
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
-from lifecycle.judge.escalations import escalation, first
+from lifecycle.judge.escalations import escalation
 from lifecycle.judge.rules import RULES, rule_for
 from lifecycle.judge.signals import (
     OVER,
@@ -14,11 +18,12 @@ from lifecycle.judge.signals import (
     Stage,
 )
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
-from lifecycle.judge.stalls import STALLS, Escalation
+from lifecycle.judge.stalls import STALLS, Found, first
 from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Reason, Review
-from lifecycle.read.session_view import View
+from lifecycle.read.availability import Availability
+from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
@@ -27,7 +32,18 @@ _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NO
 _PULL_REQUEST = Reason.PULL_REQUEST
 
 
-def foremost(view: View) -> View:
+class Reading(NamedTuple):
+    """The signals of a view, the evidence behind its stage or findings, and when they may change.
+
+    `recheck_at` is None if they change with the facts alone.
+    """
+
+    signals: Signals
+    evidence: Evidence
+    recheck_at: datetime | None
+
+
+def foremost(view: SessionView) -> SessionView:
     """Of several open pull requests the view of the one that an earlier rule reads."""
     if not view.several:
         return view
@@ -35,29 +51,30 @@ def foremost(view: View) -> View:
     return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
 
 
-def read(view: View) -> tuple[Signals, Evidence]:
-    """The signals of a view, with the evidence behind its stage or attention."""
-    stage, evidence = stage_of(view)
+def read(view: SessionView) -> Reading:
+    """Reduce a view to its signals."""
+    stage, evidence, recheck_at = stage_of(view)
+    recheck_at = earliest(recheck_at, view.changes_at)
     if stage in OVER:
-        return Signals(
-            stage=stage, hold=hold_of(view, stage), availability=view.availability
-        ), evidence
-    if stage is _PAUSED:
-        return Signals(stage=stage, availability=view.availability), evidence
+        hold = hold_of(view, stage)
+        signals = Signals(stage=stage, hold=hold, availability=view.availability)
+        return Reading(signals, evidence, recheck_at)
     if stage is not _RUNNING:
-        return Signals(stage=stage), evidence
+        shown = view.availability if stage is _PAUSED else Availability.NONE
+        return Reading(Signals(stage=stage, availability=shown), evidence, recheck_at)
     attention, found = _attention(view)
-    if found is not None:
-        evidence = Evidence(found.reason, found.because, found.key)
+    if found.finding is not None:
+        evidence = Evidence(found.finding.reason, found.finding.because, found.finding.key)
     elif view.pull is not None:
         evidence = Evidence(Reason.PERSON_PUSHED if view.handed_to_human else _PULL_REQUEST)
     signals = Signals(
         stage=stage, availability=view.availability, attention=attention, output=_output(view)
     )
-    return of_pull(view, signals), evidence
+    recheck_at = earliest(recheck_at, found.recheck_at, *_ci_changes(view))
+    return Reading(of_pull(view, signals), evidence, recheck_at)
 
 
-def of_pull(view: View, signals: Signals) -> Signals:
+def of_pull(view: SessionView, signals: Signals) -> Signals:
     """The same signals with what the pull request of this view says."""
     pull = view.pull
     if pull is None:
@@ -72,18 +89,19 @@ def of_pull(view: View, signals: Signals) -> Signals:
     )
 
 
-def _attention(view: View) -> tuple[Attention, Escalation | None]:
+def _attention(view: SessionView) -> tuple[Attention, Found]:
     """Whether people have to look, and at what."""
     found = escalation(view)
-    if found is not None:
+    if found.finding is not None:
         return Attention.ESCALATED, found
-    found = first(STALLS, view)
-    return (Attention.STUCK if found else _UNCALLED), found
+    stall = first(STALLS, view)
+    known = Found(stall.finding, earliest(found.recheck_at, stall.recheck_at))
+    return (Attention.STUCK if stall.finding else _UNCALLED), known
 
 
-def _output(view: View) -> Output:
+def _output(view: SessionView) -> Output:
     """What there is of the agent's work, compared with what was pushed."""
-    if view.foreign or any(one.foreign for one in view.several):
+    if view.has_remote_commits or any(one.has_remote_commits for one in view.several):
         # Before anything is pushed; but not into files that are not committed.
         return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
     if view.unpushed:
@@ -93,26 +111,49 @@ def _output(view: View) -> Output:
     return _PUSHED if view.pushed else Output.NOTHING
 
 
-def _ci(view: View, pull: Pull) -> Ci:
-    """Required checks decide where there are any; otherwise all of them do."""
+def _ci(view: SessionView, pull: Pull) -> Ci:
+    """Required checks decide if there are any; otherwise all of them do."""
     if view.failed_checks:
         return Ci.SETTLING if view.pending_checks else Ci.FAILING
     if view.pending_checks or not pull.checks_complete:
         return Ci.PENDING
     if view.held_checks:
         return Ci.HELD
-    readied = view.facts.done.get(keys.make_ready(pull.number)) if view.past.readied else None
-    if readied is not None and not view.passed(readied.at, view.policy.settle_seconds):
-        return Ci.UNSETTLED  # Checks that pass drafts over begin only now.
+    if _begins_after_draft(view, pull):
+        return Ci.UNSETTLED
     if view.passes:
         return _PASSING
     if pull.checks_expected or pull.head_since is None:
         return Ci.PENDING
-    settled = view.passed(pull.head_since, view.policy.settle_seconds)
-    return Ci.NONE if settled else Ci.UNSETTLED
+    settling = view.wait(pull.head_since, view.policy.settle_seconds)
+    return Ci.UNSETTLED if settling else Ci.NONE
 
 
-def _review(view: View, pull: Pull) -> Review:
+def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
+    """The time in which checks that skip drafts may begin after this one was made ready."""
+    key = keys.make_ready(pull.number)
+    readied = view.facts.done.get(key) if view.history.readied else None
+    return view.wait(readied.at, view.policy.settle_seconds) if readied else None
+
+
+def _ci_changes(view: SessionView) -> Iterator[datetime]:
+    """When the same checks may read otherwise, in any open pull request."""
+    for one in view.several or (view,):
+        pull = one.pull
+        if pull is None or one.pending_checks or not pull.checks_complete:
+            continue
+        if one.failed_checks or one.held_checks:
+            if until := one.rerun_until:
+                yield until
+            continue
+        if wait := _begins_after_draft(one, pull):
+            yield wait.at
+        elif not (one.passes or pull.checks_expected or pull.head_since is None):
+            settling = one.wait(pull.head_since, one.policy.settle_seconds)
+            yield from [settling.at] if settling else []
+
+
+def _review(view: SessionView, pull: Pull) -> Review:
     """An approval counts for its own head, from someone allowed who is not the requester."""
     if view.objectors or pull.review is _ASKED:
         return Review.CHANGES_REQUESTED

@@ -1,22 +1,22 @@
 """How far a session's life has come, and why: outcomes first, then what holds it up."""
 
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.budgets import exhausted
 from lifecycle.judge.capacity import reason_of
-from lifecycle.judge.escalations import first, nothing_to_show
-from lifecycle.judge.pauses import PAUSES
+from lifecycle.judge.escalations import nothing_to_show
+from lifecycle.judge.pauses import PAUSES, exhausted
 from lifecycle.judge.signals import Hold, Stage
-from lifecycle.judge.stalls import Escalation
+from lifecycle.judge.stalls import Finding, first
 from lifecycle.model import keys
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
@@ -44,29 +44,57 @@ class Evidence(Struct, frozen=True):
 AT_WORK: Final = Evidence()
 
 
-def stage_of(view: View) -> tuple[Stage, Evidence]:
+class StageReading(NamedTuple):
+    """A stage with its evidence, and when the same facts may read otherwise; None: never."""
+
+    stage: Stage
+    evidence: Evidence
+    recheck_at: datetime | None = None
+
+
+def stage_of(view: SessionView) -> StageReading:
     """Outcomes first: a merge, then what an earlier decision came to, then what ends it now."""
-    over = _ended(view)
-    if over is not None:
-        return over
+    facts = view.facts
+    if view.pull is not None and view.pull.state is _MERGED:
+        why = f"pull request #{view.pull.number} was merged"
+        return StageReading(Stage.MERGED, Evidence(Reason.PR_MERGED, why))
+    if facts.ended is not None:
+        evidence = Evidence(facts.ended.reason, facts.ended.because)
+        return StageReading(_OUTCOMES[facts.ended.status], evidence)
+    recheck_at: datetime | None = None
+    for stage, ends in _ENDS:
+        found = ends(view)
+        if isinstance(found, Evidence):
+            return StageReading(stage, found, recheck_at)
+        recheck_at = earliest(recheck_at, found.at if found else None)
     pause = first(PAUSES, view)
-    if pause is not None:
-        return Stage.PAUSED, _shown(pause)
-    if view.given is not None:
-        # Also without a slot: one whose program was ended gets a slot when it has work for it.
-        return _RUNNING, AT_WORK
-    if not view.past.begun and (issues := view.facts.issue.blocked_by):
-        return Stage.QUEUED, _blocked(issues, in_circle=view.facts.issue.in_circle)
-    if not view.past.begun and (over_budget := exhausted(view)):
-        return Stage.QUEUED, replace(_shown(over_budget), cause=None)
+    recheck_at = earliest(recheck_at, pause.recheck_at)
+    if pause.finding is not None:
+        return StageReading(Stage.PAUSED, _shown(pause.finding), recheck_at)
+    if view.instructed_at is not None:
+        # Also without a slot: one whose program was stopped gets a slot when it has work for it.
+        return StageReading(_RUNNING, AT_WORK, recheck_at)
+    return _not_begun(view, recheck_at)
+
+
+def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
+    """What a session waits for whose run is not started yet."""
+    issue = view.facts.issue
+    if not view.history.started and issue.blocked_by:
+        blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
+        return StageReading(Stage.QUEUED, blocked, recheck_at)
+    budget = exhausted(view) if not view.history.started else None
+    if isinstance(budget, Finding):
+        evidence = replace(_shown(budget), cause=None)
+        return StageReading(Stage.QUEUED, evidence, earliest(recheck_at, budget.until))
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
-        return Stage.QUEUED, Evidence(reason_of(waits), waits)
-    return Stage.SPAWNING, AT_WORK
+        return StageReading(Stage.QUEUED, Evidence(reason_of(waits), waits), recheck_at)
+    return StageReading(Stage.SPAWNING, AT_WORK, recheck_at)
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
-    """What a session waits for that has not begun; people are told where that has no end."""
+    """The issues a session waits for; people are notified if that has no end."""
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
         return Evidence(Reason.ISSUE_BLOCKED, why)
@@ -74,25 +102,11 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
     return Evidence(Reason.ISSUES_IN_CIRCLE, f"{why}, which waits for this issue in turn", cause)
 
 
-def _shown(found: Escalation) -> Evidence:
+def _shown(found: Finding) -> Evidence:
     return Evidence(found.reason, found.because, found.key)
 
 
-def _ended(view: View) -> tuple[Stage, Evidence] | None:
-    """The outcome, if there is one."""
-    facts, pull = view.facts, view.pull
-    if pull is not None and pull.state is _MERGED:
-        why = f"pull request #{pull.number} was merged"
-        return Stage.MERGED, Evidence(Reason.PR_MERGED, why)
-    if facts.ended is not None:
-        return _OUTCOMES[facts.ended.status], Evidence(facts.ended.reason, facts.ended.because)
-    for stage, ends in _ENDS:
-        if (evidence := ends(view)) is not None:
-            return stage, evidence
-    return None
-
-
-def _killed(view: View) -> Evidence | None:
+def _killed(view: SessionView) -> Evidence | None:
     """A person's word, or a run lost with what it ran on after all the restarts there are."""
     stop = view.command("stop")
     if stop is not None:
@@ -106,7 +120,7 @@ def _killed(view: View) -> Evidence | None:
     return Evidence(Reason.RUNTIME_LOST, why)
 
 
-def _terminated(view: View) -> Evidence | None:
+def _terminated(view: SessionView) -> Evidence | None:
     """Nobody wants it any more."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
@@ -119,28 +133,30 @@ def _terminated(view: View) -> Evidence | None:
     return None
 
 
-def _errored(view: View) -> Evidence | None:
+def _errored(view: SessionView) -> Evidence | Recheck | None:
     """It could not be started, or broke off after all the restarts there are for it."""
     facts = view.facts
     for key, failure in facts.failures.items():
         if key.kind is KeyKind.START:
             return Evidence(failure.reason, failure.detail)
-    if facts.start_due and view.passed(facts.start_due, view.policy.spawn_seconds):
+    starting = view.wait(facts.start_due, view.policy.spawn_seconds) if facts.start_due else None
+    if facts.start_due and not starting:
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
         return Evidence(Reason.TIMEOUT, why)
     ending = facts.agent.exit
     if view.availability is not _CRASHED or (ending is not None and ending.lost):
-        return None
-    return _crash(view) if view.crashes >= view.policy.restarts else None
+        return starting
+    return _crash(view) if view.crashes >= view.policy.restarts else starting
 
 
-def _done(view: View) -> Evidence | None:
+def _done(view: SessionView) -> Evidence | Recheck | None:
     """The issue was completed elsewhere, or there was nothing to change."""
     if not view.facts.issue.open:
         return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
-    if view.policy.nothing_to_show is _DONE and (empty := nothing_to_show(view)):
-        return Evidence(Reason.COMPLETED, empty.because)
-    return None
+    if view.policy.nothing_to_show is not _DONE:
+        return None
+    empty = nothing_to_show(view)
+    return Evidence(Reason.COMPLETED, empty.because) if isinstance(empty, Finding) else empty
 
 
 #: What ends a session now, in the order of the rules.
@@ -152,7 +168,7 @@ _ENDS: Final = (
 )
 
 
-def _crash(view: View) -> Evidence:
+def _crash(view: SessionView) -> Evidence:
     """How the last run of a row of failures ended."""
     ending, after = view.facts.agent.exit, f"after {view.crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
@@ -161,27 +177,27 @@ def _crash(view: View) -> Evidence:
     return Evidence(Reason.PROVIDER_EXIT, f"the agent ended by {how} {after}")
 
 
-def parked(view: View) -> bool:
+def parked(view: SessionView) -> bool:
     """Whether the program of this run was ended by us, so that it needs no slot.
 
     Also where that could not be done and was given up, as below.
     """
     run, failures = view.facts.run, view.facts.failures
-    if run in view.past.ended:
+    if run in view.history.ended:
         return True
     return any(key.kind is KeyKind.PARK and key.run == run for key in failures)
 
 
-def hold_of(view: View, stage: Stage) -> Hold:
+def hold_of(view: SessionView, stage: Stage) -> Hold:
     """Whether a session that is over still holds its runtime and workspace.
 
     A merge gives the workspace back at once, also where the program was stopped before; any other
     end only after a while. What could not be done and was given up holds nothing any more: people
     are shown it as such.
     """
-    facts, past = view.facts, view.past
+    facts, history = view.facts, view.history
     merged = stage is Stage.MERGED
-    done, kind = (past.released, _RELEASE) if merged else (past.stopped, _STOP)
+    done, kind = (history.released, _RELEASE) if merged else (history.stopped, _STOP)
     if any(key.kind in (kind, _RELEASE) for key in facts.pending):
         return Hold.RELEASING
     given_up = any(key.kind is kind for key in facts.failures)

@@ -1,4 +1,4 @@
-"""What does not go on and may yet: one row a cause, of which the first that stands counts."""
+"""Why a session is stuck: one row a cause; the first that finds something counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,77 +7,104 @@ from typing import Final, NamedTuple
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View
+from lifecycle.read.availability import Availability, span
+from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_BLOCKED, _UNSURE = Availability.BLOCKED, Availability.UNSURE
-_UNSEEN: Final = (Availability.UNSURE, Availability.NONE)
+_BLOCKED, _UNKNOWN = Availability.BLOCKED, Availability.UNKNOWN
+_UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
 
-class Escalation(NamedTuple):
-    """A cause people have to look at; its key names the cause."""
+class Finding(NamedTuple):
+    """What a row found, and until when it holds."""
 
-    key: Key | None  #: None: people are not notified of it.
+    key: Key | None  #: Its cause; None: people are not notified of it.
     reason: Reason
     because: str
+    until: datetime | None = None  #: When the same facts may read otherwise; None: never.
 
 
-Row = Callable[[View], Escalation | None]
+Row = Callable[[SessionView], Finding | Recheck | None]
 
 
-def blocked(view: View) -> Escalation | None:
-    """The agent itself says that something stops it, and it is not a limit that is still to end."""
-    if view.stands is not _BLOCKED:
+class Found(NamedTuple):
+    """The first finding of some rows, and when they may find another one."""
+
+    finding: Finding | None
+    recheck_at: datetime | None
+
+
+def first(rows: tuple[Row, ...], view: SessionView) -> Found:
+    """Ask the rows in their order until one has a finding."""
+    recheck_at: datetime | None = None
+    for row in rows:
+        found = row(view)
+        if found is None:
+            continue
+        if isinstance(found, Finding):
+            return Found(found, earliest(recheck_at, found.until))
+        recheck_at = earliest(recheck_at, found.at)
+    return Found(None, recheck_at)
+
+
+def blocked(view: SessionView) -> Finding | Recheck | None:
+    """The agent reports an error that is not a usage limit still to be reset."""
+    if view.last_availability is not _BLOCKED:
         return None
     agent = view.facts.agent
     began = max(filter(None, (since(view), agent.limit_until)))
-    if not view.passed(began, view.policy.stuck_seconds):
-        return None
+    if wait := view.wait(began, view.policy.stuck_seconds):
+        return wait
     error = agent.error or "it does not say by what"
     reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
-    return Escalation(
-        keys.stuck(reason, agent.since, agent.run), reason, f"the agent is blocked: {error}"
-    )
+    key = keys.stuck(reason, agent.since, agent.run)
+    return Finding(key, reason, f"the agent is blocked: {error}")
 
 
-def no_progress(view: View) -> Escalation | None:
-    """Nothing has been seen of the agent for long, as far as its program is known to live."""
-    if view.stands not in _UNSEEN:
+def no_progress(view: SessionView) -> Finding | Recheck | None:
+    """The program is alive as far as is known, and the agent shows no activity."""
+    if view.last_availability not in _UNSEEN:
         return None
-    if not view.passed(_last_sign(view), view.policy.stuck_seconds):
-        return None
-    agent = view.facts.agent
+    sign, agent = _last_sign(view), view.facts.agent
+    if wait := view.wait(sign.at, view.policy.stuck_seconds):
+        return Recheck(min(filter(None, (wait.at, sign.until))))
     key = keys.stuck(Reason.NO_PROGRESS, agent.since, agent.run)
-    return Escalation(key, Reason.NO_PROGRESS, "the agent shows no progress")
+    return Finding(key, Reason.NO_PROGRESS, "the agent shows no progress", sign.until)
 
 
-def state_unknown(view: View) -> Escalation | None:
-    """The probes have failed or disagreed for long."""
-    if view.availability is not _UNSURE or view.alive:
+def state_unknown(view: SessionView) -> Finding | Recheck | None:
+    """The probes have failed or disagreed for too long."""
+    if view.availability is not _UNKNOWN or view.alive:
         return None
     doubt = view.facts.agent.doubt
     if doubt is not None and doubt.rounds < view.policy.probe_rounds:
         return None
-    began = doubt.since if doubt else _last_sign(view)
-    if not view.passed(began, view.policy.probe_seconds):
-        return None
-    key = keys.stuck(Reason.PROBE_FAILURE, began)
-    return Escalation(key, Reason.PROBE_FAILURE, "the agent's state could not be established")
+    began = _Sign(doubt.since, None) if doubt else _last_sign(view)
+    if wait := view.wait(began.at, view.policy.probe_seconds):
+        return Recheck(min(filter(None, (wait.at, began.until))))
+    key = keys.stuck(Reason.PROBE_FAILURE, began.at)
+    why = "the agent's state could not be established"
+    return Finding(key, Reason.PROBE_FAILURE, why, began.until)
 
 
-def since(view: View) -> datetime:
+def since(view: SessionView) -> datetime:
     """When the agent's activity began, as far as is known."""
     agent, facts = view.facts.agent, view.facts
-    return agent.since or agent.seen or view.given or facts.created
+    return agent.since or agent.seen or view.instructed_at or facts.created
 
 
-def _last_sign(view: View) -> datetime:
-    """When there was last a sign that the agent goes on."""
-    agent, ahead = view.facts.agent, -view.policy.recent_activity_seconds
-    signs = filter(None, (agent.seen, agent.since, view.given))
-    # A sign from far in the future would put off being stuck until then.
-    return max((at for at in signs if view.passed(at, ahead)), default=view.facts.created)
+class _Sign(NamedTuple):
+    at: datetime
+    until: datetime | None  #: When a later sign becomes believable.
+
+
+def _last_sign(view: SessionView) -> _Sign:
+    """When the agent was last active; times far in the future are another clock's."""
+    agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
+    signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]
+    believable = [at for at in signs if at - ahead <= view.now]
+    later = [at - ahead for at in signs if at - ahead > view.now]
+    return _Sign(max(believable, default=view.facts.created), min(later, default=None))
 
 
 STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)

@@ -1,15 +1,12 @@
 """From a draft to people: made ready once it is green, and only then shown to reviewers."""
 
-from collections.abc import Iterator
-
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.signals import Ci
 from lifecycle.model import actions as do
 from lifecycle.model import keys
-from lifecycle.read.session_view import View
 
 
-def make_ready(judged: Judged) -> Iterator[do.Action]:
+def make_ready(judged: Judged) -> Wanted:
     """What was opened as a draft is one until it is green, once: later it is people's to say.
 
     Many workflows pass drafts over, so that one on which no check begins is made ready too.
@@ -17,21 +14,18 @@ def make_ready(judged: Judged) -> Iterator[do.Action]:
     view, pull = judged.view, judged.view.pull
     if pull is None or not view.policy.draft or not view.current:
         return
-    if judged.signals.ci in (Ci.PASSING, Ci.NONE) or _passed_over(view):
-        yield do.MakeReady(key=keys.make_ready(pull.number), number=pull.number)
+    wait = None
+    if judged.signals.ci not in (Ci.PASSING, Ci.NONE):
+        if not pull.checks_complete or pull.head_since is None:
+            return
+        if any(check.reported for check in pull.checks):
+            return
+        # Checks are expected and none has begun: they have some time for it.
+        wait = view.wait(pull.head_since, view.policy.settle_seconds)
+    yield wait or do.MakeReady(key=keys.make_ready(pull.number), number=pull.number)
 
 
-def _passed_over(view: View) -> bool:
-    """Whether checks are expected and none has begun in the time they have for it."""
-    pull = view.pull
-    if pull is None or not pull.checks_complete or pull.head_since is None:
-        return False
-    if any(check.reported for check in pull.checks):
-        return False
-    return view.passed(pull.head_since, view.policy.settle_seconds)
-
-
-def ask_reviewers(judged: Judged) -> Iterator[do.Action]:
+def ask_reviewers(judged: Judged) -> Wanted:
     """Reviewers are asked when there is something to review, once a pull request.
 
     Where GitHub refuses them, people are told: nothing else goes another way for it.

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Thread
-from lifecycle.model.key import Key, KeyKind, StartCause
+from lifecycle.model.key import Key, StartCause
 from lifecycle.react.suggestions import as_patches
+from lifecycle.read import causes
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View, spent
+from lifecycle.read.session_view import SessionView
 
-_REWORD: Final = frozenset({KeyKind.REWORD})
 #: The prompt that answers what the agent asks.
 ANSWER: Final = "answer"
 #: Those that tell of failed checks, and of what people asked for.
@@ -28,12 +28,10 @@ _NO_ANSWER: Final = (
 )
 
 
-def message(
-    judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()
-) -> Iterator[do.Action]:
+def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
     """Tell the running program, or start a new run with the message as its prompt."""
     facts = judged.view.facts
-    if parked(judged.view) or judged.signals.availability is Availability.ENDED:
+    if parked(judged.view) or judged.signals.availability is Availability.EXITED:
         run = facts.run + 1
         yield do.Start(
             key=keys.start(StartCause.MESSAGE, run),
@@ -52,11 +50,11 @@ def message(
         )
 
 
-def waiting(view: View, told: str = "") -> Iterator[dict[str, str]]:
+def waiting(view: SessionView, told: str = "") -> Iterator[dict[str, str]]:
     """What waits for the agent at its pull requests, but for what the prompt `told` is about."""
     for one in view.several or (view,):
         if told != FIX_CI:
-            for check in one.own_failures:
+            for check in one.checks_to_fix:
                 log = "\n".join(filter(None, (check.notes, check.log)))
                 yield {"what": f"a check fails: {check.name}", "text": "", "log": log}
         if told != ADDRESS_REVIEW:
@@ -69,13 +67,13 @@ def waiting(view: View, told: str = "") -> Iterator[dict[str, str]]:
                     yield {"what": f"@{said.author} asks for changes", "text": said.body, "log": ""}
 
 
-def pass_on(judged: Judged) -> Iterator[do.Action]:
+def pass_on(judged: Judged) -> Wanted:
     """What a person has to say to the agent, also while it waits for an answer."""
     view, agent = judged.view, judged.view.facts.agent
     asked = judged.signals.availability is Availability.WAITING
-    for cause, command in view.words_causes.items():
+    for cause, command in causes.forwarded(view).items():
         if command.kind == "review":  # An answer it is none; and it is for who takes over.
-            if not asked and view.handing_over is None:
+            if not asked and view.requested_agent is None:
                 yield from message(judged, cause, review_prompt(view))
             continue
         values = {"actor": command.actor, "text": command.text}
@@ -87,7 +85,7 @@ def pass_on(judged: Judged) -> Iterator[do.Action]:
             yield from message(judged, cause, do.Prompt(name=ANSWER, values=values))
 
 
-def refuse(judged: Judged) -> Iterator[do.Action]:
+def refuse(judged: Judged) -> Wanted:
     """Who gave an answer that the agent does not have is told why, and what it asks."""
     facts = judged.view.facts
     for command in judged.asked:
@@ -105,35 +103,35 @@ def refuse(judged: Judged) -> Iterator[do.Action]:
             )
 
 
-def review_prompt(view: View) -> do.Prompt:
+def review_prompt(view: SessionView) -> do.Prompt:
     """What is told an agent that is to read the pull request over."""
     values = {"pull": str(view.pull.number), "base": view.pull.base_branch} if view.pull else {}
     return do.Prompt(name="review", values=values)
 
 
-def remind(judged: Judged) -> Iterator[do.Action]:
+def remind(judged: Judged) -> Wanted:
     """Uncommitted work earns one reminder after each request."""
-    cause = judged.view.dirty_cause
-    if cause and judged.view.past.heard(cause) is None:
+    cause = causes.uncommitted(judged.view)
+    if cause and judged.view.history.last_sent(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
 
 
-def reword(judged: Judged) -> Iterator[do.Action]:
+def reword(judged: Judged) -> Wanted:
     """Commits that were not pushed for what their messages say go back to the agent."""
-    view, cause = judged.view, judged.view.messages_cause
-    if not cause or view.past.heard(cause) is not None:
+    view, cause = judged.view, causes.commit_messages(judged.view)
+    if not cause or view.history.last_sent(cause) is not None:
         return
-    if not spent(cause, view.past.told(_REWORD), view.policy.ci_repairs):
+    if not causes.spent(cause, view.history.first_sent(causes.REWORD), view.policy.ci_repairs):
         why = view.facts.failures[keys.push(view.facts.work.head)].detail
         yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
 
 
-def repair(judged: Judged) -> Iterator[do.Action]:
+def repair(judged: Judged) -> Wanted:
     """Red checks go to the agent with the tail of their logs, until its tries are used up."""
-    view, pull, cause = judged.view, judged.view.pull, judged.view.ci_cause
-    if pull is None or not cause or view.past.heard(cause) is not None:
+    view, pull, cause = judged.view, judged.view.pull, causes.ci(judged.view)
+    if pull is None or not cause or view.history.last_sent(cause) is not None:
         return
-    if not spent(cause, view.repairs, view.policy.ci_repairs):
+    if not causes.spent(cause, causes.repairs(view), view.policy.ci_repairs):
         prompt = do.Prompt(
             name=FIX_CI,
             values={
@@ -143,21 +141,23 @@ def repair(judged: Judged) -> Iterator[do.Action]:
             },
             items=tuple(
                 {"name": check.name, "url": check.url, "log": check.log, "notes": check.notes}
-                for check in view.own_failures
+                for check in view.checks_to_fix
             ),
         )
         yield from message(judged, cause, prompt)
 
 
-def address_review(judged: Judged) -> Iterator[do.Action]:
+def address_review(judged: Judged) -> Wanted:
     """What people asked for goes to the agent, once they have stopped writing for a moment."""
-    view, pull, cause = judged.view, judged.view.pull, judged.view.review_cause
-    if pull is None or not cause or spent(cause, view.rounds, view.policy.review_rounds):
+    view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
+    rounds, most = causes.review_rounds(view), view.policy.review_rounds
+    if pull is None or not cause or causes.spent(cause, rounds, most):
         return
-    newest = max(remark.at for remark in view.unheard)
-    if not view.passed(newest, view.policy.review_debounce_seconds):
+    newest = max(remark.at for remark in view.unsent_remarks)
+    if wait := view.wait(newest, view.policy.review_debounce_seconds):
+        yield wait
         return
-    ids = [remark.id for remark in view.unheard]
+    ids = [remark.id for remark in view.unsent_remarks]
     prompt = do.Prompt(
         name=ADDRESS_REVIEW,
         values={"head": pull.head, "pull": str(pull.number)},
@@ -166,7 +166,7 @@ def address_review(judged: Judged) -> Iterator[do.Action]:
     yield from message(judged, cause, prompt, tuple(keys.remark(remark_id) for remark_id in ids))
 
 
-def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
+def _requests(view: SessionView, unheard: set[str]) -> Iterator[dict[str, str]]:
     """Whole threads first, with their place; then what was said outside of any."""
     for thread in view.threads:
         said = {remark.id for remark in thread.remarks}
@@ -177,12 +177,12 @@ def _requests(view: View, unheard: set[str]) -> Iterator[dict[str, str]]:
                 "diff": thread.diff,
                 "text": _said(view, thread),
             }
-    for remark in view.unheard:
+    for remark in view.unsent_remarks:
         if remark.id in unheard:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
 
 
-def _said(view: View, thread: Thread) -> str:
+def _said(view: SessionView, thread: Thread) -> str:
     """What was said in a thread by those who count, and by us."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
@@ -196,11 +196,11 @@ def _place(thread: Thread) -> str:
     return f"{thread.path}:{lines}" if lines else thread.path
 
 
-def resolve_conflict(judged: Judged) -> Iterator[do.Action]:
+def resolve_conflict(judged: Judged) -> Wanted:
     """A conflict with the base goes to the agent, once for this base and head."""
-    view, pull, cause = judged.view, judged.view.pull, judged.view.conflict_cause
-    if pull is None or not cause or view.past.heard(cause) is not None:
+    view, pull, cause = judged.view, judged.view.pull, causes.conflict(judged.view)
+    if pull is None or not cause or view.history.last_sent(cause) is not None:
         return
-    if not spent(cause, view.merges, view.policy.conflict_repairs):
+    if not causes.spent(cause, causes.conflict_repairs(view), view.policy.conflict_repairs):
         values = {"base": pull.base_branch, "pull": str(pull.number)}
         yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))

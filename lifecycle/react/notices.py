@@ -1,18 +1,18 @@
 """What people are told, and how they are answered."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from lifecycle.judge.budgets import nearly
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.reasons import ADVICE, Priority, advice_on
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Thread
 from lifecycle.model.names import CALLS_PEOPLE
 from lifecycle.model.status import Status
-from lifecycle.read.session_view import View
+from lifecycle.read.budgets import budget_key, describe
+from lifecycle.read.session_view import SessionView
 
 #: GitHub's name of the reaction by which a command is seen to have arrived.
 SEEN: Final = "eyes"
@@ -32,10 +32,10 @@ def replies(
     return tuple(action for action in (react, said) if action)
 
 
-def reply(judged: Judged) -> Iterator[do.Action]:
+def reply(judged: Judged) -> Wanted:
     """Threads are answered with the commit that was pushed after the agent heard them."""
     view, pull = judged.view, judged.view.pull
-    pushed = view.past.pushes.get(pull.head) if pull and view.threads else None
+    pushed = view.history.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
         return
     answered = [thread for thread in view.threads if _heard_before(view, thread, pushed)]
@@ -50,15 +50,15 @@ def reply(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def _heard_before(view: View, thread: Thread, pushed: datetime) -> bool:
+def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the agent heard all that a thread says before it came to that commit."""
-    if {remark.id for remark in view.unheard} & {remark.id for remark in thread.remarks}:
+    if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
-    heard = [view.past.heard(keys.remark(remark.id)) for remark in thread.remarks]
+    heard = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
     return any(heard) and max(telling.at for telling in heard if telling) < pushed
 
 
-def stand_back(judged: Judged) -> Iterator[do.Action]:
+def stand_back(judged: Judged) -> Wanted:
     """Who pushed to the agent's branch is told once that it leaves the branch to them."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
@@ -70,7 +70,7 @@ def stand_back(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def acknowledge(judged: Judged) -> Iterator[do.Action]:
+def acknowledge(judged: Judged) -> Wanted:
     """Every command is seen to have arrived, and answered once it was judged."""
     for command in judged.asked:
         if command.comment is not None:
@@ -85,10 +85,10 @@ def acknowledge(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def tell_findings(judged: Judged) -> Iterator[do.Action]:
+def tell_findings(judged: Judged) -> Wanted:
     """What an agent says that has read its pull request over is told where people talk."""
     view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")
-    told = view.past.heard(keys.forward(command.key)) if command else None
+    told = view.history.last_sent(keys.forward(command.key)) if command else None
     if command is None or told is None or agent.since is None or not agent.summary:
         return
     if told.run == agent.run and agent.since > told.at:
@@ -100,7 +100,7 @@ def tell_findings(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def tell_people(judged: Judged) -> Iterator[do.Action]:
+def tell_people(judged: Judged) -> Wanted:
     """An open question, escalation, pause or wait without end is told once, with its remedy."""
     if judged.cause:
         yield do.Comment(
@@ -111,9 +111,13 @@ def tell_people(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def warn(judged: Judged) -> Iterator[do.Action]:
+def warn(judged: Judged) -> Wanted:
     """That a budget is nearly used up is told once."""
-    for key, because in nearly(judged.view):
+    view = judged.view
+    for reached in view.budgets.nearly:
+        key = budget_key(reached, view.facts, view.now)
+        budget = describe(reached, view.facts, view.policy)
+        because = f"{view.policy.budget_warning:.0%} of {budget} are used"
         yield do.Comment(
             key=keys.warning(key),
             number=judged.conversation,
@@ -122,33 +126,33 @@ def warn(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def call(judged: Judged) -> Iterator[do.Action]:
+def call(judged: Judged) -> Wanted:
     """The issue wears a label while people have to look."""
     if not _called(judged):
         yield _label(judged, on=True)
 
 
-def let_go(judged: Judged) -> Iterator[do.Action]:
+def let_go(judged: Judged) -> Wanted:
     """The label goes when its cause is gone."""
     if _called(judged):
         yield _label(judged, on=False)
 
 
 def _called(judged: Judged) -> bool:
-    return judged.view.past.labels % 2 == 1
+    return judged.view.history.attention_labels % 2 == 1
 
 
 def _label(judged: Judged, *, on: bool) -> do.Action:
     # Its causes come and go, one over the other: its key counts how often it went on and off.
     return do.Label(
-        key=keys.attention_label(judged.view.past.labels),
+        key=keys.attention_label(judged.view.history.attention_labels),
         number=judged.view.facts.issue.number,
         name=CALLS_PEOPLE,
         on=on,
     )
 
 
-def tell_the_end(judged: Judged) -> Iterator[do.Action]:
+def tell_the_end(judged: Judged) -> Wanted:
     """An outcome other than a merge is told on the issue, however long its program takes to end."""
     told = judged.told
     yield do.Comment(
@@ -159,7 +163,7 @@ def tell_the_end(judged: Judged) -> Iterator[do.Action]:
     )
 
 
-def sum_up(judged: Judged) -> Iterator[do.Action]:
+def sum_up(judged: Judged) -> Wanted:
     """Where everything of a project is finished, its last session says what it came to."""
     facts = judged.view.facts
     if facts.ended is not None and sum(facts.finished.values()) > 1:

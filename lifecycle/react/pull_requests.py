@@ -1,31 +1,31 @@
 """What is done about the work: pushed, opened as a pull request, merged, tidied up after."""
 
-from collections.abc import Iterator
-
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
-from lifecycle.react.self_review import awaited
-from lifecycle.read.merge_queue import called_off, landing_key
+from lifecycle.react.self_review import awaited, review_wait
 from lifecycle.read.restores import allowed
+from lifecycle.read.session_view import Recheck, landing_key
 
 
-def publish(judged: Judged) -> Iterator[do.Action]:
+def publish(judged: Judged) -> Wanted:
     """Commits go to GitHub at the end of a turn, so many in an hour."""
     facts, policy = judged.view.facts, judged.view.policy
     head = facts.work.head
-    if judged.view.pushes_full is None:
-        protected = () if allowed(facts, head) else policy.protected_paths
-        yield do.Publish(key=keys.push(head), head=head, protected=protected)
+    if next_at := judged.view.next_push_at:
+        yield Recheck(next_at)
+        return
+    protected = () if allowed(facts, head) else policy.protected_paths
+    yield do.Publish(key=keys.push(head), head=head, protected=protected)
 
 
-def merge_remote(judged: Judged) -> Iterator[do.Action]:
+def merge_remote(judged: Judged) -> Wanted:
     """What others put on the branch comes into the workspace; what clashes goes to the agent."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
-    if pull is None or not view.foreign:
+    if pull is None or not view.has_remote_commits:
         return
     key = keys.merge_remote(pull.head)
     if key in view.facts.done:
@@ -36,7 +36,7 @@ def merge_remote(judged: Judged) -> Iterator[do.Action]:
         yield do.MergeRemote(key=key, head=pull.head, into=work.head)
 
 
-def update(judged: Judged) -> Iterator[do.Action]:
+def update(judged: Judged) -> Wanted:
     """GitHub is asked to bring the base in, before an agent is bothered with it."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.current:
@@ -44,33 +44,34 @@ def update(judged: Judged) -> Iterator[do.Action]:
         yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
-def update_asked(judged: Judged) -> Iterator[do.Action]:
+def update_asked(judged: Judged) -> Wanted:
     """A person wants the base brought in where GitHub does not ask for it."""
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
-    if pull is None or command is None or view.past.updated_since(command.at):
+    if pull is None or command is None or view.history.updated_since(command.at):
         return
     if view.current and pull.merge is not Merge.BEHIND:
         key = keys.update_on_command(command.key, pull.head)
         yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
 
 
-def rerun(judged: Judged) -> Iterator[do.Action]:
+def rerun(judged: Judged) -> Wanted:
     """What was cancelled or fails at random gets one more run on a head."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
-        runs = tuple(check.run_id for check in view.doubtful_checks if check.run_id is not None)
+        runs = tuple(check.run_id for check in view.rerunnable_checks if check.run_id is not None)
         yield do.Rerun(key=keys.rerun(pull.head), number=pull.number, runs=runs)
 
 
-def open_pull(judged: Judged) -> Iterator[do.Action]:
+def open_pull(judged: Judged) -> Wanted:
     """What was pushed becomes a pull request, once its agent has read it over by policy."""
     view, facts = judged.view, judged.view.facts
     if view.pushed and not awaited(view):
         key = keys.open_pull(facts.branch)
-        yield do.OpenPull(key=key, head=facts.work.head, draft=view.policy.draft)
+        opened = do.OpenPull(key=key, head=facts.work.head, draft=view.policy.draft)
+        yield review_wait(view) or opened
 
 
-def land(judged: Judged) -> Iterator[do.Action]:
+def land(judged: Judged) -> Wanted:
     """Merge by policy or by a person's word, at the judged commit; otherwise say it is ready."""
     view, pull = judged.view, judged.view.pull
     if pull is None:
@@ -79,7 +80,7 @@ def land(judged: Judged) -> Iterator[do.Action]:
     if command is not None and command.head != pull.head:
         command = None
     off = policy.auto_merge is AutoMerge.OFF
-    if off or called_off(view) or not (policy.merges_by_itself or command):
+    if off or view.merge_cancelled or not (policy.merges_by_itself or command):
         yield do.Comment(
             key=keys.ready_to_merge(pull.head),
             number=pull.number,
@@ -102,17 +103,17 @@ def land(judged: Judged) -> Iterator[do.Action]:
         )
 
 
-def take_back(judged: Judged) -> Iterator[do.Action]:
+def take_back(judged: Judged) -> Wanted:
     """What we had queued leaves GitHub's merge queue when a person takes the merge back."""
     view, pull = judged.view, judged.view.pull
-    if pull is None or pull.merge is not Merge.QUEUED or not called_off(view):
+    if pull is None or pull.merge is not Merge.QUEUED or not view.merge_cancelled:
         return
     queued = landing_key(pull)
     if queued in view.facts.done:
         yield do.Dequeue(key=keys.dequeue(queued), number=pull.number)
 
 
-def tidy(judged: Judged) -> Iterator[do.Action]:
+def tidy(judged: Judged) -> Wanted:
     """After the merge: the branch goes by policy, and the issue is closed if GitHub did not."""
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:

@@ -4,11 +4,11 @@ A row's condition sees the signals alone; what it yields is keyed by its cause, 
 answered once is not answered again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.rules import has_pull, ready
 from lifecycle.judge.signals import (
     REMEMBERED,
@@ -26,7 +26,6 @@ from lifecycle.judge.signals import (
     pull,
     stage,
 )
-from lifecycle.model import actions as do
 from lifecycle.model.status import TERMINAL, Merge, Status
 from lifecycle.react.drafts import ask_reviewers, make_ready
 from lifecycle.react.messages import (
@@ -86,7 +85,7 @@ class Reaction(NamedTuple):
     name: str
     statuses: frozenset[Status]
     when: When
-    then: Callable[[Judged], Iterator[do.Action]]
+    then: Callable[[Judged], Wanted]
     each: bool = False  #: Whether it is asked of each open pull request.
     people: bool = False  #: Whether it is about what people said or did; see `Judged.said`.
 
@@ -106,14 +105,14 @@ def always(_: Signals) -> bool:
 
 
 #: The agent can be given something to do: it finished its turn, or ended by itself.
-at_rest = availability(Availability.QUIET, Availability.ENDED)
+at_rest = availability(Availability.IDLE, Availability.EXITED)
 #: A person's own words may go to an agent that asks.
 hears_people = availability(
-    Availability.QUIET, Availability.ENDED, Availability.WAITING, Availability.INTERRUPTED
+    Availability.IDLE, Availability.EXITED, Availability.WAITING, Availability.INTERRUPTED
 )
 #: The agent has nothing to do, and no check runs.
 waits_on_people = both(
-    availability(Availability.QUIET, Availability.ENDED, Availability.WAITING),
+    availability(Availability.IDLE, Availability.EXITED, Availability.WAITING),
     ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
 )
 #: Somebody may look at it without looking in vain.
@@ -139,7 +138,7 @@ REACTIONS: Final = (
     Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
     Reaction("refuse", UNDER_WAY, always, refuse, people=True),
     Reaction(
-        "resume", UNDER_WAY, availability(Availability.ENDED, Availability.INTERRUPTED), resume
+        "resume", UNDER_WAY, availability(Availability.EXITED, Availability.INTERRUPTED), resume
     ),
     Reaction("publish", UNDER_WAY, can_publish, publish),
     Reaction("reword", UNDER_WAY, can_publish, reword),

@@ -3,20 +3,19 @@
 An edit notifies nobody: what needs people gets a comment of its own (`lifecycle.react.notices`).
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from lifecycle.judge.budgets import cost, tells_cost
 from lifecycle.judge.commands import COMMAND_RULES
-from lifecycle.judge.judge import Judged, blocking
+from lifecycle.judge.judge import Judged, Wanted, blocking
 from lifecycle.judge.reasons import advice_on
 from lifecycle.judge.signals import REMEMBERED
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, PullState, Status
-from lifecycle.read.session_view import View
+from lifecycle.read.budgets import cost, shows_cost
+from lifecycle.read.session_view import Recheck, SessionView
 
 #: Commands a report names: those that depend on the status. `help` tells of all the others.
 TOLD: Final = {
@@ -39,23 +38,31 @@ class _Edit(NamedTuple):
     there: int | None
 
 
-def report(judged: Judged) -> Iterator[do.Action]:
+def report(judged: Judged) -> Wanted:
     """The issue says how its session stands."""
     judged = judged.told
     view, number = judged.view, judged.view.facts.issue.number
-    begins = judged.status in _BEGINNING and not view.past.shown(keys.report(number))
-    if begins and not view.passed(view.facts.created, _BEGINS_SECONDS):
-        return  # What is over in a moment would stand there for a minute.
-    if edit := _outdated(view, keys.report(number), _cause(judged, ())):
+    begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
+    if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
+        yield wait  # What is over in a moment would be shown for a minute.
+        return
+    edit = _outdated(view, keys.report(number), _cause(judged, ()))
+    if isinstance(edit, Recheck):
+        yield edit
+    elif edit:
         standing = _standing(judged, ())
         yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)
     status = judged.status
-    place = keys.show_status(number)
-    if view.policy.state_labels and (edit := _outdated(view, place, _short((status,)))):
+    if not view.policy.state_labels:
+        return
+    edit = _outdated(view, keys.show_status(number), _short((status,)))
+    if isinstance(edit, Recheck):
+        yield edit
+    elif edit:
         yield do.ShowStatus(key=edit.key, number=number, status=status)
 
 
-def report_pull(judged: Judged) -> Iterator[do.Action]:
+def report_pull(judged: Judged) -> Wanted:
     """A pull request says the same, with what stands in its way; so does a check on its head."""
     pull, judged = judged.view.pull, judged.told
     if pull is None or pull.state is PullState.CLOSED:
@@ -64,11 +71,18 @@ def report_pull(judged: Judged) -> Iterator[do.Action]:
     if view.several:  # Those of the decision are those of the one that its status is read off.
         blockers = blocking(judged.signals, view)
     cause = _cause(judged, blockers)
-    if edit := _outdated(view, keys.report(pull.number), cause):
+    edit = _outdated(view, keys.report(pull.number), cause)
+    if isinstance(edit, Recheck):
+        yield edit
+    elif edit:
         standing = _standing(judged, blockers)
         yield do.Report(key=edit.key, number=pull.number, comment=edit.there, standing=standing)
-    place = keys.report_check(pull.head)
-    if view.policy.check_run and (edit := _outdated(view, place, cause)):
+    if not view.policy.check_run:
+        return
+    edit = _outdated(view, keys.report_check(pull.head), cause)
+    if isinstance(edit, Recheck):
+        yield edit
+    elif edit:
         standing = _standing(judged, blockers)
         yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, standing=standing)
 
@@ -84,16 +98,16 @@ def _short(says: tuple[Key | str | None, ...]) -> str:
     return keys.fingerprint(map(str, says))
 
 
-def _outdated(view: View, place: Key, cause: str) -> _Edit | None:
+def _outdated(view: SessionView, place: Key, cause: str) -> _Edit | Recheck | None:
     """Whether a place says something else, and was not brought up to date a moment ago."""
-    shown = view.past.shown(place)
+    shown = view.history.edits(place)
     if not shown:
         return _Edit(keys.edit(place, 0, cause), None)
     if keys.content_of(shown[-1]) == cause:
         return None
     last = view.facts.done[shown[-1]]
-    if not view.passed(last.at, view.policy.report_seconds):
-        return None
+    if wait := view.wait(last.at, view.policy.report_seconds):
+        return wait
     there = int(last.result) if last.result.isdecimal() else None
     return _Edit(keys.edit(place, len(shown), cause), there)
 
@@ -116,8 +130,8 @@ def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
     )
 
 
-def _cost(view: View) -> str:
+def _cost(view: SessionView) -> str:
     spent = view.facts.spent_ever
-    if not tells_cost(view) or not (spent.cost_usd or spent.tokens):
+    if not shows_cost(view.facts, view.policy) or not (spent.cost_usd or spent.tokens):
         return ""
     return cost(spent)

@@ -1,19 +1,19 @@
 """Before people see a change its agent reads it over once as a reviewer, where policy wants it."""
 
-from collections.abc import Iterator
 from typing import Final
 
-from lifecycle.judge.judge import Judged
+from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.react.messages import message
-from lifecycle.read.session_view import View, spent
+from lifecycle.read.causes import spent
+from lifecycle.read.session_view import Recheck, SessionView
 
 _SELF_REVIEW: Final = frozenset({KeyKind.SELF_REVIEW})
 
 
-def self_review(judged: Judged) -> Iterator[do.Action]:
+def self_review(judged: Judged) -> Wanted:
     """By policy an agent reads its own change over, once, before it becomes a pull request."""
     view, policy = judged.view, judged.view.policy
     if policy.self_review and view.pushed and (cause := _cause(view)):
@@ -21,25 +21,29 @@ def self_review(judged: Judged) -> Iterator[do.Action]:
         yield from message(judged, cause, do.Prompt(name="self_review", values=values))
 
 
-def awaited(view: View) -> bool:
-    """Whether what was pushed waits until its agent has read it over, or that takes too long.
+def awaited(view: SessionView) -> bool:
+    """Whether what was pushed is still to be reviewed by its agent.
 
-    One that cannot be told to is not waited for.
+    An agent that cannot be asked is not waited for.
     """
+    cause = _cause(view) if view.policy.self_review else None
+    return cause is not None and cause.of_run(view.facts.run) not in view.facts.failures
+
+
+def review_wait(view: SessionView) -> Recheck | None:
+    """The time that the agent has left for the review it was asked for."""
     policy = view.policy
-    if not policy.self_review:
-        return False
-    if cause := _cause(view):
-        return cause.of_run(view.facts.run) not in view.facts.failures
-    told = max(view.past.told(_SELF_REVIEW).values())
-    return not view.at_rest and not view.passed(told, policy.self_review_seconds)
+    if not policy.self_review or view.at_rest or _cause(view):
+        return None
+    asked = max(view.history.first_sent(_SELF_REVIEW).values())
+    return view.wait(asked, policy.self_review_seconds)
 
 
-def _cause(view: View) -> Key | None:
+def _cause(view: SessionView) -> Key | None:
     """The commit the agent is still to read over; None: it was told to, if only of another one.
 
     What went down with a run that broke off is told once more.
     """
     cause = keys.self_review(view.facts.work.head)
-    heard = view.past.heard(cause) is not None
-    return None if heard or spent(cause, view.past.told(_SELF_REVIEW), 1) else cause
+    heard = view.history.last_sent(cause) is not None
+    return None if heard or spent(cause, view.history.first_sent(_SELF_REVIEW), 1) else cause

@@ -23,7 +23,7 @@ _TELLING: Final = MESSAGES | {KeyKind.REMARK}
 _UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
-class Telling(NamedTuple):
+class MessageSent(NamedTuple):
     """That the agent was told of a cause, in which run and when."""
 
     run: int
@@ -65,7 +65,7 @@ class ActionHistory:
     def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
         self._keys, self._giving, self._telling, self._shown = _sorted(tuple(done))
-        self.begun = _START in self._keys  #: Whether any run was started.
+        self.started = _START in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
         self.ended: dict[int, datetime] = {}
         if not self._keys.keys().isdisjoint(ENDINGS):
@@ -92,11 +92,11 @@ class ActionHistory:
         return KeyKind.RELEASE in self._keys
 
     @property
-    def labels(self) -> int:
+    def attention_labels(self) -> int:
         """How often the label that calls people was put on or taken off."""
         return len(self._keys.get(_LABEL, ()))
 
-    def shown(self, place: Key) -> Sequence[Key]:
+    def edits(self, place: Key) -> Sequence[Key]:
         """The edits of a place, the last one last."""
         return self._shown.get(place, ())
 
@@ -125,7 +125,7 @@ class ActionHistory:
                 newest = at
         return newest
 
-    def given(self, run: int) -> datetime | None:
+    def instructed_at(self, run: int) -> datetime | None:
         """When a run was last given something to do; None: it never started."""
         return self._newest(self._giving.get(run))
 
@@ -148,7 +148,7 @@ class ActionHistory:
         return self._before(StartCause.LOST)
 
     @cached_property
-    def broke_off(self) -> dict[int, datetime]:
+    def ended_early(self) -> dict[int, datetime]:
         """Runs that ended before they were finished, whyever, with when the next began."""
         return self.crashes | self.losses
 
@@ -156,11 +156,11 @@ class ActionHistory:
         starts = self._of(_START)
         return {key.run - 1: at for key, at in starts if key.cause[0] == cause}
 
-    def _tellings(self, cause: Key) -> list[Telling]:
+    def _tellings(self, cause: Key) -> list[MessageSent]:
         done = self._done
-        return [Telling(key.run, done[key].at) for key in self._telling.get(cause, ())]
+        return [MessageSent(key.run, done[key].at) for key in self._telling.get(cause, ())]
 
-    def heard(self, cause: Key) -> Telling | None:
+    def last_sent(self, cause: Key) -> MessageSent | None:
         """When the agent was last told of a cause, without what went down with its run.
 
         A run that broke off takes along what it was told and had not answered with a push.
@@ -168,13 +168,13 @@ class ActionHistory:
         standing = [telling for telling in self._tellings(cause) if not self._lost(telling)]
         return max(standing, key=lambda telling: telling.at, default=None)
 
-    def _lost(self, telling: Telling) -> bool:
-        broke_off = self.broke_off.get(telling.run)
-        return broke_off is not None and not any(
-            telling.at < pushed <= broke_off for pushed in self.pushes.values()
+    def _lost(self, telling: MessageSent) -> bool:
+        ended_early = self.ended_early.get(telling.run)
+        return ended_early is not None and not any(
+            telling.at < pushed <= ended_early for pushed in self.pushes.values()
         )
 
-    def told(
+    def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
         """The causes of some kinds that were told, with when first, however often."""

@@ -1,11 +1,15 @@
-"""What can be said to the agent now, read off its probes and its own evidence."""
+"""Whether the agent can be given something to do, read off its probes and its own evidence."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
+from lifecycle.model.facts import Agent, Facts
 from lifecycle.model.keys import ENDINGS
+from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
-from lifecycle.read.moment import Moment
+from lifecycle.read.action_history import ActionHistory
 
 
 class Availability(StrEnum):
@@ -13,97 +17,125 @@ class Availability(StrEnum):
 
     NONE = "none"  #: Started and not seen yet.
     ACTIVE = "active"
-    QUIET = "quiet"
-    WAITING = "waiting"
+    IDLE = "idle"  #: It finished its turn.
+    WAITING = "waiting"  #: A question or a permission prompt is open.
     BLOCKED = "blocked"
-    #: Exited by itself without an error, or was ended while it rested: a message starts a run.
-    ENDED = "ended"
-    INTERRUPTED = "interrupted"  #: We ended it in the middle of its work: a new run goes on.
-    CRASHED = "crashed"  #: Exited by an error, or provably lost with its runtime.
-    UNSURE = "unsure"  #: Probes failed or disagree, or the evidence is stale.
+    #: Exited without an error, or was stopped while idle: a message starts a run.
+    EXITED = "exited"
+    INTERRUPTED = "interrupted"  #: The bot stopped it during its work: a new run resumes it.
+    CRASHED = "crashed"  #: Exited with an error, or was lost with its runtime.
+    UNKNOWN = "unknown"  #: Probes failed or disagree, or the evidence is stale.
+
+
+class Until(NamedTuple):
+    """An availability, and when the same facts read otherwise; None: never."""
+
+    availability: Availability
+    changes_at: datetime | None = None
 
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_DEAD = Probe.DEAD
-_QUIET, _UNSURE = Availability.QUIET, Availability.UNSURE
+_ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD
+_IDLE, _UNKNOWN = Until(Availability.IDLE), Until(Availability.UNKNOWN)
 _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 
 
-def availability_of(moment: Moment) -> Availability:
-    """What can be said to the agent; a run's own evidence alone counts."""
-    agent = moment.facts.agent
-    if agent.run != moment.facts.run:
-        return Availability.NONE
-    if agent.exit is not None or not moment.alive:
-        return _gone(moment)
-    return _living(moment)
+@lru_cache(maxsize=1024)
+def span(seconds: float) -> timedelta:
+    """A length of time. Most are thresholds of a policy, the same in every decision."""
+    return timedelta(seconds=seconds)
 
 
-def last_availability(moment: Moment, availability: Availability) -> Availability:
-    """What it was the last time it was seen: a look that failed contradicts nothing."""
-    return _living(moment) if availability is _UNSURE and not moment.alive else availability
+def is_alive(agent: Agent) -> bool:
+    """Whether runtime and program were both seen alive."""
+    return agent.runtime is _ALIVE and agent.program is _ALIVE
 
 
-def _living(moment: Moment) -> Availability:
-    """What a program that lives is doing, by its own evidence."""
-    agent, policy = moment.facts.agent, moment.policy
+def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
+    """Read the availability of the current run's program; evidence of other runs is ignored."""
+    if facts.agent.run != facts.run:
+        return Until(Availability.NONE)
+    if facts.agent.exit is not None or not is_alive(facts.agent):
+        return _gone(facts, policy, history, now)
+    return living(facts, policy, history, now)
+
+
+def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
+    """Read the availability by the agent's own evidence, as if its program is alive."""
+    agent = facts.agent
     if agent.activity in _RESTING:
-        if moment.facts.sent and moment.awaits_receipt():
-            return Availability.ACTIVE
-        told = moment.given
-        if told is None or (agent.since is not None and agent.since > told):
-            return _QUIET
-        # A message that has just gone in is being read, whatever the last evidence says.
-        return _QUIET if moment.passed(told, policy.message_grace_seconds) else Availability.ACTIVE
+        if facts.sent and (until := receipt_until(facts, policy, now)):
+            return Until(Availability.ACTIVE, until)
+        given = history.instructed_at(facts.run)
+        if given is None or (agent.since is not None and agent.since > given):
+            return _IDLE
+        # A message that was just sent is being read, whatever the last evidence says.
+        heard = given + span(policy.message_grace_seconds)
+        return _IDLE if now >= heard else Until(Availability.ACTIVE, heard)
     if agent.activity is _ACTIVE:
-        seen = agent.seen or agent.since
-        believed = agent.calling or is_recent(moment, seen, policy.activity_timeout_seconds)
-        return Availability.ACTIVE if believed else Availability.UNSURE
+        if agent.calling:
+            return Until(Availability.ACTIVE)
+        recent = _recent(agent.seen or agent.since, policy.activity_timeout_seconds, policy, now)
+        return Until(Availability.ACTIVE if recent.holds else Availability.UNKNOWN, recent.until)
     if agent.activity is Activity.WAITING_INPUT:
-        return Availability.WAITING
+        return Until(Availability.WAITING)
     if agent.activity is Activity.BLOCKED:
-        return Availability.BLOCKED
-    return Availability.UNSURE if agent.activity is Activity.EXITED else Availability.NONE
+        return Until(Availability.BLOCKED)
+    return _UNKNOWN if agent.activity is Activity.EXITED else Until(Availability.NONE)
 
 
-def is_recent(moment: Moment, at: datetime | None, seconds: float) -> bool:
+def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | None:
+    """Until when a message to this run may still be received; None: no message is awaited.
+
+    If nobody can look, it counts as lost a while after it was expected: every wait ends.
+    """
+    sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
+    until = max((one.until for one in sent), default=None)
+    end = until + span(policy.recent_activity_seconds) if until else None
+    return end if end and now < end else None
+
+
+class _Recent(NamedTuple):
+    holds: bool
+    until: datetime | None  #: When that changes.
+
+
+def _recent(at: datetime | None, seconds: float, policy: Policy, now: datetime) -> _Recent:
     """Whether evidence of then is no older than so many seconds. Without a time it is not.
 
     A time slightly in the future is another clock; one further ahead proves nothing.
     """
-    if at is None or not moment.passed(at, -moment.policy.recent_activity_seconds):
-        return False
-    return not moment.passed(at, seconds)
+    if at is None:
+        return _Recent(False, None)
+    believable = at - span(policy.recent_activity_seconds)
+    if now < believable:
+        return _Recent(False, believable)
+    end = at + span(seconds)
+    return _Recent(True, end) if now < end else _Recent(False, None)
 
 
-def _gone(moment: Moment) -> Availability:
-    """Whether a program that is not seen to live has ended, and whether that was its own doing."""
-    agent, policy = moment.facts.agent, moment.policy
+def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
+    """Whether a program that is not seen alive has ended, and whether by itself."""
+    agent = facts.agent
     dead = agent.runtime is _DEAD and agent.program is _DEAD
-    if agent.exit is None and not dead and moment.facts.run not in moment.past.ended:
-        return Availability.UNSURE
-    if _ended_by_us(moment):
-        if moment.facts.run in moment.past.interrupted:
-            return Availability.INTERRUPTED
-        # A question that was open when its program was ended is open still.
-        return Availability.WAITING if agent.question else Availability.ENDED
+    if agent.exit is None and not dead and facts.run not in history.ended:
+        return _UNKNOWN
+    if _ended_by_bot(facts, history):
+        if facts.run in history.interrupted:
+            return Until(Availability.INTERRUPTED)
+        # A question that was open when the program was stopped is still open.
+        return Until(Availability.WAITING if agent.question else Availability.EXITED)
     if agent.exit is not None:
-        return (
-            Availability.ENDED
-            if agent.exit.code == 0 and not agent.exit.lost
-            else Availability.CRASHED
-        )
-    # No proof: what was at work a moment ago is not over because two looks say so.
-    return (
-        Availability.UNSURE
-        if is_recent(moment, agent.seen, policy.recent_activity_seconds)
-        else Availability.CRASHED
-    )
+        exited = agent.exit.code == 0 and not agent.exit.lost
+        return Until(Availability.EXITED if exited else Availability.CRASHED)
+    # Two dead probes prove nothing against activity of a moment ago.
+    recent = _recent(agent.seen, policy.recent_activity_seconds, policy, now)
+    return Until(Availability.UNKNOWN if recent.holds else Availability.CRASHED, recent.until)
 
 
-def _ended_by_us(moment: Moment) -> bool:
-    """Whether we ended this run's program, or have written down that we do."""
-    run = moment.facts.run
-    return run in moment.past.ended or any(
-        key.run == run and key.kind in ENDINGS for key in moment.facts.pending
+def _ended_by_bot(facts: Facts, history: ActionHistory) -> bool:
+    """Whether the bot stopped this run's program, or has written down that it will."""
+    run = facts.run
+    return run in history.ended or any(
+        key.run == run and key.kind in ENDINGS for key in facts.pending
     )

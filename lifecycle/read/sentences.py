@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 
 
 def short(sha: str) -> str:
@@ -25,19 +25,19 @@ def clock(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _asked(view: View) -> str:
+def _asked(view: SessionView) -> str:
     people = set(view.objectors)
     people |= {thread.remarks[-1].author for thread in view.open_threads}
     return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
 
 
-def _activity(view: View) -> str:
+def _activity(view: SessionView) -> str:
     """What the agent does; of one that was ended and goes on, what it waits for."""
     known = view.facts.agent.evidence or view.facts.agent.activity.value
     return f"{known}; {view.facts.waits}" if view.facts.waits else known
 
 
-def _pending(view: View) -> str:
+def _pending(view: SessionView) -> str:
     if view.pending_checks:
         return f"checks have not finished: {names(view.pending_checks)}"
     if view.pull is not None and not view.pull.checks_complete:
@@ -45,7 +45,7 @@ def _pending(view: View) -> str:
     return "checks are expected, and none has reported"
 
 
-def _failed(view: View) -> str:
+def _failed(view: SessionView) -> str:
     """The failed checks; what is not the agent's doing is named as such."""
     return ", ".join(
         f"{check.name} (red on the base too)" if check.red_on_base else check.name
@@ -53,7 +53,7 @@ def _failed(view: View) -> str:
     )
 
 
-NAMES: Final[Mapping[str, Callable[[View], str]]] = {
+NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "run": lambda view: str(max(1, view.facts.run)),
     "activity": _activity,
     "number": lambda view: str(view.pull.number) if view.pull else "",
@@ -72,7 +72,7 @@ def _parts(template: str) -> tuple[str, ...]:
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
-def sentence(template: str, view: View, **given: str) -> str:
+def sentence(template: str, view: SessionView, **given: str) -> str:
     """A table's sentence with its evidence filled in."""
     if "{" not in template:
         return template

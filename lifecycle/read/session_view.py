@@ -1,58 +1,89 @@
-"""What the facts say when they are read together: the questions rules and reactions ask."""
+"""One session at one instant: its facts under a policy, as the questions that rules ask.
 
-from collections.abc import Iterable, Sequence
+No question has a side effect. What depends on the clock is either a `Recheck`, returned instead of
+an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from lifecycle.model import keys
-from lifecycle.model.facts import Check, Command, Facts, Pull, Remark, Thread
+from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason
-from lifecycle.read.merge_queue import dequeued
-from lifecycle.read.working import Working
+from lifecycle.model.status import CheckState, Merge, Mover, PullState
+from lifecycle.read.action_history import ActionHistory
+from lifecycle.read.availability import (
+    Availability,
+    availability_of,
+    is_alive,
+    living,
+    receipt_until,
+    span,
+)
+from lifecycle.read.budgets import BudgetState, budget_state
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 _CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
-_CONFLICT, _BEHIND, _OPEN = Merge.CONFLICT, Merge.BEHIND, PullState.OPEN
+_CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
+_ACTIVE, _UNKNOWN = Availability.ACTIVE, Availability.UNKNOWN
+_AT_REST: Final = (Availability.IDLE, Availability.EXITED)
+_MERGE: Final = KeyKind.MERGE
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
-_CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
-_CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
-#: What a taking in comes to where the commits of others and the agent's own do not go together.
+_HOUR: Final = span(3600)
+#: What the world asks of the agent: all messages but reminders of uncommitted work.
+REQUESTS: Final = keys.MESSAGES - {KeyKind.COMMIT_WORK}
+_REVIEW: Final = frozenset({KeyKind.ADDRESS_REVIEW})
+#: The result of merging remote commits that conflict with the agent's.
 CLASH: Final = "conflict"
-#: Commands by which a person has the agent resume: after a pause, and on a branch they pushed to.
-GOES_ON: Final = ("resume", "restart", "tell", "answer")
-#: Commands that hold something to say to the agent.
-_WORDS: Final = ("tell", "answer", "review")
+#: Commands that resume the agent after a pause, and on a branch that a person pushed to.
+RESUMING: Final = ("resume", "restart", "tell", "answer")
+#: Commands that may name the agent that continues the session.
+_NAMES_AGENT: Final = ("agent", "review", "start")
 
 
-class View(Working):
-    """Facts under a policy at an instant, with one pull request in the middle.
+class Recheck(NamedTuple):
+    """No answer yet: the same facts may give one at this instant."""
 
-    Lives for one decision. Where several are open there is a view of each, of the same instant.
+    at: datetime
+
+
+def earliest(*times: datetime | None) -> datetime | None:
+    """The first of these instants; None: there is none."""
+    return min(filter(None, times), default=None)
+
+
+class SessionView:
+    """Facts under a policy at an instant, read about one pull request.
+
+    Lives for one decision. If several pull requests are open there is a view of each.
     """
 
     def __init__(
-        self,
-        facts: Facts,
-        policy: Policy,
-        now: datetime,
-        pull: Pull | None = None,
-        due: list[datetime] | None = None,
+        self, facts: Facts, policy: Policy, now: datetime, pull: Pull | None = None
     ) -> None:
-        """`pull` is the one in the middle; None: it is worked out."""
-        super().__init__(facts, policy, now, due)
-        #: The pull request that matters: an open one, else the newest merged, else the newest.
+        """`pull` is the pull request to read about; None: the most important one."""
+        self.facts = facts
+        self.policy = policy
+        self.now = now
+        self.history = ActionHistory(facts.done)
+        #: When this run was last given something to do; None: it was not started.
+        self.instructed_at = self.history.instructed_at(facts.run)
+        self._read_agent()
+        self._read_work()
+        #: An open pull request, else the newest merged, else the newest.
         self.pull = pull or _foremost(facts.pulls)
-        #: Views of all open pull requests, where there are several.
-        self.several: tuple[View, ...] = ()
+        #: Views of all open pull requests, if there are several.
+        self.several: tuple[SessionView, ...] = ()
         if pull is None and len(facts.pulls) > 1:
             self._read_several()
         if not self.several:
-            #: That the merge queue put this head out, as long as nobody has it queued again.
-            self.dequeued = dequeued(self, self.pull) if self.pull else None
+            #: That the merge queue removed this head, unless a person had it queued again.
+            self.dequeued = self._dequeued()
             self._read_checks()
             self._read_review()
             self._read_branch()
@@ -60,12 +91,133 @@ class View(Working):
     def _read_several(self) -> None:
         opened = [pull for pull in self.facts.pulls if pull.state is _OPEN]
         if len(opened) > 1:
-            several = [View(self.facts, self.policy, self.now, one, self._due) for one in opened]
+            several = [SessionView(self.facts, self.policy, self.now, one) for one in opened]
             self.several = tuple(several)
             for view in several:
                 view.several = self.several
 
-    # -- the pull request ------------------------------------------------------------------------
+    def wait(self, since: datetime, seconds: float) -> Recheck | None:
+        """The wait until so many seconds after `since`; None: it is over."""
+        end = since + span(seconds)
+        return Recheck(end) if self.now < end else None
+
+    # -- the agent and its work --------------------------------------------------------------------
+
+    def _read_agent(self) -> None:
+        facts, policy, history, now = self.facts, self.policy, self.history, self.now
+        #: Whether runtime and program were both seen alive.
+        self.alive = is_alive(facts.agent)
+        self.availability, changes_at = availability_of(facts, policy, history, now)
+        #: The same, except that a failed probe changes nothing: a status is read by it, while
+        #: nothing is sent to an agent whose state is unknown.
+        self.last_availability = self.availability
+        if self.availability is _UNKNOWN and not self.alive:
+            self.last_availability, again = living(facts, policy, history, now)
+            changes_at = earliest(changes_at, again)
+        #: Until when a message to this run may still be received; None: none is awaited.
+        self.receipt_until = receipt_until(facts, policy, now) if facts.sent else None
+        #: When the availability, or that, is different without any new fact.
+        self.changes_at = earliest(changes_at, self.receipt_until)
+        #: Whether the agent has done all it was sent: its turn or its program ended.
+        self.at_rest = self.last_availability in _AT_REST
+
+    def _read_work(self) -> None:
+        work, pushes = self.facts.work, self.history.pushes
+        shown = [pull.head for pull in self.facts.pulls]
+        #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
+        self.pushed = work.head in shown or work.head in pushes
+        self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
+
+    @cached_property
+    def budgets(self) -> BudgetState:
+        """The budgets that are used up, or nearly, with the turn that is in progress."""
+        agent = self.facts.agent
+        at_work = agent.activity == "active" and self.last_availability is _ACTIVE
+        began = agent.since if at_work else None
+        return budget_state(self.facts, self.policy, self.now, began)
+
+    @property
+    def next_push_at(self) -> datetime | None:
+        """When the limit of pushes per hour allows the next one; None: now."""
+        most = self.policy.pushes_per_hour
+        newest = sorted(self.history.pushes.values(), reverse=True) if most else []
+        allowed = [first + _HOUR for first in newest[most - 1 :][:1]]
+        return allowed[0] if allowed and self.now < allowed[0] else None
+
+    def without_commit_since(self, sent: datetime) -> bool:
+        """Whether the agent came to rest without a commit after it was sent something."""
+        return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
+
+    @property
+    def crashes(self) -> int:
+        """Runs that failed by themselves since the last progress; see `_in_a_row`."""
+        return self._in_a_row(self.history.crashes)
+
+    @property
+    def losses(self) -> int:
+        """Runs that were lost with their machine or runtime since the last progress."""
+        return self._in_a_row(self.history.losses)
+
+    def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
+        """How many of these there were since the last progress, whatever they pushed.
+
+        Progress is a new pull request, green checks, a person's push, or a new request.
+        """
+        opened = self.facts.done.get(keys.open_pull(self.facts.branch))
+        marks = list(self.history.first_sent(REQUESTS).values())
+        marks += [opened.at] if opened else []
+        for pull in self.facts.pulls:
+            marks += [pull.green_since] if pull.green_since else []
+            marks += [pull.person.at] if pull.person else []
+        since = max(marks, default=None)
+        return sum(since is None or at > since for at in runs.values())
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def command(self, kind: str) -> Command | None:
+        """The newest command of a kind."""
+        if not self.facts.commands:
+            return None
+        commands = [command for command in self.facts.commands if command.kind == kind]
+        return max(commands, key=lambda command: command.at, default=None)
+
+    def commanded_since(self, at: datetime, *kinds: str) -> bool:
+        """Whether a person asked for one of these after then."""
+        return any(command.kind in kinds and command.at > at for command in self.facts.commands)
+
+    @property
+    def requested_agent(self) -> Command | None:
+        """The command that last named another agent, until that agent has the session."""
+        facts = self.facts
+        named = [one for one in facts.commands if one.kind in _NAMES_AGENT and one.text]
+        last = max(named, key=lambda command: command.at, default=None)
+        return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
+
+    @property
+    def merge_cancelled(self) -> bool:
+        """Whether a person cancelled the merge, and nobody has commanded it since."""
+        merge, cancel = self.command("merge"), self.command("cancel")
+        return cancel is not None and (merge is None or cancel.at > merge.at)
+
+    # -- the pull request: checks ------------------------------------------------------------------
+
+    def _dequeued(self) -> Dequeued | None:
+        """The removal of this head from the merge queue after the bot had added it.
+
+        A head that the bot never queued is not the one that was removed; one that a person took
+        out is no news.
+        """
+        pull, done = self.pull, self.facts.done
+        if pull is None or pull.dequeued is None:
+            return None
+        if pull.merge is _QUEUED or self.merge_cancelled or landing_key(pull) in done:
+            return None
+        if not any(key.kind is _MERGE and key.cause[0] == pull.head for key in done):
+            return None
+        command = self.command("merge")
+        if command and command.head == pull.head and command.at > pull.dequeued.at:
+            return None
+        return pull.dequeued
 
     def _read_checks(self) -> None:
         """What the checks say that readiness depends on: the required ones, or all if none is."""
@@ -74,35 +226,74 @@ class View(Working):
             checks = (*checks, *self.dequeued.checks)
         states = {check.state for check in checks}
         required: list[Check] = []
-        # Where all have passed it does not matter which of them are required.
+        # If all have passed it does not matter which of them are required.
         if states and states != _ALL_PASSED:
             required = [check for check in checks if check.required]
             checks = required or checks
             states = {check.state for check in checks}
-        #: Whether any of them does; a required one that was skipped is no hindrance to GitHub.
+        #: Whether any passes; GitHub accepts a required one that was skipped.
         self.passes = _PASSED in states or bool(required)
         self.failed_checks = _those(checks, _FAILED) if _FAILED in states else []
         self.pending_checks = _those(checks, _PENDING) if _PENDING in states else []
-        #: Those that only people can move, or another run.
+        #: Those that only people, or another run, can change.
         self.held_checks = [] if states.isdisjoint(_HELD) else _those(checks, *_HELD)
+
+    @property
+    def checks_to_fix(self) -> list[Check]:
+        """Failed checks that are the agent's to fix: those that pass on the base."""
+        return [check for check in self.failed_checks if not check.red_on_base]
+
+    @property
+    def rerunnable_checks(self) -> list[Check]:
+        """Checks that another run may turn green, if nothing else failed.
+
+        What failed in the merge queue is not run again: that commit is tried no more.
+        """
+        failed = self.checks_to_fix
+        in_queue = self.dequeued is not None and self.dequeued.checks
+        if in_queue or not all(check.flaky for check in failed):
+            return []
+        cancelled = [check for check in self.held_checks if check.state is _CANCELLED]
+        return [check for check in (*failed, *cancelled) if check.run_id is not None]
+
+    @property
+    def rerun_until(self) -> datetime | None:
+        """Until when the ordered rerun of checks has time to begin; None: none is awaited."""
+        if self.pull is None or not self.rerunnable_checks:
+            return None
+        ordered = self.facts.done.get(keys.rerun(self.pull.head))
+        wait = self.wait(ordered.at, self.policy.settle_seconds) if ordered else None
+        return wait.at if wait else None
+
+    @property
+    def rerunning(self) -> bool:
+        """Whether a rerun of checks is still to be ordered, or to begin."""
+        if self.pull is None or not self.rerunnable_checks:
+            return False
+        key = keys.rerun(self.pull.head)
+        if key in self.facts.done:
+            return self.rerun_until is not None
+        return key not in self.facts.failures
+
+    # -- the pull request: reviews and comments ----------------------------------------------------
 
     def _read_review(self) -> None:
         """What reviewers and others said, as far as it counts."""
-        #: Threads that wait for an answer. A commit that changes the line makes one outdated: it
-        #: does not stand in the way any more, and is heard and answered all the same.
+        #: Threads that await an answer. A commit that changes the line makes one outdated: it
+        #: blocks nothing any more, but is sent and answered all the same.
         self.threads: list[Thread] = []
         self.open_threads: list[Thread] = []
-        #: Who asks for changes in a review, and may.
+        #: Who requests changes in a review, and may.
         self.objectors: list[str] = []
-        #: Whether this head was approved by someone who may and did not ask for it.
+        #: Whether this head was approved by somebody who may and did not request the work.
         self.approved = False
-        #: What people with write access asked for and the agent was not told yet.
-        self.unheard: list[Remark] = []
+        #: What people with write access asked for and was not sent to the agent yet.
+        self.unsent_remarks: list[Remark] = []
         pull, said = self.pull, []
         if pull is None:
             return
         if pull.threads:
-            self.threads = [thread for thread in pull.threads if self._waits(thread)]
+            self.threads = [thread for thread in pull.threads if self._awaits_answer(thread)]
             self.open_threads = [thread for thread in self.threads if not thread.outdated]
             said = [remark for thread in self.threads for remark in thread.remarks]
         for verdict in pull.verdicts:
@@ -114,36 +305,38 @@ class View(Working):
                 self.approved |= verdict.sha == pull.head or verdict.sha in pull.carried
         said += pull.comments
         if said:
-            self.unheard = [remark for remark in said if self._is_unheard(remark)]
+            self.unsent_remarks = [remark for remark in said if self._is_unsent(remark)]
 
-    def _is_unheard(self, remark: Remark) -> bool:
-        return self.past.heard(keys.remark(remark.id)) is None and self.counts(remark)
+    def _is_unsent(self, remark: Remark) -> bool:
+        return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
 
-    def _waits(self, thread: Thread) -> bool:
-        """Whether a thread is unresolved, and somebody but us has the last word."""
+    def _awaits_answer(self, thread: Thread) -> bool:
+        """Whether a thread is unresolved, and its last comment is not the bot's."""
         if thread.resolved or not thread.remarks or thread.remarks[-1].own:
             return False
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: of someone who may, and not said to the bot."""
+        """Whether a remark is for the agent: of somebody who may, and not addressed to the bot."""
         if remark.own or remark.to_bot or not remark.allowed:
             return False
         return not remark.bot or self.policy.lists(remark.author)
 
     @property
-    def troubled(self) -> bool:
-        """Whether something is in the way that the agent may not be able to clear by itself."""
+    def may_have_findings(self) -> bool:
+        """Whether anything is wrong that the agent may not be able to solve by itself."""
         facts, pull = self.facts, self.pull
         if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
             return True
         if self.failed_checks or self.held_checks or (pull and pull.merge is _CONFLICT):
             return True
-        return bool(self.unheard or self.open_threads or self.objectors)
+        return bool(self.unsent_remarks or self.open_threads or self.objectors)
+
+    # -- the pull request: its branch --------------------------------------------------------------
 
     @property
     def parent(self) -> Pull | None:
-        """The open pull request on whose branch this one stands."""
+        """The open pull request whose branch is the base of this one."""
         if self.pull is None or not self.several:
             return None
         base = self.pull.base_branch
@@ -151,171 +344,46 @@ class View(Working):
         return next((pull for pull in others if pull.branch == base), None)
 
     def _read_branch(self) -> None:
-        """Where the branch on GitHub is, seen from the workspace."""
+        """Compare the branch on GitHub with the workspace."""
         pull, work = self.pull, self.facts.work
-        mine = pull is not None and pull.branch in ("", self.facts.branch)
+        own = pull is not None and pull.branch in ("", self.facts.branch)
         #: Whether the pull request, as read, shows what is in the workspace.
-        self.current = pull is not None and (not mine or pull.head == work.head)
-        #: Whether GitHub's branch has commits of others that are still to be brought in.
-        self.foreign = (
+        self.current = pull is not None and (not own or pull.head == work.head)
+        #: Whether GitHub's branch has commits of others that are still to be merged.
+        self.has_remote_commits = (
             not self.current
             and pull is not None
             and pull.state is _OPEN
-            and (pull.head not in self.past.pushes or pull.head_by is Mover.PERSON)
+            and (pull.head not in self.history.pushes or pull.head_by is Mover.PERSON)
             and bool(work.head)
-            and not self._taken_in(pull)
+            and not self._merged_remote(pull)
         )
         #: Whether the agent leaves the branch to the person who pushed to it last.
         self.handed_to_human = (
-            pull is not None and pull.person is not None and not self._given_back(pull)
+            pull is not None and pull.person is not None and not self._resumed_after(pull.person.at)
         )
 
-    def _taken_in(self, pull: Pull) -> bool:
-        """Whether its head was brought into the workspace, or the agent was told to do it."""
-        taken = self.facts.done.get(keys.merge_remote(pull.head))
-        if taken is None:
+    def _merged_remote(self, pull: Pull) -> bool:
+        """Whether its head was merged into the workspace, or the agent was asked to do so."""
+        merged = self.facts.done.get(keys.merge_remote(pull.head))
+        if merged is None:
             return False
-        heard = self.past.heard(keys.merge_branch(pull.head))
-        return taken.result != CLASH or heard is not None
+        asked = self.history.last_sent(keys.merge_branch(pull.head))
+        return merged.result != CLASH or asked is not None
 
-    def _given_back(self, pull: Pull) -> bool:
+    def _resumed_after(self, push: datetime) -> bool:
         """Whether somebody asked the agent for something after a person's push."""
-        if pull.person is None:
-            return True
-        at = pull.person.at
-        second = at.replace(microsecond=0)  # GitHub's times are whole seconds.
+        second = push.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
-            any(command.kind in GOES_ON and command.at >= at for command in self.facts.commands)
-            or any(remark.at >= second for remark in self.unheard)
-            or bool(self.past.told(_REVIEW, at))
+            any(command.kind in RESUMING and command.at >= push for command in self.facts.commands)
+            or any(remark.at >= second for remark in self.unsent_remarks)
+            or bool(self.history.first_sent(_REVIEW, push))
         )
 
-    # -- runs of checks that prove nothing yet -----------------------------------------------------
 
-    @property
-    def own_failures(self) -> list[Check]:
-        """Failed checks that are the agent's to mend: those that pass on the base."""
-        return [check for check in self.failed_checks if not check.red_on_base]
-
-    @property
-    def doubtful_checks(self) -> list[Check]:
-        """Checks that another run may turn green, where nothing else failed.
-
-        What failed in the merge queue stays as it is: that commit is tried no more.
-        """
-        failed = self.own_failures
-        in_queue = self.dequeued is not None and self.dequeued.checks
-        if in_queue or not all(check.flaky for check in failed):
-            return []
-        cancelled = [check for check in self.held_checks if check.state is _CANCELLED]
-        return [check for check in (*failed, *cancelled) if check.run_id is not None]
-
-    @property
-    def rerunning(self) -> bool:
-        """Whether another run of doubtful checks is still to be ordered, or to be seen."""
-        if self.pull is None or not self.doubtful_checks:
-            return False
-        key = keys.rerun(self.pull.head)
-        ordered = self.facts.done.get(key)
-        if ordered is not None:
-            return not self.passed(ordered.at, self.policy.settle_seconds)
-        return key not in self.facts.failures
-
-    # -- causes for a message: each a key without its run, None while it does not stand -----------
-
-    @property
-    def ci_cause(self) -> Key | None:
-        """This head with this set of failed checks, once nothing runs any more."""
-        if (
-            not self.failed_checks
-            or self.pending_checks
-            or self.handed_to_human
-            or not self.current
-        ):
-            return None
-        failed = self.own_failures
-        if self.pull is None or not failed or self.rerunning:
-            return None
-        return keys.fix_ci(self.pull.head, (check.id for check in failed))
-
-    @property
-    def conflict_cause(self) -> Key | None:
-        """This head in conflict with this base, or behind it and not to be updated by GitHub."""
-        pull = self.pull
-        if pull is None or self.handed_to_human or not self.current:
-            return None
-        behind = (
-            pull.merge is _BEHIND
-            and keys.update_branch(pull.base, pull.head) in self.facts.failures
-        )
-        if pull.merge is not _CONFLICT and not behind:
-            return None
-        return keys.resolve_conflict(pull.base, pull.head)
-
-    @property
-    def branch_cause(self) -> Key | None:
-        """A commit of others that does not go together with the agent's own."""
-        return keys.merge_branch(self.pull.head) if self.pull else None
-
-    @property
-    def review_cause(self) -> Key | None:
-        """What people asked for and the agent was not told."""
-        if not self.unheard or self.handed_to_human:
-            return None
-        return keys.address_review(remark.id for remark in self.unheard)
-
-    @property
-    def words_causes(self) -> dict[Key, Command]:
-        """What people have to say to the agent and it was not told yet, each with its command."""
-        said = [command for command in self.facts.commands if command.kind in _WORDS]
-        causes = {keys.forward(command.key): command for command in said}
-        return {
-            cause: command for cause, command in causes.items() if self.past.heard(cause) is None
-        }
-
-    @property
-    def dirty_cause(self) -> Key | None:
-        """Work left uncommitted after one request: it does not matter at which commit."""
-        if not self.facts.work.dirty:
-            return None
-        return keys.commit_work(len(self._requests) + len(self.past.broke_off))
-
-    @property
-    def messages_cause(self) -> Key | None:
-        """Commits that were not pushed for what their messages say."""
-        head = self.facts.work.head
-        refused = self.facts.failures.get(keys.push(head))
-        worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
-        return keys.reword(head) if worded else None
-
-    # -- tries, counted until a person pushes ------------------------------------------------------
-
-    def _since_person(self, since: datetime | None = None) -> datetime | None:
-        person = self.pull.person if self.pull else None
-        return max(filter(None, (since, person.at if person else None)), default=None)
-
-    @property
-    def repairs(self) -> dict[Key, datetime]:
-        """What was told of failed checks since they were last green, whatever the commit or run."""
-        green = self.pull.green_since if self.pull else None
-        return self.past.told(_CI, self._since_person(green))
-
-    @property
-    def merges(self) -> dict[Key, datetime]:
-        """What was told of a conflict with this very base."""
-        base = self.pull.base if self.pull else ""
-        told = self.past.told(_CONFLICTS, self._since_person())
-        return {cause: at for cause, at in told.items() if cause.cause[0] == base}
-
-    @property
-    def rounds(self) -> dict[Key, datetime]:
-        """What was told of reviews and comments."""
-        return self.past.told(_REVIEW, self._since_person())
-
-
-def spent(cause: Key, tries: dict[Key, datetime], most: int) -> bool:
-    """Whether a cause comes after the last try; one that a crash made unheard does not."""
-    return cause not in tries and len(tries) >= most
+def landing_key(pull: Pull) -> Key:
+    """The key of merging a head; after its removal from the merge queue it is another one."""
+    return keys.merge(pull.head, pull.dequeued.at if pull.dequeued else None)
 
 
 def _those(checks: Iterable[Check], *states: CheckState) -> list[Check]:

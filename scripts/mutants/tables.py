@@ -51,7 +51,7 @@ TABLES: Final = (
     ),
     Table("lifecycle.judge.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
     Table(
-        "lifecycle.judge.budgets",
+        "lifecycle.read.budgets",
         "BUDGETS",
         (),
         # Not `dollars`: to the session's own dollars, more in proportion is the same.
@@ -145,18 +145,19 @@ def _other(value: Any, values: list[Any]) -> Any:
 
 def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
     """A row that answers wrongly where it stands, or stands where it should not."""
-    from lifecycle.judge.stalls import Escalation
+    from lifecycle.judge.stalls import Finding
     from lifecycle.model import keys
     from lifecycle.model.status import Reason
 
     def negated(view: Any) -> Any:
-        return (
-            None if row(view) else Escalation(keys.stuck("mutant", None), Reason.NO_SLOT, "mutant")
-        )
+        return None if row(view) else Finding(keys.stuck("mutant", None), Reason.NO_SLOT, "mutant")
 
     def changed(view: Any) -> Any:
         found = row(view)
-        wrong = {"reason": Reason.NO_SLOT, "key": keys.stuck("mutant", None)}
-        return found and found._replace(**{field: wrong.get(field, "mutant")})
+        wrong: dict[str, Any] = {"reason": Reason.NO_SLOT, "key": keys.stuck("mutant", None)}
+        if not isinstance(found, Finding):
+            return found
+        value: Any = wrong.get(field, "mutant")
+        return found._replace(**{field: value})
 
     return negated if what == "negate" else changed

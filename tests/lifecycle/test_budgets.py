@@ -7,14 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
-from lifecycle.judge.budgets import BUDGETS, left, raised
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Reason, Status
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View
+from lifecycle.read.budgets import BUDGETS, raised, spending_line
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, facts, in_key
 
@@ -44,7 +43,8 @@ SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
     "day": (
         {"spent_today": Spending(cost_usd=25.0)},
         {"day_usd": 25.0},
-        "today's 25.00 USD of this repository are used up; it goes on by itself at midnight, UTC",
+        "today's 25.00 USD of this repository are used up"
+        "; the session resumes by itself at midnight UTC",
     ),
 }
 #: No budget but those a test names.
@@ -252,12 +252,15 @@ def test_what_is_no_amount_allows_nothing(text: str) -> None:
 
 def test_what_was_spent_is_said_in_a_line() -> None:
     spent = Spending(cost_usd=1.25, tokens=1200, active_seconds=1800)
-    given = View(facts(spent=spent), Policy(), NOW)
-    assert left(given) == "spent: 1.25 of 5.00 USD, 1200 tokens, 0.5 hours of work"
-    some = View(facts(spent=replace(spent, unpriced=200)), Policy(), NOW)
-    assert left(some).startswith("spent: 1.25 of 5.00 USD, 1200 tokens (200 without a price), ")
-    free = View(facts(spent=spent), Policy(session_usd=0), NOW)
-    assert left(free) == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
+    given = facts(spent=spent)
+    assert (
+        spending_line(given, Policy(), NOW)
+        == "spent: 1.25 of 5.00 USD, 1200 tokens, 0.5 hours of work"
+    )
+    some = spending_line(facts(spent=replace(spent, unpriced=200)), Policy(), NOW)
+    assert some.startswith("spent: 1.25 of 5.00 USD, 1200 tokens (200 without a price), ")
+    free = spending_line(given, Policy(session_usd=0), NOW)
+    assert free == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
 
 
 def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:

@@ -165,7 +165,7 @@ THRESHOLDS = {
         lambda s: facts(agent=agent(seconds_ago=60), done=done("fix_ci:x:y#1", seconds_ago=s)),
         availability,
         Availability.ACTIVE,
-        Availability.QUIET,
+        Availability.IDLE,
     ),
     "restart_seconds": Threshold(
         5, lambda s: facts(agent=ended(1, s)), asks("start:crash#"), below=False, at=True
@@ -176,7 +176,7 @@ THRESHOLDS = {
         lambda s: facts(agent=agent(Activity.ACTIVE, s)),
         availability,
         Availability.ACTIVE,
-        Availability.UNSURE,
+        Availability.UNKNOWN,
     ),
     "probe_seconds": Threshold(300, doubtful, status, Status.WORKING, Status.STUCK),
     "probe_rounds": Threshold(
@@ -187,7 +187,7 @@ THRESHOLDS = {
         Status.STUCK,
     ),
     "recent_activity_seconds": Threshold(
-        60, vanished, availability, Availability.UNSURE, Availability.CRASHED
+        60, vanished, availability, Availability.UNKNOWN, Availability.CRASHED
     ),
     "spawn_seconds": Threshold(
         600,

@@ -14,7 +14,7 @@ from lifecycle.model.facts import Agent, Facts, Failure, Work
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Review
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,
@@ -45,7 +45,7 @@ FAILURE = Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="GitHub said no
 
 
 def attention(given: Facts, **policy: Any) -> tuple[Attention, Evidence]:
-    signals, evidence = read(View(given, Policy(**policy), NOW))
+    signals, evidence, _ = read(SessionView(given, Policy(**policy), NOW))
     return signals.attention, evidence
 
 
@@ -320,9 +320,7 @@ def test_nobody_has_to_look(given: Facts) -> None:
     ],
 )
 def test_it_is_looked_at_again_when_it_may_read_otherwise(case: str, due: datetime | None) -> None:
-    view = View(QUIET[case], Policy(), NOW)
-    read(view)
-    assert view.recheck_at == due
+    assert read(SessionView(QUIET[case], Policy(), NOW)).recheck_at == due
 
 
 def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:

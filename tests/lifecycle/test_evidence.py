@@ -11,8 +11,9 @@ from lifecycle.model.facts import Agent, Doubt, Exit, Facts
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason, Status
+from lifecycle.read.action_history import ActionHistory
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.asking import asked, decision, deeds
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
 
@@ -22,7 +23,7 @@ LOST = Exit(at=ago(60), lost="the machine was restarted")
 
 
 def availability(who: Agent, **given: Any) -> Availability:
-    return View(facts(agent=who, **given), Policy(), NOW).availability
+    return SessionView(facts(agent=who, **given), Policy(), NOW).availability
 
 
 def working(**given: Any) -> Agent:
@@ -35,11 +36,11 @@ def working(**given: Any) -> Agent:
 @pytest.mark.parametrize(
     ("seconds_ago", "alive", "dead"),
     [
-        (0, Availability.ACTIVE, Availability.UNSURE),
+        (0, Availability.ACTIVE, Availability.UNKNOWN),
         (
             59,
             Availability.ACTIVE,
-            Availability.UNSURE,
+            Availability.UNKNOWN,
         ),  # strong: two dead probes do not outweigh it
         (
             60,
@@ -47,9 +48,9 @@ def working(**given: Any) -> Agent:
             Availability.CRASHED,
         ),  # weak: it reads active, and proves nothing to probes
         (299, Availability.ACTIVE, Availability.CRASHED),
-        (300, Availability.UNSURE, Availability.CRASHED),  # stale: it proves nothing at all
-        (-60, Availability.ACTIVE, Availability.UNSURE),  # another clock, slightly ahead
-        (-61, Availability.UNSURE, Availability.CRASHED),  # no time at all
+        (300, Availability.UNKNOWN, Availability.CRASHED),  # stale: it proves nothing at all
+        (-60, Availability.ACTIVE, Availability.UNKNOWN),  # another clock, slightly ahead
+        (-61, Availability.UNKNOWN, Availability.CRASHED),  # no time at all
     ],
 )
 def test_freshness_of_evidence_is_strong_weak_or_stale(
@@ -61,7 +62,7 @@ def test_freshness_of_evidence_is_strong_weak_or_stale(
 
 
 def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
-    assert availability(agent(ACTIVE, since=None, seen=None)) is Availability.UNSURE
+    assert availability(agent(ACTIVE, since=None, seen=None)) is Availability.UNKNOWN
     assert availability(agent(ACTIVE, since=None, seen=None, **DEAD)) is Availability.CRASHED
     assert (
         availability(agent(Activity.EXITED, since=None, seen=None, **DEAD)) is Availability.CRASHED
@@ -71,8 +72,8 @@ def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
 @pytest.mark.parametrize(
     ("activity", "expected"),
     [
-        (Activity.READY, Availability.QUIET),
-        (Activity.IDLE, Availability.QUIET),
+        (Activity.READY, Availability.IDLE),
+        (Activity.IDLE, Availability.IDLE),
         (Activity.WAITING_INPUT, Availability.WAITING),
         (Activity.BLOCKED, Availability.BLOCKED),
     ],
@@ -87,20 +88,20 @@ def test_freshness_limits_active_only_and_an_unanswered_question_does_not_go_sta
 def test_a_tool_that_runs_for_twenty_minutes_is_active_not_stuck() -> None:
     calls = facts(agent=working(seen=ago(1200), calling=True))
     assert decision(calls).status is Status.WORKING
-    assert View(calls, Policy(), NOW).availability is Availability.ACTIVE
+    assert SessionView(calls, Policy(), NOW).availability is Availability.ACTIVE
     silent = facts(agent=working(seen=ago(1200)))
     assert (decision(silent).status, decision(silent).reason) == (Status.STUCK, Reason.NO_PROGRESS)
 
 
 def test_an_unfinished_call_of_a_program_that_is_gone_is_no_activity() -> None:
     assert availability(working(seen=ago(1200), calling=True, **DEAD)) is Availability.CRASHED
-    assert availability(working(calling=True, program=Probe.UNKNOWN)) is Availability.UNSURE
+    assert availability(working(calling=True, program=Probe.UNKNOWN)) is Availability.UNKNOWN
 
 
 def test_what_an_earlier_run_showed_late_is_dropped() -> None:
     late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
     given = facts(run=2, agent=late, done=done("start:crash#2", seconds_ago=5))
-    assert View(given, Policy(), NOW).availability is Availability.NONE
+    assert SessionView(given, Policy(), NOW).availability is Availability.NONE
     assert decision(given).status is Status.WORKING
 
 
@@ -126,11 +127,11 @@ def test_only_two_dead_probes_without_recent_activity_are_an_end(
     runtime: Probe, program: Probe
 ) -> None:
     expected = {
-        (Probe.ALIVE, Probe.ALIVE): Availability.QUIET,
+        (Probe.ALIVE, Probe.ALIVE): Availability.IDLE,
         (Probe.DEAD, Probe.DEAD): Availability.CRASHED,
     }
     who = agent(seconds_ago=120, runtime=runtime, program=program)
-    assert availability(who) is expected.get((runtime, program), Availability.UNSURE)
+    assert availability(who) is expected.get((runtime, program), Availability.UNKNOWN)
 
 
 def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None:
@@ -176,7 +177,7 @@ def stops(given: Facts) -> list[str]:
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        ({"code": 0}, Availability.ENDED),
+        ({"code": 0}, Availability.EXITED),
         ({"code": 1}, Availability.CRASHED),
         ({"signal": 9}, Availability.CRASHED),
         ({}, Availability.CRASHED),
@@ -193,23 +194,23 @@ def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Availabi
 def test_the_record_of_an_exit_is_proof_whatever_the_probes_say(
     runtime: Probe, program: Probe
 ) -> None:
-    for code, expected in ((0, Availability.ENDED), (1, Availability.CRASHED)):
+    for code, expected in ((0, Availability.EXITED), (1, Availability.CRASHED)):
         assert availability(replace(ended(code, 1), runtime=runtime, program=program)) is expected
 
 
 @pytest.mark.parametrize("key", ["stop#1", "park:idle:x#1", "release#1"])
 @pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
 def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
-    assert availability(who, done=done(key)) is Availability.ENDED
-    assert availability(who, pending=frozenset({key})) is Availability.ENDED
+    assert availability(who, done=done(key)) is Availability.EXITED
+    assert availability(who, pending=frozenset({key})) is Availability.EXITED
     other = key.replace("#1", "#11")
-    assert availability(who, done=done(other)) is not Availability.ENDED
-    assert availability(who, pending=frozenset({other, "fix_ci:x#1"})) is not Availability.ENDED
+    assert availability(who, done=done(other)) is not Availability.EXITED
+    assert availability(who, pending=frozenset({other, "fix_ci:x#1"})) is not Availability.EXITED
 
 
 def test_a_run_that_we_ended_is_at_an_end_though_nobody_can_look() -> None:
     unseen: dict[str, Any] = {"runtime": Probe.UNKNOWN, "program": Probe.UNKNOWN}
-    assert availability(agent(ACTIVE, 1, **unseen), done=done("stop#1")) is Availability.ENDED
+    assert availability(agent(ACTIVE, 1, **unseen), done=done("stop#1")) is Availability.EXITED
 
 
 def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
@@ -245,9 +246,9 @@ def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
     judged = decision(given)
     assert (judged.status, judged.reason) == (Status.KILLED, Reason.RUNTIME_LOST)
     assert "the machine was restarted" in judged.because
-    assert decision(given, losses=11).status is Status.WORKING
+    assert decision(given, lost_runs=11).status is Status.WORKING
 
 
-def test_what_went_down_with_a_lost_run_is_told_again() -> None:
-    past = View(facts(run=2, done=done("address_review:x#1", "start:lost#2")), Policy(), NOW).past
-    assert past.heard(parse("address_review:x")) is None
+def test_a_message_to_a_run_that_was_lost_is_sent_again() -> None:
+    sent = done("address_review:x#1", "start:lost#2")
+    assert ActionHistory(sent).last_sent(parse("address_review:x")) is None

@@ -8,14 +8,19 @@ from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.blockers import blockers_for
+from lifecycle.judge.escalations import ESCALATIONS
+from lifecycle.judge.pauses import PAUSES
+from lifecycle.judge.reduce import foremost, read
 from lifecycle.judge.rules import RULES, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, Signals, Stage
+from lifecycle.judge.stalls import STALLS
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Done, Facts
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Review, Status
 from lifecycle.react.reactions import QUIET, REACTIONS, UNDER_WAY
 from lifecycle.read.availability import Availability
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact, every_signal
 
@@ -153,28 +158,37 @@ def _done(given: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
     return replace(given, done=done, run=max([given.run, *runs]))
 
 
-def test_before_its_time_the_same_facts_give_the_same_answer() -> None:
+def test_the_same_facts_give_the_same_decision_at_any_instant_before_the_recheck() -> None:
+    instant = timedelta(microseconds=1)
     for given, first in judged():
-        if first.recheck_at is None:
-            later = NOW + timedelta(days=30)
-        else:
-            assert first.recheck_at > NOW
-            later = first.recheck_at - timedelta(microseconds=1)
-        then = decide(given, Policy(), later)
-        assert (then.status, then.because, then.actions) == (
-            first.status,
-            first.because,
-            first.actions,
-        )
+        end = first.recheck_at or NOW + timedelta(days=30)
+        assert end > NOW
+        for later in {NOW + instant, NOW + (end - NOW) / 2, end - instant}:
+            if later < end:
+                then = decide(given, Policy(), later)
+                same = replace(then, recheck_at=first.recheck_at, ended=first.ended)
+                assert same == first, (given, later)
+
+
+def test_a_recheck_does_not_depend_on_the_order_in_which_questions_are_asked() -> None:
+    questions = [name for name, value in vars(SessionView).items() if isinstance(value, property)]
+    for given, _ in judged():
+        view = foremost(SessionView(given, Policy(), NOW))
+        first = read(view)
+        for row in reversed((*PAUSES, *STALLS, *ESCALATIONS)):
+            row(view)
+        for name in questions:
+            getattr(view, name)
+        assert read(view) == first == read(foremost(SessionView(given, Policy(), NOW)))
 
 
 def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
     for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.Tell):
-                assert decision.signals.availability is Availability.QUIET, given
+                assert decision.signals.availability is Availability.IDLE, given
             if isinstance(action, do.Start) and str(action.key).startswith("start:message"):
-                assert decision.signals.availability is Availability.ENDED, given
+                assert decision.signals.availability is Availability.EXITED, given
 
 
 def test_a_session_that_is_over_starts_and_sends_nothing() -> None:

@@ -171,7 +171,7 @@ def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> N
     unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
     for given in (paused, unknown):
         decision = decide(given, POLICY, NOW)
-        assert decision.signals.availability is Availability.ENDED
+        assert decision.signals.availability is Availability.EXITED
         assert not any(isinstance(action, do.Stop) for action in decision.actions)
 
 

@@ -2,18 +2,19 @@
 
 from itertools import chain
 
-from lifecycle.judge.escalations import ESCALATIONS, escalation, first
+from lifecycle.judge.escalations import ESCALATIONS, escalation
 from lifecycle.judge.judge import judge
+from lifecycle.judge.stalls import first
 from lifecycle.model.policy import Policy
 from lifecycle.react.reactions import REACTIONS
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact
 
 
 def test_without_trouble_no_row_stands_that_is_passed_over_then() -> None:
     for given in chain(every_fact(), every_trouble()):
-        view = View(given, Policy(), NOW)
+        view = SessionView(given, Policy(), NOW)
         assert view.several or escalation(view) == first(ESCALATIONS, view)
 
 

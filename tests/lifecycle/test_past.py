@@ -7,7 +7,7 @@ import pytest
 from lifecycle.model import keys
 from lifecycle.model.facts import Done
 from lifecycle.model.key import Key, KeyKind, StartCause, parse
-from lifecycle.read.action_history import ActionHistory, Telling
+from lifecycle.read.action_history import ActionHistory, MessageSent
 from tests.lifecycle.universe import ago
 
 CAUSE = "address_review:abc"
@@ -83,28 +83,28 @@ def test_a_mark_is_of_one_message_of_one_session() -> None:
 def test_when_a_run_was_last_given_something_to_do(
     happened: list[tuple[str, float]], at: float | None
 ) -> None:
-    assert made(*happened).given(2) == (None if at is None else ago(at))
+    assert made(*happened).instructed_at(2) == (None if at is None else ago(at))
 
 
-LOST: dict[str, tuple[list[tuple[str, float]], Telling | None]] = {
+LOST: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
     "never told": ([("address_review:other#1", 90)], None),
-    "told": ([(f"{CAUSE}#1", 90)], Telling(1, ago(90))),
+    "told": ([(f"{CAUSE}#1", 90)], MessageSent(1, ago(90))),
     "told to a run that ended well": (
         [(f"{CAUSE}#1", 90), ("start:message#2", 60)],
-        Telling(1, ago(90)),
+        MessageSent(1, ago(90)),
     ),
     "told to a run that broke off": ([(f"{CAUSE}#1", 90), ("start:crash#2", 60)], None),
     "another run broke off": (
         [("start:crash#2", 95), (f"{CAUSE}#2", 90)],
-        Telling(2, ago(90)),
+        MessageSent(2, ago(90)),
     ),
     "the run before broke off": (
         [(f"{CAUSE}#2", 90), ("start:crash#4", 60)],
-        Telling(2, ago(90)),
+        MessageSent(2, ago(90)),
     ),
     "pushed, then broke off": (
         [(f"{CAUSE}#1", 90), ("push:a", 70), ("start:crash#2", 60)],
-        Telling(1, ago(90)),
+        MessageSent(1, ago(90)),
     ),
     "pushed before it was told": (
         [("push:a", 95), (f"{CAUSE}#1", 90), ("start:crash#2", 60)],
@@ -116,19 +116,19 @@ LOST: dict[str, tuple[list[tuple[str, float]], Telling | None]] = {
     ),
     "told again": (
         [(f"{CAUSE}#1", 90), ("start:crash#2", 60), (f"{CAUSE}#2", 40)],
-        Telling(2, ago(40)),
+        MessageSent(2, ago(40)),
     ),
-    "told twice": ([(f"{CAUSE}#3", 40), (f"{CAUSE}#1", 90)], Telling(3, ago(40))),
+    "told twice": ([(f"{CAUSE}#3", 40), (f"{CAUSE}#1", 90)], MessageSent(3, ago(40))),
     "covered by a start": (
         [("start:message#2", 60), (f"{CAUSE}#2", 60)],
-        Telling(2, ago(60)),
+        MessageSent(2, ago(60)),
     ),
 }
 
 
 @pytest.mark.parametrize(("happened", "heard"), LOST.values(), ids=LOST.keys())
-def test_what_the_agent_heard(happened: list[tuple[str, float]], heard: Telling | None) -> None:
-    assert made(*happened).heard(parse(CAUSE)) == heard
+def test_what_the_agent_heard(happened: list[tuple[str, float]], heard: MessageSent | None) -> None:
+    assert made(*happened).last_sent(parse(CAUSE)) == heard
 
 
 def test_a_cause_counts_once_from_when_it_was_first_told() -> None:
@@ -137,7 +137,7 @@ def test_a_cause_counts_once_from_when_it_was_first_told() -> None:
         ("fix_ci:a:x#2", 30),
         ("fix_ci:b:x#2", 20),
         ("address_review:c#2", 10),
-    ).told
+    ).first_sent
     assert told(CI) == {parse("fix_ci:a:x"): ago(90), parse("fix_ci:b:x"): ago(20)}
     assert told(CI, ago(40)) == {parse("fix_ci:b:x"): ago(20)}
     assert told(CI, ago(20)) == {}

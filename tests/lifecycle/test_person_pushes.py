@@ -287,7 +287,7 @@ def test_ten_commits_an_hour_go_out_and_the_next_waits_its_time() -> None:
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.PUSHES_USED_UP)
     assert (
         judged.because
-        == "10 commits were pushed within an hour; the next goes out at 2030-01-01 12:10 UTC"
+        == "10 commits were pushed within an hour; the next is pushed at 2030-01-01 12:10 UTC"
     )
     assert judged.recheck_at == NOW + timedelta(seconds=600)
     for most in (11, 0):  # 0: no limit.

@@ -13,7 +13,7 @@ from lifecycle.judge.signals import Ci, PullStage, Signals
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState, Merge, PullState, Review
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import (
     NEXT,
     NOW,
@@ -31,7 +31,7 @@ C = CheckState
 
 
 def signals(given: Facts, **policy: Any) -> Signals:
-    return read(foremost(View(given, Policy(**policy), NOW)))[0]
+    return read(foremost(SessionView(given, Policy(**policy), NOW)))[0]
 
 
 REQUIRED = check(C.PASSED, "required", required=True)

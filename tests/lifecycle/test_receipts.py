@@ -64,7 +64,7 @@ def test_nothing_else_is_sent_to_an_agent_before_the_last_message_arrived() -> N
 
 def test_a_resting_agent_counts_as_active_while_a_message_awaits_its_receipt() -> None:
     for given, decision in judged():
-        if decision.signals.availability is Availability.QUIET:
+        if decision.signals.availability is Availability.IDLE:
             later = decide(sent(given, decision, AWAITED), POLICY, NOW)
             assert later.signals.availability is Availability.ACTIVE, given
 

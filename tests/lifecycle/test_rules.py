@@ -34,7 +34,7 @@ MERGED = (pull(state=PullState.MERGED),)
 
 def running(**given: Any) -> Signals:
     return Signals(
-        stage=Stage.RUNNING, availability=Availability.QUIET, output=Output.PUSHED, **given
+        stage=Stage.RUNNING, availability=Availability.IDLE, output=Output.PUSHED, **given
     )
 
 

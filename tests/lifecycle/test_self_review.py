@@ -119,7 +119,7 @@ def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tupl
         shows = f"open_pull:{BRANCH}" in deeds
         assert not (reads and shows)
         assert not (reads and told)
-        rests = decision.signals.availability in (Availability.QUIET, Availability.ENDED)
+        rests = decision.signals.availability in (Availability.IDLE, Availability.EXITED)
         if rests and work.head == HEAD and not work.dirty:
             assert shows if told else reads
 

@@ -11,7 +11,7 @@ from lifecycle.model.facts import Agent, Ended, Exit, Facts, Failure, Issue, Wor
 from lifecycle.model.policy import NothingToShow, Policy
 from lifecycle.model.status import Activity, CheckState, Probe, PullState, Reason, Status
 from lifecycle.read.availability import Availability
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import (
     BASE,
     HEAD,
@@ -32,7 +32,7 @@ FAILURE = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no room left"
 
 
 def signals(given: Facts, **policy: Any) -> Signals:
-    return read(View(given, Policy(**policy), NOW))[0]
+    return read(SessionView(given, Policy(**policy), NOW))[0]
 
 
 def over(status: Status) -> Ended:
@@ -249,7 +249,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
 
 @pytest.mark.parametrize(("given", "reason", "why"), BECAUSE.values(), ids=BECAUSE.keys())
 def test_an_end_says_why(given: Facts, reason: Reason, why: str) -> None:
-    _, evidence = read(View(given, Policy(), NOW))
+    _, evidence, _ = read(SessionView(given, Policy(), NOW))
     assert (evidence.reason, evidence.why) == (reason, why)
 
 
@@ -289,32 +289,32 @@ def test_hold(given: Facts, expected: Hold) -> None:
 TALKS: dict[str, tuple[Agent, Availability]] = {
     "of an earlier run": (replace(agent(), run=0), Availability.NONE),
     "started and not seen": (agent(Activity.NONE), Availability.NONE),
-    "ready": (agent(), Availability.QUIET),
-    "idle": (agent(Activity.IDLE), Availability.QUIET),
-    "ready before it was started": (agent(seconds_ago=2000), Availability.QUIET),
+    "ready": (agent(), Availability.IDLE),
+    "idle": (agent(Activity.IDLE), Availability.IDLE),
+    "ready before it was started": (agent(seconds_ago=2000), Availability.IDLE),
     "at work": (agent(Activity.ACTIVE, 200), Availability.ACTIVE),
-    "at work, long ago": (agent(Activity.ACTIVE, 301), Availability.UNSURE),
+    "at work, long ago": (agent(Activity.ACTIVE, 301), Availability.UNKNOWN),
     "at work for long, seen lately": (
         agent(Activity.ACTIVE, 3000, seen=ago(9)),
         Availability.ACTIVE,
     ),
     "at work, and not seen yet": (agent(Activity.ACTIVE, 200, seen=None), Availability.ACTIVE),
-    "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Availability.UNSURE),
+    "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Availability.UNKNOWN),
     "at work, nobody knows since when": (
         agent(Activity.ACTIVE, since=None, seen=None),
-        Availability.UNSURE,
+        Availability.UNKNOWN,
     ),
     "a question": (agent(Activity.WAITING_INPUT, 9000), Availability.WAITING),
     "blocked": (agent(Activity.BLOCKED, 9000), Availability.BLOCKED),
-    "exit code 0": (ended(0), Availability.ENDED),
+    "exit code 0": (ended(0), Availability.EXITED),
     "exit code 1": (ended(1), Availability.CRASHED),
     "a signal": (ended(None), Availability.CRASHED),
     "dead without a record": (replace(ended(), exit=None), Availability.CRASHED),
-    "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Availability.UNSURE),
-    "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Availability.UNSURE),
-    "a program nobody could see": (agent(program=Probe.UNKNOWN), Availability.UNSURE),
-    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Availability.UNSURE),
-    "exited, says its log, and alive": (agent(Activity.EXITED), Availability.UNSURE),
+    "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Availability.UNKNOWN),
+    "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Availability.UNKNOWN),
+    "a program nobody could see": (agent(program=Probe.UNKNOWN), Availability.UNKNOWN),
+    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Availability.UNKNOWN),
+    "exited, says its log, and alive": (agent(Activity.EXITED), Availability.UNKNOWN),
 }
 
 
@@ -326,12 +326,12 @@ def test_talk(who: Agent, expected: Availability) -> None:
 @pytest.mark.parametrize(
     ("rests_since", "told", "expected"),
     [
-        (10, 20, Availability.QUIET),  # It has come to rest after the message.
+        (10, 20, Availability.IDLE),  # It has come to rest after the message.
         (20, 10, Availability.ACTIVE),  # It has not shown yet that it heard.
         (10, 10, Availability.ACTIVE),
-        (20, 15, Availability.QUIET),  # It has had its time.
+        (20, 15, Availability.IDLE),  # It has had its time.
         (None, 10, Availability.ACTIVE),
-        (None, 20, Availability.QUIET),
+        (None, 20, Availability.IDLE),
     ],
 )
 def test_a_message_that_has_just_gone_in_is_being_read(
@@ -344,7 +344,7 @@ def test_a_message_that_has_just_gone_in_is_being_read(
 
 def test_what_another_run_was_told_is_not_being_read() -> None:
     given = facts(agent=agent(seconds_ago=20), done=done("address_review:x#11", seconds_ago=5))
-    assert signals(given).availability is Availability.QUIET
+    assert signals(given).availability is Availability.IDLE
 
 
 OUTPUTS: dict[str, tuple[Facts, Output]] = {
@@ -368,11 +368,11 @@ def test_output(given: Facts, expected: Output) -> None:
 @pytest.mark.parametrize(
     ("key", "question", "expected"),
     [
-        ("park:rest#1", "", Availability.ENDED),
+        ("park:rest#1", "", Availability.EXITED),
         ("park:rest#1", "May I?", Availability.WAITING),
         ("park:work#1", "", Availability.INTERRUPTED),
         ("park:work#1", "May I?", Availability.INTERRUPTED),
-        ("stop#1", "", Availability.ENDED),
+        ("stop#1", "", Availability.EXITED),
     ],
 )
 def test_a_program_we_ended_was_at_rest_at_work_or_asking(
@@ -387,7 +387,7 @@ def test_without_a_commit_it_is_done_where_the_team_says_so() -> None:
         given = facts(agent=who)
         assert signals(given).stage is Stage.RUNNING
         assert signals(given, nothing_to_show=NothingToShow.DONE).stage is Stage.DONE
-        _, evidence = read(View(given, Policy(nothing_to_show=NothingToShow.DONE), NOW))
+        _, evidence, _ = read(SessionView(given, Policy(nothing_to_show=NothingToShow.DONE), NOW))
         assert (evidence.reason, evidence.why) == (
             Reason.COMPLETED,
             "the agent finished without a commit",

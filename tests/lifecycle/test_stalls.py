@@ -8,12 +8,12 @@ from lifecycle.judge.stages import Evidence
 from lifecycle.model.facts import Agent, Doubt, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason
-from lifecycle.read.session_view import View
+from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import NOW, agent, ago, done, facts, in_key, published
 
 
 def attention(given: Facts) -> tuple[Attention, Evidence]:
-    signals, evidence = read(View(given, Policy(), NOW))
+    signals, evidence, _ = read(SessionView(given, Policy(), NOW))
     return signals.attention, evidence
 
 

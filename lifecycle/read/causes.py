@@ -1,0 +1,112 @@
+"""Causes of messages to the agent: each a key without its run, None while there is none.
+
+Tries are counted by the messages that were sent, until a person pushes.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from lifecycle.model import keys
+from lifecycle.model.facts import Command
+from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.status import Merge, Reason
+from lifecycle.read.session_view import REQUESTS, SessionView
+
+_BEHIND, _CONFLICT = Merge.BEHIND, Merge.CONFLICT
+_CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
+_CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
+REWORD: Final = frozenset({KeyKind.REWORD})
+#: Commands that contain something for the agent.
+_FORWARDED: Final = ("tell", "answer", "review")
+
+
+def ci(view: SessionView) -> Key | None:
+    """This head with this set of failed checks, once nothing runs any more."""
+    if not view.failed_checks or view.pending_checks or view.handed_to_human or not view.current:
+        return None
+    failed = view.checks_to_fix
+    if view.pull is None or not failed or view.rerunning:
+        return None
+    return keys.fix_ci(view.pull.head, (check.id for check in failed))
+
+
+def conflict(view: SessionView) -> Key | None:
+    """This head in conflict with this base, or behind it and not updatable by GitHub."""
+    pull = view.pull
+    if pull is None or view.handed_to_human or not view.current:
+        return None
+    if pull.merge is _CONFLICT or (
+        pull.merge is _BEHIND and keys.update_branch(pull.base, pull.head) in view.facts.failures
+    ):
+        return keys.resolve_conflict(pull.base, pull.head)
+    return None
+
+
+def remote_commits(view: SessionView) -> Key | None:
+    """Commits of others that conflict with the agent's own."""
+    return keys.merge_branch(view.pull.head) if view.pull and view.has_remote_commits else None
+
+
+def review(view: SessionView) -> Key | None:
+    """What people asked for and was not sent to the agent yet."""
+    if not view.unsent_remarks or view.handed_to_human:
+        return None
+    return keys.address_review(remark.id for remark in view.unsent_remarks)
+
+
+def forwarded(view: SessionView) -> dict[Key, Command]:
+    """Commands that contain something for the agent and were not sent yet, by their cause."""
+    commands = [command for command in view.facts.commands if command.kind in _FORWARDED]
+    causes = {keys.forward(command.key): command for command in commands}
+    return {cause: one for cause, one in causes.items() if view.history.last_sent(cause) is None}
+
+
+def uncommitted(view: SessionView) -> Key | None:
+    """Uncommitted work after one request, at whichever commit."""
+    if not view.facts.work.dirty:
+        return None
+    requests = view.history.first_sent(REQUESTS)
+    return keys.commit_work(len(requests) + len(view.history.ended_early))
+
+
+def commit_messages(view: SessionView) -> Key | None:
+    """Commits that were not pushed because of their messages."""
+    head = view.facts.work.head
+    refused = view.facts.failures.get(keys.push(head))
+    worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
+    return keys.reword(head) if worded else None
+
+
+# -- tries -----------------------------------------------------------------------------------------
+
+
+def repairs(view: SessionView) -> dict[Key, datetime]:
+    """Messages about failed checks since they were last green, at whichever commit or run."""
+    green = view.pull.green_since if view.pull else None
+    return view.history.first_sent(_CI, _since_person(view, green))
+
+
+def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
+    """Messages about a conflict with this very base."""
+    base = view.pull.base if view.pull else ""
+    sent = view.history.first_sent(_CONFLICTS, _since_person(view))
+    return {cause: at for cause, at in sent.items() if cause.cause[0] == base}
+
+
+def review_rounds(view: SessionView) -> dict[Key, datetime]:
+    """Messages about reviews and comments."""
+    return view.history.first_sent(_REVIEW, _since_person(view))
+
+
+def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
+    """Whether all tries are used up and the cause is not one of them.
+
+    A try whose message was lost in a crash may be repeated.
+    """
+    return cause not in tries and len(tries) >= most
+
+
+def _since_person(view: SessionView, since: datetime | None = None) -> datetime | None:
+    person = view.pull.person if view.pull else None
+    return max(filter(None, (since, person.at if person else None)), default=None)
