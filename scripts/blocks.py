@@ -13,7 +13,7 @@ from typing import Any
 import typer.main
 
 from bot.cli.program import app
-from bot.github.permissions import PERMISSIONS
+from bot.github.github_app import PERMISSIONS
 from bot.intake.commands import COMMANDS
 from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest

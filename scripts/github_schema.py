@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from bot.github.documents import fingerprints, labelled_issues, load_query, names
+from bot.github.graphql import fingerprints, labelled_issues, load_query, names
 
 
 def published(archive: Path) -> GraphQLSchema:

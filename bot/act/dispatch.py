@@ -171,21 +171,21 @@ class ActionDispatcher:
                 return Completed(result=f"comment {written}")
             case actions.Reply(number=number, threads=threads) as reply:
                 body = messages.comment_body(reply.topic, reply.values)
-                self._github.reviews.answer(session.repository, number, threads, body, key)
+                self._github.reviews.reply(session.repository, number, threads, body, key)
                 if reply.resolve:
                     self._github.reviews.resolve(session.repository, threads)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, standing=standing):
                 body = messages.report(standing, self._page(session), self._app_slug)
                 place = keys.marker(session.id, keys.report(number))
-                found = self._github.reports.comment(
+                found = self._github.reports.set_comment(
                     session.repository, number, body, place, comment
                 )
                 return Completed(result=str(found))
             case actions.ReportCheck() as report:
                 return self._report_check(session, report)
             case actions.ShowStatus(number=number, status=status):
-                self._github.reports.show_status(session.repository, number, status)
+                self._github.reports.set_status_label(session.repository, number, status)
                 return Completed()
             case actions.Label(number=number, name=name, on=on):
                 self._github.write.label(session.repository, number, name, on=on)
@@ -218,7 +218,7 @@ class ActionDispatcher:
                 return Completed()
             case actions.ReportConfiguration(head=head, path=path, problems=problems):
                 name = messages.CONFIGURATION_CHECK
-                self._github.reports.fault(repository, head, name, path, problems)
+                self._github.reports.report_problems(repository, head, name, path, problems)
                 return Completed()
             case _ as action:
                 return Rejected(f"{type(action).__name__} needs a session")
@@ -252,10 +252,10 @@ class ActionDispatcher:
 
         See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
-        if not self._github.reports.may_check:
+        if not self._github.reports.can_create_check_runs:
             return Completed(result="only an App may make check runs")
         standing, page = report.standing, self._page(session)
-        run = self._github.reports.check(
+        run = self._github.reports.set_check_run(
             session.repository,
             report.head,
             report.check,

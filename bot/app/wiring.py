@@ -92,7 +92,7 @@ class Foundation:
             self.github.git_header,
             runtime,
             programs(settings),
-            self.github.aliases.now,
+            self.github.aliases.name,
         )
         self.archive = Archive(self.locations, self.redact)
         self.prices = Prices(settings.prices)

@@ -181,7 +181,7 @@ def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
     Raises `GitHubFailure`.
     """
     try:
-        return narrowed(us.files.one(repository, PATH).text or "", server)
+        return narrowed(us.files.get(repository, PATH).text or "", server)
     except RepositoryError:
         return server
 

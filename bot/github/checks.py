@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from bot.github.log_tail import tail
+from bot.github.check_logs import tail
 from bot.github.mapping import check_state
 from bot.github.shapes import (
     BaseRef,

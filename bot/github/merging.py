@@ -1,32 +1,32 @@
-"""Having a pull request merged: at once, in the background, or by GitHub's merge queue."""
+"""Merges pull requests: directly, asynchronously, or through GitHub's merge queue."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from msgspec import Raw, Struct
 
-from bot.github.calls import ApiClient
+from bot.github.api_client import ApiClient
 from bot.github.errors import Conflicted, Refused, TryLater
 from bot.github.shapes import GraphQLShape
 from lifecycle.model.policy import MergeMethod
 
-#: What merging answers when the pull request is not (any more) what was judged.
+#: Status codes of a merge whose pull request is not in the judged state any more.
+#: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 _NOT_MERGEABLE = {400, 405, 409}
-#: How soon a merge in the background is asked about again: less often the longer it takes.
+#: Bounds of the wait between two questions for the result of an asynchronous merge.
 _FIRST_POLL, _LAST_POLL = timedelta(seconds=1), timedelta(minutes=1)
-#: What a merge came to that GitHub's queue carries out.
+#: The result of a merge that the merge queue carries out.
 QUEUED = "queued"
 
-
-#: What a merge is known by: the repository, the number and the judged commit.
-_Asked = tuple[str, int, str]
+#: A merge: repository, number and judged commit.
+_MergeId = tuple[str, int, str]
 
 
 class _Ticket(NamedTuple):
-    """A merge under way in the background."""
+    """An asynchronous merge under way."""
 
-    since: datetime  #: When we asked for it first.
-    uuid: str = ""  #: Empty: a restart forgot it.
+    since: datetime  #: When it was first requested.
+    uuid: str = ""  #: Empty after a restart.
 
 
 class _Details(Struct, frozen=True):
@@ -36,7 +36,7 @@ class _Details(Struct, frozen=True):
 
 
 class _Progress(Struct, frozen=True):
-    """The answers of pulls/NUMBER/merge-async. A `pending` one is accepted, and not merged."""
+    """https://docs.github.com/rest/pulls/pulls#get-the-result-of-an-asynchronous-merge"""
 
     status: str
     details: _Details
@@ -47,7 +47,7 @@ class _Head(Struct, frozen=True):
 
 
 class _Pull(Struct, frozen=True):
-    """GET pulls/NUMBER."""
+    """https://docs.github.com/rest/pulls/pulls#get-a-pull-request"""
 
     merged: bool
     head: _Head
@@ -55,7 +55,7 @@ class _Pull(Struct, frozen=True):
 
 
 class _Merged(Struct, frozen=True):
-    """The answer to a merge that was done at once."""
+    """https://docs.github.com/rest/pulls/pulls#merge-a-pull-request"""
 
     sha: str
 
@@ -71,31 +71,34 @@ class _Repository(GraphQLShape, frozen=True):
 
 
 class _PullId(GraphQLShape, frozen=True):
-    """The answer to pull_id.graphql."""
+    """pull_id.graphql"""
 
     repository: _Repository
 
 
 class PullMerger:
-    """Merging. May be used from any thread, and repeated: what was merged already is found.
+    """Merges pull requests. Thread-safe and idempotent.
 
-    Every method raises `TryLater`, `Refused`, or `Conflicted` where the head moved or a rule holds
-    it.
+    Raises (every method):
+        TryLater: GitHub cannot answer, or the merge is not finished.
+        Conflicted: the head has moved, or a rule blocks the merge.
+        Refused: GitHub refuses for another reason.
     """
 
-    def __init__(self, calls: ApiClient) -> None:
-        self._calls = calls
-        #: Merges under way in the background, by what was asked for. One that a restart forgets is
-        #: asked for again, and is then the same one.
-        self._tickets: dict[_Asked, _Ticket] = {}
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+        #: Asynchronous merges under way. After a restart they are requested again, which GitHub
+        #: answers with the same merge.
+        self._tickets: dict[_MergeId, _Ticket] = {}
 
     def merge(
         self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
     ) -> str:
-        """Merge a pull request at the commit that was judged; the sha it became on the base.
+        """Merge a pull request at the judged commit; returns the merge commit or `QUEUED`.
 
-        `QUEUED` where the base is reached through a merge queue after all. In the background where
-        GitHub offers that: until it has merged, this raises `TryLater`.
+        `QUEUED` if the base branch has a merge queue after all. The merge is asynchronous where the
+        server supports that; `TryLater` is raised until it is finished.
+        https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchronously
         """
         request = {
             "sha": sha,
@@ -104,22 +107,25 @@ class PullMerger:
             "commit_message": message,
         }
         try:
-            return self._in_background(repo, number, sha, request)
+            return self._merge_async(repo, number, sha, request)
         except Refused as refusal:
             try:
                 if refusal.status != 404:
                     raise
-                return self._calls.send(repo, "PUT", f"pulls/{number}/merge", request, _Merged).sha
+                return self._api.send(repo, "PUT", f"pulls/{number}/merge", request, _Merged).sha
             except Refused as no:
                 return self._unless_merged(repo, number, sha, no)
 
     def enqueue(self, repo: str, number: int, sha: str) -> str:
-        """Have the merge queue land a pull request at this head; one that is in it stays there."""
+        """Add a pull request at this head to the merge queue (`enqueuePullRequest`); idempotent.
+
+        https://docs.github.com/en/graphql/reference/mutations
+        """
         pull = self._queueable(repo, number)
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
             return QUEUED
         try:
-            self._calls.graphql(repo, "enqueue", Raw, {"pull": pull.id, "head": sha})
+            self._api.graphql(repo, "enqueue", Raw, {"pull": pull.id, "head": sha})
         except Refused as refusal:
             if refusal.status == 422:
                 raise Conflicted(str(refusal), refusal.status) from refusal
@@ -127,54 +133,56 @@ class PullMerger:
         return QUEUED
 
     def dequeue(self, repo: str, number: int) -> None:
-        """Take a pull request out of the merge queue; one that is not in it stays out."""
+        """Remove a pull request from the merge queue (`dequeuePullRequest`); idempotent."""
         pull = self._queueable(repo, number)
         if pull.is_in_merge_queue:
-            self._calls.graphql(repo, "dequeue", Raw, {"pull": pull.id})
+            self._api.graphql(repo, "dequeue", Raw, {"pull": pull.id})
 
     def _queueable(self, repo: str, number: int) -> _QueueablePull:
-        found = self._calls.graphql(repo, "pull_id", _PullId, {"number": number})
+        found = self._api.graphql(repo, "pull_id", _PullId, {"number": number})
         if found is None:
             raise Refused(f"There is no pull request {number} in {repo}.", 404)
         return found.repository.pull_request
 
-    def _in_background(self, repo: str, number: int, sha: str, request: object) -> str:
-        path, asked = f"pulls/{number}/merge-async", (repo, number, sha)
-        ticket = self._tickets.pop(asked, _Ticket(self._calls.clock()))
+    def _merge_async(self, repo: str, number: int, sha: str, request: object) -> str:
+        path, merge_id = f"pulls/{number}/merge-async", (repo, number, sha)
+        ticket = self._tickets.pop(merge_id, _Ticket(self._api.clock()))
         try:
             if ticket.uuid:
-                said = self._calls.get(repo, f"{path}/{ticket.uuid}", _Progress)
+                progress = self._api.get(repo, f"{path}/{ticket.uuid}", _Progress)
             else:
-                said = self._calls.send(repo, "PUT", path, request, _Progress)
+                progress = self._api.send(repo, "PUT", path, request, _Progress)
         except Refused as refusal:
             if refusal.status != 409:
                 raise
-            raise self._under_way(asked, ticket, f"{refusal} It is at an earlier one.") from refusal
-        told = said.details
-        match said.status:
+            raise self._pending(
+                merge_id, ticket, f"{refusal} It is at an earlier one."
+            ) from refusal
+        details = progress.details
+        match progress.status:
             case "merged" if ticket.uuid:
-                return told.sha
+                return details.sha
             case "enqueued":
                 return QUEUED
             case "pending":
-                why = f"Pull request {number} of {repo}: {told.message}"
-                raise self._under_way(asked, ticket._replace(uuid=told.uuid), why)
+                why = f"Pull request {number} of {repo}: {details.message}"
+                raise self._pending(merge_id, ticket._replace(uuid=details.uuid), why)
             case _:
-                # It failed, or was merged before, who knows at which commit.
-                raise Conflicted(f"Pull request {number} of {repo}: {told.message}", 409)
+                # It failed, or was merged before at an unknown commit.
+                raise Conflicted(f"Pull request {number} of {repo}: {details.message}", 409)
 
     def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
-        """The merge of this very commit, where that is why GitHub refuses; raises otherwise."""
-        pull = self._calls.get(repo, f"pulls/{number}", _Pull)
+        """The merge commit if this commit is merged already; raises the refusal otherwise."""
+        pull = self._api.get(repo, f"pulls/{number}", _Pull)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
             return pull.merge_commit_sha
         if refusal.status in _NOT_MERGEABLE:
             raise Conflicted(str(refusal), refusal.status) from refusal
         raise refusal
 
-    def _under_way(self, asked: _Asked, ticket: _Ticket, why: str) -> TryLater:
-        """It is still at it; when to ask again."""
-        self._tickets[asked] = ticket
-        now = self._calls.clock()
+    def _pending(self, merge_id: _MergeId, ticket: _Ticket, why: str) -> TryLater:
+        """Remember the merge, and say when to ask for its result again."""
+        self._tickets[merge_id] = ticket
+        now = self._api.clock()
         wait = max(_FIRST_POLL, (now - ticket.since) / 2)
         return TryLater(why, now + min(wait, _LAST_POLL))

@@ -1,35 +1,30 @@
-"""What the bot keeps up to date on GitHub: a comment, a check run, the label of a status."""
+"""A session's status on GitHub, kept up to date: a comment, a check run and a label."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from bot.github.calls import ApiClient
+from bot.github.api_client import ApiClient
 from bot.github.comment_markers import MarkedComments, with_marker, without_markers
 from bot.github.errors import Refused, TryLater
 from bot.github.shapes import CheckApp, NamedNode
-from bot.github.write import GitHubWriter
+from bot.github.writer import CreatedId, GitHubWriter
 from lifecycle.model.names import NAME, SHOWS_STATUS
 
-#: GitHub takes so much text in a status, and so many notes at once.
-_MOST_OF_STATUS, _MOST_NOTES = 140, 50
+#: The longest description of a commit status, and the most annotations of one request.
+#: https://docs.github.com/rest/checks/runs#create-a-check-run
+_MAX_DESCRIPTION, _MAX_ANNOTATIONS = 140, 50
 
 
-class Fault(Protocol):
-    """One thing that is wrong with a file."""
+class FileProblem(Protocol):
+    """A problem at a line of a file."""
 
     @property
     def line(self) -> int: ...
 
     @property
     def says(self) -> str: ...
-
-
-class CreatedReport(Struct, frozen=True):
-    """A comment or check run just made or changed."""
-
-    id: int
 
 
 class _OwnCheckRun(Struct, frozen=True):
@@ -46,34 +41,35 @@ class _OwnCheckRuns(Struct, frozen=True):
 
 
 class StatusReporter:
-    """Writing what stands until it is written anew. May be used from any thread.
+    """Writes reports and replaces their earlier versions. Thread-safe.
 
-    Every method may be repeated, and raises `TryLater` or `Refused`.
+    Methods are idempotent and raise `TryLater` or `Refused`.
     """
 
-    def __init__(self, calls: ApiClient, me: Callable[[], str], write: GitHubWriter) -> None:
-        self._calls = calls
+    def __init__(self, api: ApiClient, me: Callable[[], str], write: GitHubWriter) -> None:
+        self._api = api
         self._me = me
-        self._signed = MarkedComments(calls, me)
+        self._signed = MarkedComments(api, me)
         self._write = write
 
-    def comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
-        """Bring our comment with this key up to date, or write it; the comment's number.
+    def set_comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
+        """Update the bot's comment with this key, or create it; returns the comment's id.
 
-        `known` is the number it had; where somebody deleted that one, it is looked for.
+        `known` is the id it had; if that comment was deleted, another one is looked for.
+        https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
-        path, said = f"issues/{number}/comments", {"body": with_marker(body, key)}
-        if known is not None and self._edited(repo, known, said):
+        path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
+        if known is not None and self._edited(repo, known, fields):
             return known
         for mine in self._signed.with_key(repo, path, key):
-            if self._edited(repo, mine.id, said):
+            if self._edited(repo, mine.id, fields):
                 return mine.id
-        return self._calls.send(repo, "POST", path, said, CreatedReport).id
+        return self._api.send(repo, "POST", path, fields, CreatedId).id
 
-    def _edited(self, repo: str, comment: int, said: Mapping[str, str]) -> bool:
-        """Change a comment of ours; whether it is still there."""
+    def _edited(self, repo: str, comment: int, fields: Mapping[str, str]) -> bool:
+        """Update a comment; False if it was deleted."""
         try:
-            self._calls.do(repo, "PATCH", f"issues/comments/{comment}", said)
+            self._api.do(repo, "PATCH", f"issues/comments/{comment}", fields)
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -81,11 +77,14 @@ class StatusReporter:
         return True
 
     @property
-    def may_check(self) -> bool:
-        """Whether GitHub lets us make check runs: it does so for Apps alone."""
-        return self._calls.tokens.is_app
+    def can_create_check_runs(self) -> bool:
+        """Whether the bot may create check runs, which only Apps may.
 
-    def check(
+        https://docs.github.com/rest/checks/runs#create-a-check-run
+        """
+        return self._api.tokens.is_app
+
+    def set_check_run(
         self,
         repo: str,
         head: str,
@@ -96,12 +95,15 @@ class StatusReporter:
         summary: str,
         url: str,
     ) -> int:
-        """Bring our check run on a commit up to date, or make it; its number.
+        """Update the bot's check run on a commit, or create it; returns its id.
 
-        It has always ended, and never as a failure: nothing may wait for what only reports. Raises
-        `TryLater` where GitHub does not find it, too.
+        Its conclusion is `success` or `neutral`, so that it never blocks a merge.
+        https://docs.github.com/rest/checks/runs#update-a-check-run
+
+        Raises:
+            TryLater: GitHub does not find the repository or the check run either.
         """
-        told = {
+        fields = {
             "name": NAME,
             "status": "completed",
             "conclusion": "success" if good else "neutral",
@@ -111,60 +113,67 @@ class StatusReporter:
         try:
             run = known or self._own_run(repo, head)
             if run is not None:
-                return self._calls.send(repo, "PATCH", f"check-runs/{run}", told, CreatedReport).id
-            return self._calls.send(
-                repo, "POST", "check-runs", {**told, "head_sha": head}, CreatedReport
+                return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, CreatedId).id
+            return self._api.send(
+                repo, "POST", "check-runs", {**fields, "head_sha": head}, CreatedId
             ).id
         except Refused as refusal:
             if refusal.status != 404:
                 raise
-            # The repository is still there: its installation lacks it for a moment.
+            # GitHub may miss a repository of an installation for a moment.
             raise TryLater(str(refusal)) from refusal
 
-    def fault(self, repo: str, head: str, name: str, path: str, faults: Sequence[Fault]) -> None:
-        """Report what is wrong with a file as a check of a commit, once for its name.
+    def report_problems(
+        self, repo: str, head: str, name: str, path: str, problems: Sequence[FileProblem]
+    ) -> None:
+        """Report the problems of a file as a failed check of a commit, once for each check name.
 
-        An App's has a note at each line; of a token's account GitHub takes a commit status alone.
+        An App creates a check run with an annotation for each problem, a token a commit status.
+        https://docs.github.com/rest/commits/statuses#create-a-commit-status
         """
-        first = faults[0]
+        first = problems[0]
         title = f"{path}, line {first.line}: {first.says}"
-        if not self.may_check:
-            body = {"state": "failure", "context": name, "description": title[:_MOST_OF_STATUS]}
-            self._calls.do(repo, "POST", f"statuses/{head}", body)
+        if not self.can_create_check_runs:
+            body = {"state": "failure", "context": name, "description": title[:_MAX_DESCRIPTION]}
+            self._api.do(repo, "POST", f"statuses/{head}", body)
             return
         if self._own_run(repo, head, name) is not None:
             return
-        notes = [
+        annotations = [
             {
                 "path": path,
-                "start_line": fault.line,
-                "end_line": fault.line,
+                "start_line": problem.line,
+                "end_line": problem.line,
                 "annotation_level": "failure",
-                "message": fault.says,
+                "message": problem.says,
             }
-            for fault in faults[:_MOST_NOTES]
+            for problem in problems[:_MAX_ANNOTATIONS]
         ]
-        told = {
+        fields = {
             "name": name,
             "head_sha": head,
             "status": "completed",
             "conclusion": "failure",
-            "output": {"title": "It cannot be used", "summary": title, "annotations": notes},
+            "output": {
+                "title": "The file is invalid",
+                "summary": title,
+                "annotations": annotations,
+            },
         }
-        self._calls.send(repo, "POST", "check-runs", told, CreatedReport)
+        self._api.send(repo, "POST", "check-runs", fields, CreatedId)
 
     def _own_run(self, repo: str, head: str, name: str = NAME) -> int | None:
         params = {"check_name": name}
-        runs = self._calls.get(repo, f"commits/{head}/check-runs", _OwnCheckRuns, params).check_runs
+        runs = self._api.get(repo, f"commits/{head}/check-runs", _OwnCheckRuns, params).check_runs
         mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
         return next(mine, None)
 
-    def show_status(self, repo: str, number: int, status: str) -> None:
-        """Have an issue wear the label of a status and of no other one."""
+    def set_status_label(self, repo: str, number: int, status: str) -> None:
+        """Add the label of a status to an issue, and remove those of other statuses."""
         path, wanted = f"issues/{number}/labels", f"{SHOWS_STATUS}{status}"
-        worn = {label.name for label in self._calls.pages(repo, path, NamedNode)}
-        for name in sorted(worn - {wanted}):
+        present = {label.name for label in self._api.pages(repo, path, NamedNode)}
+        for name in sorted(present - {wanted}):
             if name.startswith(SHOWS_STATUS):
                 self._write.label(repo, number, name, on=False)
-        if wanted not in worn:
+        if wanted not in present:
             self._write.label(repo, number, wanted, on=True)

@@ -1,31 +1,31 @@
-"""Where repositories are today: their number stays, while names change under a running bot."""
+"""Today's names of the configured repositories: a repository may be renamed while the bot runs."""
 
 from msgspec import Struct
 
 
 class RepositoryIdentity(Struct, frozen=True, kw_only=True):
-    """One repository, as GitHub has it."""
+    """A repository's id, which never changes, and its name today."""
 
     id: int
-    now: str  #: `owner/name` today.
+    name: str  #: `owner/name`.
     archived: bool = False
 
 
 class RepositoryAliases:
-    """Repositories by the name they are configured with. May be used from any thread."""
+    """Identities by configured name. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, RepositoryIdentity] = {}
 
-    def record(self, repository: str, place: RepositoryIdentity) -> None:
-        """From now on this is where a configured repository is."""
-        self._known[repository] = place
+    def record(self, repository: str, identity: RepositoryIdentity) -> None:
+        """Set the identity of a configured repository."""
+        self._known[repository] = identity
 
-    def of(self, repository: str) -> RepositoryIdentity | None:
-        """What is known of it; None: nothing yet."""
+    def get(self, repository: str) -> RepositoryIdentity | None:
+        """The identity of a configured repository; None if it was not read yet."""
         return self._known.get(repository)
 
-    def now(self, repository: str) -> str:
-        """Its name today, as far as that is known."""
-        place = self._known.get(repository)
-        return place.now if place else repository
+    def name(self, repository: str) -> str:
+        """Today's name of a configured repository, or the configured one if it was not read yet."""
+        known = self._known.get(repository)
+        return known.name if known else repository

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Refused
-from bot.github.redelivery import DeliveryAttempt
+from bot.github.github_app import DeliveryAttempt
 from bot.store import CursorsTable, DeliveriesTable
 from bot.system.clock import Clock
 
@@ -44,7 +44,7 @@ class Redelivery:
         until = self._clock() - _IN_FLIGHT
         since = max(self._cursors.get(_MARK) or until - _KEPT, until - _KEPT)
         try:
-            lost = {one.guid: one for one in self._github.hook.lost(since)}
+            lost = {one.guid: one for one in self._github.hook.failed_attempts(since)}
             for guid in lost.keys() - self._deliveries.known(lost):
                 if lost[guid].delivered_at < until:
                     self._redeliver(lost[guid])

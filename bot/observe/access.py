@@ -27,7 +27,9 @@ class AccessObserver:
         self._projects = projects
         self._clock = clock
         for known in store.repositories.all():
-            place = RepositoryIdentity(id=known.id, now=known.current_name, archived=known.archived)
+            place = RepositoryIdentity(
+                id=known.id, name=known.current_name, archived=known.archived
+            )
             github.aliases.record(known.name, place)
 
     def read_requested(self) -> int:
@@ -59,12 +61,12 @@ class AccessObserver:
         self._report(repository, lacking)
 
     def _lacking(self, repository: str) -> Iterator[str]:
-        before, place = self._github.aliases.of(repository), self._github.read.place(repository)
+        before, place = self._github.aliases.get(repository), self._github.read.identity(repository)
         if before is not None and before != place:
             log.warning("%s: was %s and is %s now", repository, before, place)
         self._github.aliases.record(repository, place)
         known = RepositoryRecord(
-            id=place.id, name=repository, current_name=place.now, archived=place.archived
+            id=place.id, name=repository, current_name=place.name, archived=place.archived
         )
         self._store.repositories.record(known, self._clock())
         yield from self._github.read.missing_permissions(repository)

@@ -169,7 +169,7 @@ class PullObserver:
         found = self._store.sessions.get(session) if session else None
         if session is None or found is None:
             return None
-        home = self._fork(found) or self._github.aliases.now(repository)
+        home = self._fork(found) or self._github.aliases.name(repository)
         if reading.head_repository.lower() != home.lower():
             return None
         done = self._store.facts.get(session).done

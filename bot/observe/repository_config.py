@@ -49,7 +49,7 @@ class RepositoryConfig:
 
     def _read(self, repository: str) -> RepositoryFile | None:
         try:
-            seen = self._github.files.one(repository, PATH)
+            seen = self._github.files.get(repository, PATH)
         except GitHubFailure as failure:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
             self._branches.setdefault(repository, "")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
-from bot.github.read import FINGERPRINT_BATCH
+from bot.github.reader import FINGERPRINT_BATCH
 from bot.observe.issues import IssueObserver
 from bot.observe.refresh_budget import RefreshBudget
 from bot.store import LiveSession, SessionsTable

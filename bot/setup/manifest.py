@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
-from bot.github.calls import ApiClient
-from bot.github.permissions import PERMISSIONS
+from bot.github.github_app import PERMISSIONS
 from bot.github.shapes import Login
 from bot.intake.events import EVENTS
 from bot.system.clock import utc_now
@@ -61,4 +61,4 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 def converted(api_url: str, code: str) -> NewApp:
     """The new App's keys for the code that the browser brought. Raises `GitHubFailure`."""
     with closing(ApiClient(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
-        return calls.convert(code, NewApp)
+        return calls.convert_manifest(code, NewApp)

@@ -105,7 +105,7 @@ def test_renamed_repositories_are_known_after_a_restart(house: House) -> None:
     house.refresh_budget()
     again = GitHub(f"{house.github.url}api/v3", Credentials(token="wrights"))
     AccessObserver(house.store, again, [], lambda: NOW)
-    assert again.aliases.now("acme/widgets") == "acme/gadgets"
+    assert again.aliases.name("acme/widgets") == "acme/gadgets"
     again.close()
 
 

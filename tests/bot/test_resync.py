@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
-from bot.github.read import FINGERPRINT_BATCH
+from bot.github.reader import FINGERPRINT_BATCH
 from bot.github.snapshots import Fingerprint, PointBudget
 from bot.store import Observation
 from lifecycle.model.status import Merge

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.demo.github.world import App
-from bot.github.permissions import PERMISSIONS, AppPermission
+from bot.github.github_app import PERMISSIONS, AppPermission
 from config.repository import PATH
 from tests.cli.conftest import CommandLine, House
 from tests.world.app_key import PRIVATE, PUBLIC

@@ -16,7 +16,7 @@ import pytest
 
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.permissions import PERMISSIONS
+from bot.github.github_app import PERMISSIONS
 from config.load import load
 from tests.cli.conftest import MERGEWRIGHT, CommandLine
 from tests.world.faulty_github import FaultyGitHub

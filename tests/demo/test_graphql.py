@@ -9,7 +9,7 @@ from graphql import build_schema, parse, validate
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.github.documents import fingerprints, labelled_issues, load_query, names
+from bot.github.graphql import fingerprints, labelled_issues, load_query, names
 from tests.demo.outside import Client
 from tests.world.faulty_github import FaultyGitHub
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.failures import JobStep, of_failed_step
+from bot.github.check_logs import JobStep, failed_step_log
 
 FAILED = JobStep(
     "failure",
@@ -49,4 +49,4 @@ PRINTED = log((1.0, "set up"), (2.5, "one"), (4.9, "two"), (5.0, "clean up"), (9
     ],
 )
 def test_a_log_is_cut_to_the_failed_step(printed: str, steps: list[JobStep], shown: str) -> None:
-    assert of_failed_step(printed, steps) == shown
+    assert failed_step_log(printed, steps) == shown

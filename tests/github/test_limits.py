@@ -14,8 +14,8 @@ import respx
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
+from bot.github.github_app import DeliveryAttempt
 from bot.github.rate_limits import RateLimits
-from bot.github.redelivery import DeliveryAttempt
 from bot.github.snapshots import PointBudget
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE
@@ -189,7 +189,7 @@ def test_only_changes_wait_for_their_turn(
     github.read.me()
     assert turns == []
     github.write.react("acme/widgets", 5, "eyes")
-    github.reviews.answer("acme/widgets", 1, ["T_1"], "Done.", "key")
+    github.reviews.reply("acme/widgets", 1, ["T_1"], "Done.", "key")
     assert turns == [("", "core"), ("", "graphql")]
     github.close()
 
@@ -238,7 +238,7 @@ def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_th
     asked.respond(403, json=SECONDARY, headers={"retry-after": "30"})
     waits: list[Callable[[], object]] = [
         lambda: github.hook.redeliver(lost),
-        lambda: list(github.hook.lost(NOW)),
+        lambda: list(github.hook.failed_attempts(NOW)),
         lambda: github.read.repository("acme/widgets"),
         github.read.me,
     ]
@@ -254,8 +254,8 @@ def test_after_the_last_that_the_app_itself_may_ask_it_asks_nothing_more(
 ) -> None:
     github = GitHub(API, Credentials(app_id="7", private_key=PRIVATE), clock=clock)
     respx_mock.get(f"{API}/app/hook/deliveries").respond(json=[], headers=USED_UP)
-    assert list(github.hook.lost(NOW)) == []
+    assert list(github.hook.failed_attempts(NOW)) == []
     with pytest.raises(Limited) as limit:
-        list(github.hook.lost(NOW))
+        list(github.hook.failed_attempts(NOW))
     assert (limit.value.at, respx_mock.calls.call_count) == (RESET, 1)
     github.close()

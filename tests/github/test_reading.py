@@ -11,7 +11,7 @@ import respx
 
 from bot.github.client import GitHub
 from bot.github.errors import Refused, TryLater
-from bot.github.read import PULL_PAGES
+from bot.github.reader import PULL_PAGES
 from bot.github.shapes import BaseRef, CommitNode, PullRequest
 from tests.github.conftest import GRAPHQL, REPO
 from tests.github.pages import checks, comment, listed, page, run
@@ -118,11 +118,11 @@ def test_checks_that_may_not_be_read_are_never_taken_for_none(
         github.read.pull("acme/widgets", 34)
 
 
-def test_a_list_of_too_many_pages_is_no_list(
+def test_a_list_with_too_many_pages_is_not_read(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in ("calls", "labels"):
-        monkeypatch.setattr(f"bot.github.{room}.PAGES", 3)
+    for module in ("api_client", "repositories"):
+        monkeypatch.setattr(f"bot.github.{module}.MAX_PAGES", 3)
     route = respx_mock.get(f"{REPO}/issues/1/dependencies/blocked_by")
     route.respond(json=[], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})
     page = {"pageInfo": {"hasNextPage": True, "endCursor": "on"}, "nodes": []}

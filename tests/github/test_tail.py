@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.log_tail import tail
+from bot.github.check_logs import tail
 
 
 @pytest.mark.parametrize(

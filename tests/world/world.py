@@ -17,7 +17,7 @@ from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import App as GitHubApp
-from bot.github.permissions import PERMISSIONS
+from bot.github.github_app import PERMISSIONS
 from bot.store import Session, Store
 from bot.system.paths import Paths
 from config.load import Secrets, load_settings

@@ -10,7 +10,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.world import Token
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.permissions import PERMISSIONS
+from bot.github.github_app import PERMISSIONS
 from bot.github.snapshots import PullReading
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub

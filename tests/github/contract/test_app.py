@@ -12,7 +12,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
-from bot.github.permissions import PERMISSIONS, AppPermission
+from bot.github.github_app import PERMISSIONS, AppPermission
 from tests.github.contract.conftest import names, read
 from tests.world.faulty_github import FaultyGitHub
 

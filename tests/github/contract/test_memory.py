@@ -85,7 +85,7 @@ def test_another_token_of_an_app_reads_anew(
             assert app.read.blocked_by(repo.full_name, issue.number) == ()
         statuses.append(server.requests[-1].status)
         if len(statuses) == 2:
-            app._calls.tokens.forget(repo.full_name)
+            app._api.tokens.forget(repo.full_name)
     assert statuses == [200, 304, 200]
 
 

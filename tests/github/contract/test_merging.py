@@ -95,7 +95,7 @@ def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
         github.merges.merge(*request(background))
     first = background.accepted
     assert first is not None
-    github.merges = PullMerger(github.merges._calls)
+    github.merges = PullMerger(github.merges._api)
     with pytest.raises(TryLater) as still:
         github.merges.merge(*request(background))
     assert still.value.at is not None
@@ -107,7 +107,7 @@ def test_a_merge_that_takes_long_is_asked_about_less_and_less(
     github: GitHub, server: FaultyGitHub, background: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(github.merges._calls, "clock", lambda: now)
+    monkeypatch.setattr(github.merges._api, "clock", lambda: now)
     pending = b'{"status": "pending", "details": {"message": "enqueued", "uuid": "u"}}'
     server.fail_next("GET", "merge-async", 200, body=pending, times=19)
     waits: list[float] = []

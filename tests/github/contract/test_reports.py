@@ -23,7 +23,7 @@ def issue(repo: Repository) -> Issue:
 
 
 def report(github: GitHub, issue: Issue, body: str, known: int | None = None) -> int:
-    return github.reports.comment(issue.repo.full_name, issue.number, body, KEY, known)
+    return github.reports.set_comment(issue.repo.full_name, issue.number, body, KEY, known)
 
 
 def test_a_report_is_edited_where_it_stands(github: GitHub, issue: Issue) -> None:
@@ -80,7 +80,7 @@ def test_a_report_that_may_not_be_edited_is_not_written_a_second_time(
 
 
 def check(app: GitHub, pull: Pull, says: str, known: int | None = None, good: bool = False) -> int:
-    return app.reports.check(
+    return app.reports.set_check_run(
         pull.repo.full_name,
         pull.head,
         known,
@@ -125,10 +125,10 @@ def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
 
 
 def test_only_an_app_may_make_check_runs(app: GitHub, server: FaultyGitHub, pull: Pull) -> None:
-    assert app.reports.may_check
+    assert app.reports.can_create_check_runs
     server.user("wright", token="of-no-app")
     with closing(GitHub(f"{server.url}api/v3", Credentials(token="of-no-app"))) as client:
-        assert not client.reports.may_check
+        assert not client.reports.can_create_check_runs
         with pytest.raises(Refused):
             check(client, pull, "pr_open")
 
@@ -136,5 +136,5 @@ def test_only_an_app_may_make_check_runs(app: GitHub, server: FaultyGitHub, pull
 def test_an_issue_wears_the_label_of_one_status(github: GitHub, issue: Issue) -> None:
     issue.label("bug", by="ann")
     for status in ("working", "ci_failed", "ci_failed"):
-        github.reports.show_status(issue.repo.full_name, issue.number, status)
+        github.reports.set_status_label(issue.repo.full_name, issue.number, status)
     assert issue.labels == ["bug", "mergewright/ci_failed"]

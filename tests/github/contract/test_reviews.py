@@ -19,7 +19,7 @@ def asked(pull: Pull) -> Pull:
 
 
 def answers(github: GitHub, pull: Pull, *threads: str, key: str = "reply:1") -> int:
-    return github.reviews.answer(pull.repo.full_name, pull.number, threads, "Done in abc.", key)
+    return github.reviews.reply(pull.repo.full_name, pull.number, threads, "Done in abc.", key)
 
 
 def said(pull: Pull) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""All the bot reads of GitHub."""
+"""What the bot reads from GitHub."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,16 +9,16 @@ from urllib.parse import quote
 
 from msgspec import Raw
 
-from bot.github.calls import ApiClient
+from bot.github.api_client import ApiClient
+from bot.github.check_logs import check_report
 from bot.github.checks import BaseChecks, BaseData, base_checks, needs_base_checks, rollup_of
-from bot.github.documents import fingerprints
 from bot.github.errors import GitHubFailure, Refused, TryLater
-from bot.github.failures import check_report
 from bot.github.fingerprints import fingerprint_of
+from bot.github.github_app import missing_permissions
+from bot.github.graphql import fingerprints
 from bot.github.issues import issue_snapshot
-from bot.github.labels import labelled_issues, labels
-from bot.github.permissions import missing_permissions
 from bot.github.pulls import pull_snapshot
+from bot.github.repositories import labelled_issues, labels, requires_signatures
 from bot.github.repository_aliases import RepositoryIdentity
 from bot.github.rest import (
     AppResponse,
@@ -37,7 +37,6 @@ from bot.github.shapes import (
     PullRequest,
     ViewerData,
 )
-from bot.github.signed_commits import requires_signatures
 from bot.github.snapshots import (
     CheckReport,
     Fingerprint,
@@ -48,70 +47,77 @@ from bot.github.snapshots import (
 )
 from lifecycle.model.policy import MergeMethod
 
-#: Words of GitHub that let an account push. Anything else, also a new word, does not.
+#: Permissions that include pushing; unknown ones do not count.
 WRITERS = {"write", "maintain", "admin"}
-#: Either lets a classic token write, to a repository that it shows us at all.
+#: Either scope lets a classic token write to the repositories it can see.
 WRITING_SCOPES = {"repo", "public_repo"}
-#: A pull request with more pages of anything is read as incomplete.
+#: A pull request with more pages in any list is read incompletely.
 PULL_PAGES = 10
-#: How many are glanced at in one request: as many as cost one point, and GitHub answers in time.
+#: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
 FINGERPRINT_BATCH = 50
 NULL = Raw(b"null")
 
 
 class GitHubReader:
-    """Reading GitHub. May be used from any thread.
+    """Reads GitHub. Thread-safe.
 
-    Every method raises `TryLater` where nothing could be learnt, and `Refused` where GitHub does
-    not let us see.
+    Raises (every method):
+        TryLater: GitHub cannot answer now.
+        Refused: the bot may not read this.
     """
 
-    def __init__(self, calls: ApiClient) -> None:
-        self._calls = calls
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
         self._me = ""
         self._lock = Lock()
 
     def me(self) -> str:
-        """The bot's own login: the token's account, or `SLUG[bot]` of the App."""
+        """The bot's own login: that of the token's owner, or `SLUG[bot]` of the App."""
         with self._lock:
             if not self._me:
                 self._me = self._who_am_i()
             return self._me
 
     def is_me(self, login: str) -> bool:
-        """Whether this is the bot's own login; never, while GitHub does not say who that is."""
+        """Whether this is the bot's own login; False while that is unknown. Never raises."""
         with suppress(GitHubFailure):
             return login == self.me()
         return False
 
     def missing_permissions(self, repo: str) -> tuple[str, ...]:
-        """A sentence for each thing the bot is not allowed in a repository and needs.
+        """A sentence for each permission that the bot needs in a repository and lacks.
 
-        GitHub tells an App all of it. Of a token it tells whether its account may push, and what
-        scopes it has where it is a classic one.
+        GitHub lists an App's permissions. For a token it says whether its owner may push, and for a
+        classic token its scopes.
         """
-        if self._calls.tokens.is_app:
-            return missing_permissions(self._calls.installation(repo).permissions)
+        if self._api.tokens.is_app:
+            return missing_permissions(self._api.installation(repo).permissions)
         rights = self._found(repo).permissions
         if rights and not rights.push:
             return ("its account may not write",)
-        scopes = self._calls.scopes
+        scopes = self._api.scopes
         if scopes is not None and scopes.isdisjoint(WRITING_SCOPES):
             return ("the token may only read: it lacks the scope `repo`",)
         return ()
 
     def events(self, repo: str) -> tuple[str, ...]:
-        """The webhook events that the App is told of in a repository."""
-        return self._calls.installation(repo).events
+        """The webhook events that the App is subscribed to in a repository."""
+        return self._api.installation(repo).events
 
-    def place(self, repo: str) -> RepositoryIdentity:
-        """Where a repository is today."""
+    def identity(self, repo: str) -> RepositoryIdentity:
+        """A repository's id and its name today.
+
+        https://docs.github.com/rest/repos/repos#get-a-repository
+        """
         said = self._found(repo)
-        return RepositoryIdentity(id=said.id, now=said.full_name, archived=said.archived)
+        return RepositoryIdentity(id=said.id, name=said.full_name, archived=said.archived)
 
     def repository(self, repo: str) -> RepositorySettings:
-        """A repository's settings."""
-        said = self._calls.get(repo, "", RepositoryResponse)
+        """A repository's settings.
+
+        https://docs.github.com/rest/repos/repos#get-a-repository
+        """
+        said = self._api.get(repo, "", RepositoryResponse)
         allowed = {
             MergeMethod.MERGE: said.allow_merge_commit,
             MergeMethod.SQUASH: said.allow_squash_merge,
@@ -126,33 +132,34 @@ class GitHubReader:
         )
 
     def may_write(self, repo: str, login: str) -> bool:
-        """Whether an account may push to the repository, asked anew each time.
+        """Whether an account may push to the repository; False for an unknown account. Not cached.
 
-        False for an unknown account. Raises where GitHub gives no answer: doubt is no permission.
+        https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user
         """
         if not login:
             return False
         try:
             path = f"collaborators/{quote(login, safe='')}/permission"
-            return self._calls.get(repo, path, PermissionResponse).permission in WRITERS
+            return self._api.get(repo, path, PermissionResponse).permission in WRITERS
         except Refused as refusal:
             if refusal.status == 404:
                 return False
             raise
 
     def issue(self, repo: str, number: int) -> IssueReading | None:
-        """An issue, or the pull request that has the number; None where neither exists."""
-        data = self._calls.graphql(repo, "issue", IssueData, {"number": number})
+        """An issue, or the pull request with this number; None if neither exists."""
+        data = self._api.graphql(repo, "issue", IssueData, {"number": number})
         return issue_snapshot(data.repository) if data else None
 
     def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
-        """The open issues that an issue waits for, as `#5` or `owner/name#5`.
+        """The open issues that block an issue, as `#5` or `owner/name#5`.
 
-        None of them where the server knows no dependencies.
+        Empty on servers without issue dependencies.
+        https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by
         """
-        path, here = f"issues/{number}/dependencies/blocked_by", self._calls.aliases.now(repo)
+        path, here = f"issues/{number}/dependencies/blocked_by", self._api.aliases.name(repo)
         try:
-            blockers = list(self._calls.pages(repo, path, BlockingIssue))
+            blockers = list(self._api.pages(repo, path, BlockingIssue))
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -164,42 +171,45 @@ class GitHubReader:
         )
 
     def requires_signatures(self, repo: str, branch: str) -> bool:
-        """Whether a branch takes signed commits alone."""
-        return requires_signatures(self._calls, repo, branch)
+        """Whether a branch requires signed commits."""
+        return requires_signatures(self._api, repo, branch)
 
     def labels(self, repo: str, word: str) -> list[str]:
-        """The labels of a repository that hold a word, in whatever letters, as they are spelled."""
-        return labels(self._calls, repo, word)
+        """The labels of a repository that contain a word, ignoring case."""
+        return labels(self._api, repo, word)
 
     def labelled_issues(self, repo: str, words: Iterable[str]) -> set[int]:
-        """The numbers of all open issues that wear one of the labels, or are assigned to `@login`.
+        """The numbers of all open issues with one of these labels or assignees (`@login`).
 
-        A label counts as it is spelled. One request, and one more where there are more than a
-        hundred of a word.
+        Labels are matched case-sensitively. Sends one query for each hundred issues of a label.
         """
-        return labelled_issues(self._calls, repo, words)
+        return labelled_issues(self._api, repo, words)
 
     def comments_since(self, repo: str, since: datetime) -> list[ListedComment]:
-        """Every comment in a repository that was written or changed since then, oldest first."""
-        return list(
-            self._calls.pages(repo, "issues/comments", ListedComment, _changed_since(since))
-        )
+        """Comments of a repository that were written or edited since then, oldest first.
+
+        https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
+        """
+        return list(self._api.pages(repo, "issues/comments", ListedComment, _changed_since(since)))
 
     def issues_since(self, repo: str, since: datetime) -> list[ListedIssue]:
-        """Every issue and pull request of a repository that has changed since then, likewise."""
+        """Issues and pull requests of a repository that were updated since then, oldest first.
+
+        https://docs.github.com/rest/issues/issues#list-repository-issues
+        """
         params = {**_changed_since(since), "state": "all"}
-        return list(self._calls.pages(repo, "issues", ListedIssue, params))
+        return list(self._api.pages(repo, "issues", ListedIssue, params))
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
-        """The numbers of all pull requests, open or not, from this branch of this repository.
+        """The numbers of all pull requests from a branch, open or not.
 
-        `home`: the fork that the branch is in. Another fork's of the same name is not this branch.
+        `home` is the fork the branch is in; empty for the repository itself.
         """
         numbers: list[int] = []
         cursor: str | None = None
         for _ in range(PULL_PAGES):
             variables = {"branch": branch, "after": cursor}
-            data = self._calls.graphql(repo, "pulls_of_branch", BranchData, variables)
+            data = self._api.graphql(repo, "pulls_of_branch", BranchData, variables)
             if data is None:
                 break
             found = data.repository
@@ -213,14 +223,16 @@ class GitHubReader:
             if not found.pull_requests.page_info.has_next_page:
                 return numbers
             cursor = found.pull_requests.page_info.end_cursor
-        raise TryLater(f"The pull requests of branch {branch} in {repo} could not be read whole.")
+        raise TryLater(
+            f"The pull requests of branch {branch} in {repo} could not be listed completely."
+        )
 
     def pull(self, repo: str, number: int) -> PullReading | None:
-        """A pull request with all its checks, reviews, threads and comments; None: no such one."""
+        """A pull request with its checks, reviews, threads and comments; None if there is none."""
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}
         while len(pages) < PULL_PAGES:
-            data = self._calls.graphql(repo, "pull", PullData, {"number": number, **cursors})
+            data = self._api.graphql(repo, "pull", PullData, {"number": number, **cursors})
             if data is None:
                 return None
             page = data.repository.pull_request
@@ -230,7 +242,7 @@ class GitHubReader:
             if not _more(page):
                 break
             cursors = _cursors(page, cursors)
-        read = partial(pull_snapshot, pages, self.me(), self._calls.clock())
+        read = partial(pull_snapshot, pages, self.me(), self._api.clock())
         reading = read()
         if not needs_base_checks(reading.pull.checks):
             return reading
@@ -239,8 +251,8 @@ class GitHubReader:
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
-        """How at most `GLANCES` issues and pull requests stand; None: that one cannot be seen."""
-        found = self._calls.query_aliases(repo, "fingerprints", fingerprints(issues, pulls))
+        """The fingerprints of at most `FINGERPRINT_BATCH` subjects; None for unreadable ones."""
+        found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
         answers = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
         return {
             number: fingerprint_of(answer, pull=number in pulls)
@@ -248,33 +260,33 @@ class GitHubReader:
         }
 
     def budget(self, repo: str) -> PointBudget | None:
-        """What is left of the hour's points there, as GitHub said last; None: it did not say."""
-        return self._calls.budget(repo)
+        """What was left of the hour's GraphQL points in the last response; None if unknown."""
+        return self._api.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:
-        """What a check run printed, or the text it gave itself, and its notes at lines of files."""
-        return check_report(self._calls, repo, run_id)
+        """Why a check run failed: its log or output, and its annotations."""
+        return check_report(self._api, repo, run_id)
 
     def _found(self, repo: str) -> RepositoryIdResponse:
-        """A repository. Its number counts; where that is gone, its name does."""
-        known = self._calls.aliases.of(repo)
+        """Read a repository by its id, or by its name if the id is unknown or gone."""
+        known = self._api.aliases.get(repo)
         if known is not None:
             try:
-                return self._calls.get_place(repo, known.id, RepositoryIdResponse)
+                return self._api.get_by_id(repo, known.id, RepositoryIdResponse)
             except Refused as refusal:
                 if refusal.status != 404:
                     raise
-        return self._calls.get(repo, "", RepositoryIdResponse)
+        return self._api.get(repo, "", RepositoryIdResponse)
 
     def _on_base(self, repo: str, commit: str) -> BaseChecks:
-        data = self._calls.graphql(repo, "base_checks", BaseData, {"commit": commit})
+        data = self._api.graphql(repo, "base_checks", BaseData, {"commit": commit})
         found = data.repository.object if data else None
         return base_checks(found.history.nodes, self.me()) if found else BaseChecks()
 
     def _who_am_i(self) -> str:
-        if self._calls.tokens.is_app:
-            return f"{self._calls.get_app(AppResponse).slug}[bot]"
-        data = self._calls.graphql("", "viewer", ViewerData, {})
+        if self._api.tokens.is_app:
+            return f"{self._api.get_app(AppResponse).slug}[bot]"
+        data = self._api.graphql("", "viewer", ViewerData, {})
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
         return data.viewer.login
@@ -290,7 +302,7 @@ def _more(page: PullRequest) -> bool:
 
 
 def _cursors(page: PullRequest, before: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Where each list goes on; one that has ended stays at its end, so that nothing comes twice."""
+    """The cursor of each list; a list that has ended stays at its end."""
     ends = {name: info.end_cursor for name, info in _page_infos(page).items()}
     return {**before, **{name: cursor for name, cursor in ends.items() if cursor}}
 

@@ -1,0 +1,351 @@
+"""Authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
+
+Responses are decoded into Structs. Nothing is retried, except once with a new token where an App's
+token expired early, and nothing sleeps, except a write for its turn: the outbox retries.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from bot.github.auth import AccessTokens, Credentials, InstallationToken
+from bot.github.errors import NotInstalled, Refused, TryLater
+from bot.github.etag_cache import CachedResponse, EtagCache
+from bot.github.graphql import (
+    AliasedData,
+    Envelope,
+    GraphQLResponse,
+    PricedResponse,
+    is_missing,
+    is_optional,
+    load_query,
+)
+from bot.github.rate_limits import RateLimits
+from bot.github.repository_aliases import RepositoryAliases
+from bot.github.responses import REINSTALL, exhausted_limit, graphql_failure
+from bot.github.shapes import Login
+from bot.github.snapshots import PointBudget
+from bot.github.transport import NOT_MODIFIED, GitHubRequest, HttpClient, Transport, decode
+
+T = TypeVar("T")
+_SCOPES = "X-OAuth-Scopes"
+#: The account whose limits count for requests of the App itself: no owner has a colon.
+_APP = "app:"
+#: Longer lists are not read.
+MAX_PAGES = 100
+_LOG_BYTES = 256 * 1024
+_CORE, _GRAPHQL = "core", "graphql"
+
+
+class AppInstallation(Struct, frozen=True):
+    """https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app"""
+
+    id: int
+    account: Login | None = None
+    permissions: Mapping[str, str] = {}
+    events: tuple[str, ...] = ()  #: Subscribed webhook events, without those every App receives.
+    suspended_at: str | None = None
+
+
+class ApiClient:
+    """Sends requests for the bot. Thread-safe.
+
+    Repositories are named as they are configured; paths are relative to `repos/OWNER/NAME/`.
+
+    Raises (every method):
+        TryLater: GitHub cannot answer now, or a rate limit is exhausted.
+        Refused: GitHub refuses the request.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        credentials: Credentials,
+        timeout_seconds: float,
+        clock: Callable[[], datetime],
+        write_interval_seconds: float = 0.0,
+        redact: Callable[[object], object] = lambda body: body,
+    ) -> None:
+        self._http = HttpClient(api_url, timeout_seconds)
+        self._transport = Transport(self._http, clock, redact)
+        self.clock = clock
+        self._limits = RateLimits(clock, write_interval_seconds)
+        self.aliases = RepositoryAliases()
+        self.etag_cache = EtagCache()
+        #: The scopes of a classic token, known after the first request; None for other credentials.
+        self.scopes: frozenset[str] | None = None
+        self.tokens = AccessTokens(credentials, self._http, self._installation_token, clock)
+        base = self._http.config.base_url
+        # Enterprise servers serve REST at /api/v3/ and GraphQL at /api/graphql.
+        path, moved = re.subn(r"/api/v3/$", "/api/graphql", base.path)
+        self._graphql_url = str(base.copy_with(path=path if moved else f"{base.path}graphql"))
+
+    def get(
+        self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
+    ) -> T:
+        """Read one object."""
+        request = GitHubRequest(method="GET", url=self._url(repository, path), params=params)
+        return decode(request, self._ask(repository, request).content, shape)
+
+    def get_by_id(self, repository: str, id: int, shape: type[T]) -> T:
+        """Read a repository by its id, which stays the same when it is renamed."""
+        request = GitHubRequest(method="GET", url=f"repositories/{id}")
+        return decode(request, self._read(repository, request).content, shape)
+
+    def pages(
+        self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
+    ) -> Iterator[T]:
+        """Read a list page by page.
+
+        https://docs.github.com/rest/guides/using-pagination-in-the-rest-api
+        """
+        for page in range(1, MAX_PAGES + 1):
+            query = {**(params or {}), "per_page": "100", "page": str(page)}
+            request = GitHubRequest(method="GET", url=self._url(repository, path), params=query)
+            response = self._read(repository, request)
+            yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
+            if not response.more:
+                return
+        raise TryLater(f"{request}: the list has more than {MAX_PAGES} pages.")
+
+    def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
+        """Write, and decode the response."""
+        request = GitHubRequest(method=method, url=self._url(repository, path), body=body)
+        return decode(request, self._ask(repository, request).content, shape)
+
+    def do(self, repository: str, method: str, path: str, body: object = None) -> None:
+        """Write, and ignore the response."""
+        url = self._url(repository, path)
+        self._ask(repository, GitHubRequest(method=method, url=url, body=body))
+
+    def log(self, repository: str, path: str) -> str:
+        """The last 256 KiB of a log, which may be long and stored on another host."""
+        request = GitHubRequest(method="GET", url=self._url(repository, path), stream=True)
+        response = self._ask(repository, request)
+        kept = b""
+        try:
+            for chunk in response.iter_bytes():
+                kept = (kept + chunk)[-_LOG_BYTES:]
+        except httpx.RequestError as error:
+            raise TryLater(f"{request}: the log broke off ({type(error).__name__}).") from error
+        finally:
+            response.close()
+        return kept.decode("utf-8", "replace")
+
+    def graphql(
+        self,
+        repository: str,
+        name: str,
+        shape: type[T],
+        variables: Mapping[str, object],
+        query: str = "",
+    ) -> T | None:
+        """Send `queries/NAME.graphql`, or `query` where given; None if the object does not exist.
+
+        The variables `owner` and `name` are made from `repository`. A response with an error is not
+        used in part: any error raises, unless it concerns an optional field.
+        """
+        label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
+        with self._limits.guard(self._account(repository), _GRAPHQL):
+            response = self._query(repository, label, query or load_query(name), variables)
+            problems = [problem for problem in response.problems if not is_optional(problem)]
+            if problems and all(is_missing(problem) for problem in problems):
+                return None
+            if problems:
+                raise graphql_failure(label, problems, response.headers, self.clock())
+        return decode(label, bytes(response.data), shape)
+
+    def graphql_batch(self, repository: str, name: str, query: str) -> dict[str, Raw]:
+        """Read many objects of a repository with one query: the data of each alias.
+
+        Aliases with errors are left out. `name` names the query in messages.
+        """
+        label = f"GraphQL {name} {repository}"
+        with self._limits.guard(self._account(repository), _GRAPHQL):
+            response = self._query(repository, label, query, {})
+            # The path of an error begins with `repository` and the alias.
+            paths = [problem.path or () for problem in response.problems]
+            general = [
+                one for one, path in zip(response.problems, paths, strict=True) if len(path) < 2
+            ]
+            if general:
+                raise graphql_failure(label, general, response.headers, self.clock())
+        data = decode(label, bytes(response.data), AliasedData).repository
+        failed = {path[1] for path in paths}
+        return {alias: value for alias, value in data.items() if alias not in failed}
+
+    def budget(self, repository: str) -> PointBudget | None:
+        """What is left of the hour's GraphQL points; None if unknown."""
+        return self._limits.budget(self._account(repository))
+
+    def get_app(self, shape: type[T]) -> T:
+        """The App the bot authenticates as.
+
+        https://docs.github.com/rest/apps/apps#get-the-authenticated-app
+        """
+        request = GitHubRequest(method="GET", url="app")
+        return decode(request, self._as_app(request, self.tokens.app_jwt()).content, shape)
+
+    def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
+        """Read a list of the App itself; each page links to the next."""
+        query = {**params, "per_page": "100"}
+        for _ in range(MAX_PAGES):
+            request = GitHubRequest(method="GET", url=path, params=query)
+            response = self._as_app(request, self.tokens.app_jwt())
+            yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
+            following = response.links.get("next")
+            if following is None:
+                return
+            query = {**query, "cursor": httpx.URL(following["url"]).params.get("cursor", "")}
+        raise TryLater(f"{path}: the list has more than {MAX_PAGES} pages.")
+
+    def do_as_app(self, method: str, path: str) -> None:
+        """Write as the App itself, and ignore the response."""
+        self._limits.wait_turn(_APP, _CORE)
+        self._as_app(GitHubRequest(method=method, url=path), self.tokens.app_jwt())
+
+    def installation(self, repository: str) -> AppInstallation:
+        """The App's installation in a repository.
+
+        Raises:
+            NotInstalled: there is none, or it is suspended.
+        """
+        return self._installation(repository, self.tokens.app_jwt())
+
+    def convert_manifest(self, code: str, shape: type[T]) -> T:
+        """Exchange the code of a manifest for the new App's keys; a code works once.
+
+        https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
+        """
+        url = f"app-manifests/{quote(code, safe='')}/conversions"
+        request = GitHubRequest(method="POST", url=url, name="The keys of the new App")
+        return decode(request, self._transport.send(request, "").content, shape)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._http.close()
+
+    def _url(self, repository: str, path: str) -> str:
+        return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
+
+    def _installation_token(self, repository: str, jwt: str) -> InstallationToken:
+        """A token for this repository alone.
+
+        https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
+        """
+        found = self._installation(repository, jwt)
+        identity = self.aliases.get(repository)
+        # By its id where it is known, because its name may have changed since it was read.
+        by_name = {"repositories": [repository.partition("/")[2]]}
+        body = {"repository_ids": [identity.id]} if identity else by_name
+        url = f"app/installations/{found.id}/access_tokens"
+        request = GitHubRequest(method="POST", url=url, body=body)
+        return decode(request, self._as_app(request, jwt).content, InstallationToken)
+
+    def _installation(self, repository: str, jwt: str) -> AppInstallation:
+        request = GitHubRequest(method="GET", url=self._url(repository, "installation"))
+        again = self.clock() + REINSTALL
+        try:
+            found = decode(request, self._as_app(request, jwt).content, AppInstallation)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            raise NotInstalled(
+                f"{repository}: the GitHub App is not installed there: install it.", again
+            ) from refusal
+        # A transferred repository is found at its new owner, who may not be an allowed one.
+        if found.account and not self.tokens.allows_owner(found.account.login):
+            raise Refused(
+                f"{repository}: {found.account.login} is not in github.allowed-owners,"
+                " so the App's installation there is ignored.",
+                403,
+            )
+        if found.suspended_at:
+            raise NotInstalled(
+                f"{repository}: the GitHub App's installation is suspended: unsuspend it.", again
+            )
+        return found
+
+    def _query(
+        self, repository: str, label: str, query: str, variables: Mapping[str, object]
+    ) -> GraphQLResponse:
+        owner, _, name = self.aliases.name(repository).partition("/")
+        place = {"owner": owner, "name": name} if repository else {}
+        body = {"query": query, "variables": {**place, **variables}}
+        request = GitHubRequest(method="POST", url=self._graphql_url, body=body, name=label)
+        response = self._send(repository, request, _GRAPHQL, writes=query.startswith("mutation"))
+        priced = decode(request, response.content, PricedResponse).data
+        if priced is not None and priced.rate_limit is not None:
+            self._limits.record_points(self._account(repository), priced.rate_limit)
+        envelope = decode(request, response.content, Envelope)
+        return GraphQLResponse(envelope.data, envelope.errors or (), response.headers)
+
+    def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
+        """Read, or take the cached response if GitHub says that it has not changed."""
+        url = str(httpx.URL(request.url, params=request.params))
+        cached = self.etag_cache.cached(url)
+        response = self._ask(repository, replace(request, etag=cached.etag) if cached else request)
+        if cached is not None and response.status_code == NOT_MODIFIED:
+            known = cached
+        else:
+            etag = response.headers.get("ETag", "")
+            known = CachedResponse(
+                content=response.content, more="next" in response.links, etag=etag
+            )
+        self.etag_cache.note(url, known)
+        return known
+
+    def _ask(self, repository: str, request: GitHubRequest) -> httpx.Response:
+        """Send a REST request within its rate limit."""
+        with self._limits.guard(self._account(repository), _CORE):
+            response = self._send(repository, request, _CORE, writes=request.method != "GET")
+        if _SCOPES in response.headers:
+            self.scopes = frozenset(re.findall(r"[\w:]+", response.headers[_SCOPES]))
+        return response
+
+    def _as_app(self, request: GitHubRequest, jwt: str) -> httpx.Response:
+        """Send a request of the App itself, which has rate limits of its own."""
+        with self._limits.guard(_APP, _CORE):
+            response = self._transport.send(request, jwt)
+        self._note_limit(_APP, _CORE, request, response)
+        return response
+
+    def _account(self, repository: str) -> str:
+        """Whose rate limits count: the owner's whose installation it is, or the token's."""
+        return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
+
+    def _send(
+        self, repository: str, request: GitHubRequest, resource: str, *, writes: bool
+    ) -> httpx.Response:
+        """Send with the repository's token; a write waits for its turn."""
+        account, token = self._account(repository), self.tokens.of(repository)
+        if writes:
+            self._limits.wait_turn(account, resource)
+        response = self._authenticated(repository, request, token)
+        self._note_limit(account, resource, request, response)
+        return response
+
+    def _note_limit(
+        self, account: str, resource: str, request: GitHubRequest, response: httpx.Response
+    ) -> None:
+        """Hold further requests if this was the last one of the rate limit."""
+        label = f"{request} was the last."
+        if limit := exhausted_limit(label, response.headers, self.clock(), resource):
+            self._limits.hold(account, limit)
+
+    def _authenticated(self, repository: str, request: GitHubRequest, token: str) -> httpx.Response:
+        """Send with a token, and once more with a new one if an App's token expired early."""
+        try:
+            return self._transport.send(request, token)
+        except Refused as refusal:
+            # A request refused with 401 had no effect, so even a write may be sent again.
+            if refusal.status != 401 or not self.tokens.is_app:
+                raise
+        self.tokens.forget(repository)
+        return self._transport.send(request, self.tokens.of(repository))

@@ -1,0 +1,144 @@
+"""Why a check failed: the end of the failed step's log, and the annotations of files."""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from bot.github.api_client import ApiClient
+from bot.github.errors import Refused
+from bot.github.shapes import CheckApp
+from bot.github.snapshots import CheckReport
+from lifecycle.model.text import plain
+
+GITHUB_ACTIONS = "github-actions"
+#: The log is not written yet, has expired, or may not be read.
+_NO_LOG = {403, 404, 410}
+#: GitHub puts a time before each line of a job's log, and this before an error that ends a step.
+_TIMESTAMP = re.compile(r"\ufeff?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z ")
+_ERROR = "##[error]"
+#: Times of steps are whole seconds, those of lines are not.
+_SECOND = timedelta(seconds=1)
+_MAX_ANNOTATIONS = 20
+_LEVELS = ("failure", "warning")  # In the order in which they are shown.
+_MAX_LINES, _MAX_LINE_LENGTH, _MAX_LENGTH = 50, 400, 8_000
+
+
+class CheckRunOutput(Struct, frozen=True):
+    """The text of a check run, and how many annotations it has."""
+
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations_count: int = 0
+
+
+class CheckRunResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
+
+    output: CheckRunOutput
+    app: CheckApp | None = None
+
+
+class JobStep(Struct, frozen=True):
+    """One step of a job."""
+
+    conclusion: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class JobResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
+
+    steps: tuple[JobStep, ...] = ()
+
+
+class Annotation(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#list-check-run-annotations"""
+
+    path: str
+    start_line: int
+    annotation_level: str | None = None
+    title: str | None = None
+    message: str | None = None
+
+
+def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
+    """The log of a check run, or else the text of its output, and its annotations; all shortened.
+
+    A job of GitHub Actions has the id of its check run.
+    """
+    run = api.get(repo, f"check-runs/{run_id}", CheckRunResponse)
+    output = run.output
+    log = _job_log(api, repo, run_id) if run.app and run.app.slug == GITHUB_ACTIONS else ""
+    return CheckReport(
+        log=tail(log or output.text or output.summary or output.title or ""),
+        notes=_annotations(api, repo, run_id) if output.annotations_count else "",
+    )
+
+
+def tail(text: str) -> str:
+    """The last 50 lines without control characters, of 400 characters each, 8,000 in all."""
+    lines = [_printed(line) for line in text.rstrip().split("\n")[-_MAX_LINES:]]
+    return "\n".join(lines)[-_MAX_LENGTH:]
+
+
+def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
+    """The lines of the first failed step without their times; all lines if no step failed.
+
+    The log holds the lines of all steps, those that clean up afterwards too.
+    """
+    failed = next((step for step in steps if step.conclusion == "failure"), None)
+    lines = list(_timed_lines(log))
+    if failed is not None and failed.started_at and failed.completed_at:
+        begun, over = failed.started_at, failed.completed_at + _SECOND
+        own = [(at, line) for at, line in lines if at is None or begun <= at < over]
+        # The next step may have begun within the same second.
+        ends = [number for number, (_, line) in enumerate(own, 1) if line.startswith(_ERROR)]
+        lines = own[: ends[-1] if ends else None] or lines
+    return "\n".join(line for _, line in lines)
+
+
+def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
+    """The log of a job's failed step; empty if GitHub has none.
+
+    https://docs.github.com/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
+    """
+    try:
+        log = api.log(repo, f"actions/jobs/{run_id}/logs")
+        job = api.get(repo, f"actions/jobs/{run_id}", JobResponse)
+    except Refused as refusal:
+        if refusal.status not in _NO_LOG:
+            raise
+        return ""
+    return failed_step_log(log, job.steps)
+
+
+def _timed_lines(log: str) -> Iterator[tuple[datetime | None, str]]:
+    """The lines with their times; a line without a time has that of the line before."""
+    at: datetime | None = None
+    for line in log.split("\n"):
+        timestamp = _TIMESTAMP.match(line)
+        if timestamp:
+            at = datetime.fromisoformat(f"{timestamp[1]}+00:00")
+        yield at, line[timestamp.end() :] if timestamp else line
+
+
+def _printed(line: str) -> str:
+    # A progress bar redraws its line with carriage returns: only the last state stays visible.
+    return plain(line.rstrip("\r").rpartition("\r")[2])[:_MAX_LINE_LENGTH]
+
+
+def _annotations(api: ApiClient, repo: str, run_id: int) -> str:
+    """A line for each annotation, failures first."""
+    path = f"check-runs/{run_id}/annotations"
+    found = api.get(repo, path, list[Annotation], {"per_page": "100"})
+    shown = [one for level in _LEVELS for one in found if one.annotation_level == level]
+    return tail("\n".join(map(_line, shown[:_MAX_ANNOTATIONS])))
+
+
+def _line(one: Annotation) -> str:
+    text = ": ".join(filter(None, (one.title, one.message)))
+    return " ".join(f"{one.path}:{one.start_line}: {one.annotation_level}: {text}".split())

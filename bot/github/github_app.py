@@ -1,0 +1,92 @@
+"""The GitHub App's own settings: the permissions it needs, and the deliveries of its webhook."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from bot.github.api_client import ApiClient
+
+_DELIVERIES = "app/hook/deliveries"
+#: Status codes below 500 of deliveries that no server answered: 0 stands for no connection. A
+#: delivery that was refused for its content would be refused again.
+_UNANSWERED = {0, 408, 429}
+
+
+class AppPermission(Struct, frozen=True, kw_only=True):
+    """A repository permission, named as in GitHub's API."""
+
+    name: str
+    level: Literal["read", "write"]
+    why: str
+
+
+def _permission(name: str, level: Literal["read", "write"], why: str) -> AppPermission:
+    return AppPermission(name=name, level=level, why=why)
+
+
+#: The least that every feature works with; `write` includes `read`.
+PERMISSIONS: tuple[AppPermission, ...] = (
+    _permission("actions", "write", "read logs of failed jobs, rerun flaky jobs"),
+    _permission("checks", "write", "read and rerun checks, report the session's status as a check"),
+    _permission("contents", "write", "fetch, push and delete branches, merge"),
+    _permission("issues", "write", "read, label and close issues, comment, react"),
+    _permission("merge_queues", "write", "receive events of merge queues, enqueue pull requests"),
+    _permission("metadata", "read", "see the repository and who may write to it"),
+    _permission("pull_requests", "write", "open pull requests, read reviews, reply to them"),
+    _permission("statuses", "read", "read commit statuses"),
+)
+
+
+def missing_permissions(granted: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each missing permission; `granted` maps names to levels."""
+    return tuple(
+        f"the permission {one.name}: {one.level} is missing"
+        f" (it has {granted.get(one.name) or 'none'}); it is needed to {one.why}"
+        for one in PERMISSIONS
+        if granted.get(one.name) not in {one.level, "write", "admin"}
+    )
+
+
+class DeliveryAttempt(Struct, frozen=True):
+    """One attempt to deliver a webhook."""
+
+    id: int
+    guid: str  #: The `X-GitHub-Delivery` header, the same in every attempt.
+    delivered_at: datetime
+    status_code: int
+
+
+class AppWebhook:
+    """The App's webhook.
+
+    A token has none: webhooks of its repositories are for their administrators to read. Methods
+    raise `TryLater` or `Refused`.
+    """
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the bot is an App."""
+        return self._api.tokens.is_app
+
+    def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
+        """Attempts since then that no server answered, newest first.
+
+        https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
+        """
+        for attempt in self._api.app_pages(_DELIVERIES, DeliveryAttempt, {"status": "failure"}):
+            if attempt.delivered_at < since:
+                return
+            if attempt.status_code >= 500 or attempt.status_code in _UNANSWERED:
+                yield attempt
+
+    def redeliver(self, attempt: DeliveryAttempt) -> None:
+        """Request one more attempt, which has the same guid.
+
+        https://docs.github.com/rest/apps/webhooks#redeliver-a-delivery-for-an-app-webhook
+        """
+        self._api.do_as_app("POST", f"{_DELIVERIES}/{attempt.id}/attempts")

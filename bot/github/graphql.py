@@ -1,0 +1,134 @@
+"""GraphQL: the queries, which are files in `queries/`, and the envelope of every response."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Raw, Struct
+
+from bot.github.responses import GraphQLError
+from bot.github.snapshots import PointBudget
+
+_FRAGMENT = re.compile(r"^fragment (\w+) on .*?^}\n", re.MULTILINE | re.DOTALL)
+_SPREAD = re.compile(r"\.\.\.(\w+)")
+_BATCH = """query {name}($owner: String!, $name: String!) {{
+  rateLimit {{ ...Points }}
+  repository(owner: $owner, name: $name) {{
+    {fields}
+  }}
+}}
+"""
+_OLDEST_FIRST = "states: [OPEN], first: 100, orderBy: { field: CREATED_AT, direction: ASC }"
+
+#: Fields that need permissions the bot works without: where they are refused, they read as null.
+_OPTIONAL = {"branchProtectionRule", "rules"}
+_UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
+
+
+class Envelope(Struct, frozen=True):
+    """The top level of every response."""
+
+    data: Raw = Raw(b"null")
+    errors: tuple[GraphQLError, ...] | None = None
+
+
+class QueryPrice(Struct, frozen=True, rename="camel"):
+    """`rateLimit`, which most queries ask for; null on a server without limits."""
+
+    rate_limit: PointBudget | None = None
+
+
+class PricedResponse(Struct, frozen=True):
+    """The part of a response that says what the query cost."""
+
+    data: QueryPrice | None = None
+
+
+class GraphQLResponse(Struct, frozen=True):
+    """A response, with its data still encoded."""
+
+    data: Raw
+    problems: tuple[GraphQLError, ...]
+    headers: Mapping[str, str]
+
+
+class AliasedData(Struct, frozen=True):
+    """The data of a batch: a value for each alias."""
+
+    repository: dict[str, Raw]
+
+
+def is_optional(problem: GraphQLError) -> bool:
+    """Whether an error concerns an optional field alone."""
+    return problem.type in _UNREADABLE and not _OPTIONAL.isdisjoint(problem.path or ())
+
+
+def is_missing(problem: GraphQLError) -> bool:
+    """Whether the object asked for does not exist in a repository that does."""
+    path = problem.path or ()
+    return problem.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
+
+
+def names() -> list[str]:
+    """The queries that have a file."""
+    found = (file.name for file in files("bot.github").joinpath("queries").iterdir())
+    return sorted(name.removesuffix(".graphql") for name in found if name != "fragments.graphql")
+
+
+@cache
+def load_query(name: str) -> str:
+    """`queries/NAME.graphql` with the shared fragments it uses; GitHub refuses unused ones."""
+    return _with_fragments(_text(name))
+
+
+def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
+    """A query for the fingerprints of issues and pull requests, under the aliases `n12`, ..."""
+    fields = [
+        *(f"n{number}: issue(number: {number}) {{ ...IssueFingerprint }}" for number in issues),
+        *(f"n{number}: pullRequest(number: {number}) {{ ...PullFingerprint }}" for number in pulls),
+    ]
+    return _batch("Fingerprints", fields)
+
+
+def labelled_issues(cursors: Mapping[str, str | None]) -> str:
+    """A query for open issues by label or by assignee (`@login`), under the aliases `l0`, `l1`, ...
+
+    `cursors` maps each of them to the cursor its list goes on from. One list each: GitHub does not
+    document how one list combines several labels.
+    """
+    lists = enumerate(cursors.items())
+    return _batch("Labelled", (f"l{at}: {_issues(word, after)}" for at, (word, after) in lists))
+
+
+def _issues(word: str, after: str | None) -> str:
+    # A JSON string is a GraphQL string too.
+    text = json.dumps(word.removeprefix("@"), ensure_ascii=False)
+    by = f"filterBy: {{ assignee: {text} }}" if word.startswith("@") else f"labels: [{text}]"
+    return f"issues({by}, after: {json.dumps(after)}, {_OLDEST_FIRST}) {{ ...Numbers }}"
+
+
+def _batch(name: str, fields: Iterable[str]) -> str:
+    return _with_fragments(_BATCH.format(name=name, fields="\n    ".join(fields)))
+
+
+def _with_fragments(text: str) -> str:
+    shared = _fragments()
+    used: dict[str, str] = {}
+    waiting = _SPREAD.findall(text)
+    while waiting:
+        name = waiting.pop()
+        if name in shared and name not in used:
+            used[name] = shared[name]
+            waiting += _SPREAD.findall(shared[name])
+    return "\n".join([text, *used.values()])
+
+
+@cache
+def _fragments() -> dict[str, str]:
+    return {found[1]: found[0] for found in _FRAGMENT.finditer(_text("fragments"))}
+
+
+def _text(name: str) -> str:
+    return files("bot.github").joinpath(f"queries/{name}.graphql").read_text(encoding="utf-8")

@@ -1,0 +1,188 @@
+"""Sends one HTTP request to GitHub and returns its response or raises one of our failures."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from time import monotonic
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+from githubkit import UnauthAuthStrategy
+from githubkit.cache import MemCacheStrategy
+from githubkit.core import GitHubCore
+from githubkit.exception import RequestError, RequestFailed, RequestTimeout
+from githubkit.response import Response
+from msgspec import Struct
+
+from bot.github.errors import TryLater
+from bot.github.responses import UNDECODABLE, http_failure
+
+T = TypeVar("T")
+_POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
+_MAX_REDIRECTS = 3
+#: Redirects that ask for the same request at another address.
+_SAME_METHOD = (307, 308)
+NOT_MODIFIED = 304
+
+
+class HttpClient(GitHubCore[UnauthAuthStrategy]):
+    """githubkit's client without retries, redirects, cache or waiting.
+
+    It holds no credentials: they are added to each request, so that none can follow a redirect to
+    another host. Outside a `with`, githubkit would open a connection pool for each request, and its
+    context does not reach other threads; this client keeps one pool for all threads.
+    """
+
+    def __init__(self, api_url: str, timeout_seconds: float) -> None:
+        super().__init__(
+            UnauthAuthStrategy(),
+            base_url=api_url,
+            user_agent="mergewright",
+            timeout=timeout_seconds,
+            follow_redirects=False,
+            http_cache=False,
+            auto_retry=False,
+            # The default one is shared by all clients of the process and ignores the host.
+            cache_strategy=MemCacheStrategy(),
+            event_hooks={"response": [self._bound]},
+        )
+        self._timeout_seconds = timeout_seconds
+        self._client = self._create_sync_client()
+
+    @contextmanager
+    def get_sync_client(self) -> Iterator[httpx.Client]:
+        """The one client, for all threads."""
+        yield self._client
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+    def _get_client_defaults(self) -> dict[str, Any]:
+        return {**super()._get_client_defaults(), "limits": _POOL}
+
+    def _check_rate_limit(self, response: Response[Any]) -> None:
+        """Do nothing: `responses.py` checks limits, also in responses of proxies in between."""
+
+    def _bound(self, response: httpx.Response) -> None:
+        if isinstance(response.stream, httpx.SyncByteStream):
+            response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
+
+
+class _DeadlineStream(httpx.SyncByteStream):
+    """A body that has to arrive whole in time: httpx's own timeout is for each chunk."""
+
+    def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:
+        self._stream = stream
+        self._until = monotonic() + seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            if monotonic() > self._until:
+                raise httpx.ReadTimeout("The response did not end in time.")
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class GitHubRequest(Struct, frozen=True, kw_only=True):
+    """A request; its URL is absolute or relative to the API's."""
+
+    method: str
+    url: str
+    params: Mapping[str, str] | None = None
+    body: object = None
+    stream: bool = False
+    name: str = ""  #: Shown in messages in place of method and URL.
+    etag: str = ""  #: Of the cached response, which GitHub need not send again.
+
+    def __str__(self) -> str:
+        return self.name or f"{self.method} {self.url}"
+
+
+class Transport:
+    """Sends requests. Thread-safe. Neither sleeps nor retries: the outbox decides when to."""
+
+    def __init__(
+        self, http: HttpClient, clock: Callable[[], datetime], redact: Callable[[object], object]
+    ) -> None:
+        self._http = http
+        self._clock = clock
+        self._redact = redact
+
+    def send(self, request: GitHubRequest, token: str) -> httpx.Response:
+        """Send a request and follow redirects; the token is sent to GitHub's own host only.
+
+        https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+
+        Raises:
+            TryLater: GitHub cannot answer now.
+            Refused: GitHub refuses the request.
+        """
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"If-None-Match": request.etag} if request.etag else {}
+        url, params = request.url, request.params
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = self._send_once(request, url, params, headers)
+            if response.is_success or (request.etag and response.status_code == NOT_MODIFIED):
+                return response
+            response.close()
+            target = response.url.join(response.headers.get("Location", ""))
+            leaves = _origin(target) != _origin(response.url)
+            same_method = response.status_code in _SAME_METHOD and not leaves
+            if not (request.method == "GET" or same_method) or not response.has_redirect_location:
+                raise http_failure(
+                    *(str(request), response.status_code, response.headers, b"", self._clock())
+                )
+            if leaves:
+                headers = {}
+            url, params = str(target), None
+        raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
+
+    def _send_once(
+        self,
+        request: GitHubRequest,
+        url: str,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+    ) -> httpx.Response:
+        try:
+            return self._http.request(
+                request.method,
+                url,
+                params=params,
+                json=None if request.body is None else self._redact(request.body),
+                headers=headers,
+                stream=request.stream,
+            ).raw_response
+        except RequestFailed as error:
+            response = error.response
+            raise http_failure(
+                *(str(request), response.status_code, response.headers, response.content),
+                self._clock(),
+            ) from error
+        except RequestTimeout as error:
+            raise TryLater(f"{request}: GitHub did not answer in time.") from error
+        except RequestError as error:
+            if not isinstance(error.exc, httpx.RequestError):
+                raise
+            why = f"{type(error.exc).__name__}: {error.exc}"
+            raise TryLater(f"{request}: GitHub cannot be reached ({why}).") from error
+
+
+def decode(request: object, content: bytes, shape: type[T]) -> T:
+    """Decode a response's body. `request` names it in messages.
+
+    Raises:
+        TryLater: the body is not JSON of this shape.
+    """
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except UNDECODABLE as error:
+        raise TryLater(f"{request}: GitHub's answer cannot be read: {error}.") from error
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

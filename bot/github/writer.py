@@ -1,0 +1,273 @@
+"""What the bot writes to issues, pull requests and branches. Every write may be repeated."""
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from urllib.parse import quote
+
+from msgspec import Raw, Struct
+
+from bot.github.api_client import ApiClient
+from bot.github.check_logs import GITHUB_ACTIONS
+from bot.github.comment_markers import MarkedComments, with_marker, without_markers
+from bot.github.errors import Conflicted, Refused
+from bot.github.shapes import CheckApp, Login
+
+
+class CreatedId(Struct, frozen=True):
+    """A comment or check run that was created or updated."""
+
+    id: int
+
+
+class _RepositoryId(Struct, frozen=True):
+    id: int
+
+
+class _PullEnd(Struct, frozen=True):
+    """`head` or `base`; the repository is null where it was deleted."""
+
+    sha: str
+    repo: _RepositoryId | None
+
+
+class _PullResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/pulls/pulls#list-pull-requests"""
+
+    number: int
+    node_id: str
+    state: str
+    head: _PullEnd
+    base: _PullEnd
+    user: Login | None = None
+    draft: bool = False
+
+
+class _CheckRunResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
+
+    app: CheckApp | None
+
+
+class _JobResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
+
+    run_id: int
+    run_attempt: int = 1
+
+
+class _IssueResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/issues/issues#get-an-issue"""
+
+    state: str
+
+
+class _RefTarget(Struct, frozen=True):
+    sha: str
+
+
+class _RefResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/git/refs#get-a-reference"""
+
+    object: _RefTarget
+
+
+class _CreatedPull(Struct, frozen=True):
+    """https://docs.github.com/rest/pulls/pulls#create-a-pull-request"""
+
+    number: int
+
+
+class GitHubWriter:
+    """Writes to issues, pull requests and branches. Thread-safe.
+
+    Raises (every method):
+        TryLater: the write may have happened all the same; repeating it is safe.
+        Refused: GitHub refuses the write.
+    """
+
+    def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
+        self._api = api
+        self._me = me
+        self._signed = MarkedComments(api, me)
+
+    def comment(self, repo: str, number: int, body: str, key: str) -> int:
+        """Comment on an issue or pull request, once for each key; returns the comment's id.
+
+        https://docs.github.com/rest/issues/comments#create-an-issue-comment
+        """
+        path = f"issues/{number}/comments"
+        for mine in self._signed.with_key(repo, path, key):
+            return mine.id
+        made = self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, CreatedId)
+        return made.id
+
+    def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
+        """Add a label to an issue or pull request, or remove it. GitHub creates a missing label.
+
+        https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
+        https://docs.github.com/rest/issues/labels#remove-a-label-from-an-issue
+        """
+        path = f"issues/{number}/labels"
+        if on:
+            self._api.do(repo, "POST", path, {"labels": [name]})
+            return
+        try:
+            self._api.do(repo, "DELETE", f"{path}/{quote(name, safe='')}")
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+
+    def react(self, repo: str, comment: int, content: str) -> None:
+        """Add a reaction to a comment. GitHub ignores a repeated one.
+
+        https://docs.github.com/rest/reactions/reactions#create-reaction-for-an-issue-comment
+        """
+        path = f"issues/comments/{comment}/reactions"
+        self._api.do(repo, "POST", path, {"content": content})
+
+    def open_pull(
+        self,
+        repo: str,
+        head: str,
+        base: str,
+        title: str,
+        body: str,
+        draft: bool,
+        pushed: Container[str],
+    ) -> int:
+        """Open a pull request and return its number, or that of the branch's existing one.
+
+        `head` is a branch of the repository, or `owner:branch` for one of a fork. An existing pull
+        request counts if the bot opened it, or if its head is one of the commits in `pushed`.
+        https://docs.github.com/rest/pulls/pulls#create-a-pull-request
+
+        Raises:
+            Refused: the branch has no commits of its own, or somebody else's pull request.
+        """
+        if found := self._pull_of(repo, head, pushed):
+            return found
+        request = {
+            "title": without_markers(title),
+            "head": head,
+            "base": base,
+            "body": without_markers(body),
+            "draft": draft,
+        }
+        try:
+            return self._api.send(repo, "POST", "pulls", request, _CreatedPull).number
+        except Refused as refusal:
+            if "already exists" in str(refusal):
+                if found := self._pull_of(repo, head, pushed):
+                    return found
+                raise Refused(
+                    f"A pull request of {head} is open in {repo} already, by somebody else and at"
+                    " a commit that Mergewright did not push: close it.",
+                    refusal.status,
+                ) from refusal
+            if "No commits between" in str(refusal):
+                raise Refused(
+                    f"A pull request of {head} into {base} in {repo} would be empty: "
+                    "the branch has no commits of its own.",
+                    refusal.status,
+                ) from refusal
+            raise
+
+    def label_pull(self, repo: str, number: int, names: Sequence[str]) -> None:
+        """Add labels to a pull request. GitHub creates missing ones."""
+        if names:
+            self._api.do(repo, "POST", f"issues/{number}/labels", {"labels": list(names)})
+
+    def make_ready(self, repo: str, number: int) -> None:
+        """Mark a draft as ready for review (`markPullRequestReadyForReview`).
+
+        https://docs.github.com/en/graphql/reference/mutations
+        """
+        pull = self._api.get(repo, f"pulls/{number}", _PullResponse)
+        if pull.draft:
+            self._api.graphql(repo, "ready", Raw, {"pull": pull.node_id})
+
+    def request_review(self, repo: str, number: int, reviewers: Iterable[str]) -> None:
+        """Request reviews from people, and from teams as `owner/team`.
+
+        https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request
+        """
+        people = [name for name in reviewers if "/" not in name]
+        teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
+        asked = {"reviewers": people, "team_reviewers": teams}
+        self._api.do(repo, "POST", f"pulls/{number}/requested_reviewers", asked)
+
+    def update_branch(self, repo: str, number: int, head: str) -> None:
+        """Merge the base branch into a pull request's branch that is at `head`.
+
+        https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch
+
+        Raises:
+            Conflicted: the branch has moved.
+            Refused: the branches cannot be merged.
+        """
+        try:
+            expected = {"expected_head_sha": head}
+            self._api.do(repo, "PUT", f"pulls/{number}/update-branch", expected)
+        except Refused as refusal:
+            if "expected head sha" in str(refusal):
+                raise Conflicted(str(refusal), refusal.status) from refusal
+            if "no new commits" not in str(refusal):
+                raise
+
+    def rerun(self, repo: str, runs: Iterable[int]) -> None:
+        """Rerun failed and cancelled check runs that were not rerun before.
+
+        GitHub Actions reruns all such jobs of a workflow run together.
+        https://docs.github.com/rest/checks/runs#rerequest-a-check-run
+        https://docs.github.com/rest/actions/workflow-runs#re-run-failed-jobs-from-a-workflow-run
+        """
+        jobs: set[int] = set()
+        for run in runs:
+            app = self._api.get(repo, f"check-runs/{run}", _CheckRunResponse).app
+            if app is None or app.slug != GITHUB_ACTIONS:
+                self._api.do(repo, "POST", f"check-runs/{run}/rerequest")
+                continue
+            job = self._api.get(repo, f"actions/jobs/{run}", _JobResponse)
+            if job.run_attempt == 1:
+                jobs.add(job.run_id)
+        for number in sorted(jobs):
+            try:
+                self._api.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
+            except Refused as refusal:
+                # A job's first attempt stays as it was: an earlier request has rerun it.
+                if "already running" not in str(refusal):
+                    raise
+
+    def close_issue(self, repo: str, number: int) -> None:
+        """Close an issue as completed. A closed issue keeps its reason.
+
+        https://docs.github.com/rest/issues/issues#update-an-issue
+        """
+        if self._api.get(repo, f"issues/{number}", _IssueResponse).state == "open":
+            closed = {"state": "closed", "state_reason": "completed"}
+            self._api.do(repo, "PATCH", f"issues/{number}", closed)
+
+    def delete_branch(self, repo: str, branch: str, sha: str) -> None:
+        """Delete a branch that is still at `sha`.
+
+        https://docs.github.com/rest/git/refs#delete-a-reference
+        """
+        name = quote(branch)
+        try:
+            if self._api.get(repo, f"git/ref/heads/{name}", _RefResponse).object.sha == sha:
+                self._api.do(repo, "DELETE", f"git/refs/heads/{name}")
+        except Refused as refusal:
+            if refusal.status != 404 and "Reference does not exist" not in str(refusal):
+                raise
+
+    def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
+        owner = repo.partition("/")[0]
+        params = {"head": head if ":" in head else f"{owner}:{head}", "state": "all"}
+        found = [
+            pull
+            for pull in self._api.pages(repo, "pulls", _PullResponse, params)
+            if pull.head.repo
+            and (pull.head.repo == pull.base.repo or ":" in head)
+            and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))
+        ]
+        found.sort(key=lambda pull: (pull.state == "open", pull.number))
+        return found[-1].number if found else None
