@@ -129,7 +129,7 @@ def test_a_list_with_too_many_pages_is_not_read(
     listed = respx_mock.post(GRAPHQL).respond(json={"data": {"repository": {"l0": page}}})
     with pytest.raises(TryLater, match="pages"):
         github.read.blocked_by("acme/widgets", 1)
-    with pytest.raises(TryLater, match="whole"):
+    with pytest.raises(TryLater, match="incomplete"):
         github.read.labelled_issues("acme/widgets", ["agent"])
     assert (route.call_count, listed.call_count) == (3, 3)
     assert '\\"on\\"' in listed.calls.last.request.content.decode()
