@@ -1,1 +1,1 @@
-"""Copies of what agents wrote, and how long everything is kept."""
+"""The archive of agents' files, and the retention of all data."""

@@ -1,10 +1,10 @@
-"""Copies of what programs wrote about themselves, so that a lost home loses nothing but secrets.
+"""Copies of the files that agents write, without secrets, so that a lost home can be restored.
 
-ARCHIVE/SESSION/PATH       what stands at PATH below the folder of all runs, as far as it grew
-ARCHIVE/SESSION/PATH.1     what was there before it was cut or replaced; the next is `.2`
-ARCHIVE/SESSION/PATH.gz    the same, packed once the session is over; unpacked when more comes
+ARCHIVE/SESSION/PATH       a copy of the file PATH of a session, extended as the file grows
+ARCHIVE/SESSION/PATH.1     the copy before the file was truncated or replaced; the next is `.2`
+ARCHIVE/SESSION/PATH.gz    a copy compressed after the session ended; decompressed if more comes
 
-A database changes anywhere in it and does not grow: of one the archive has its last state, whole.
+A database changes in place instead of growing, so the archive has a copy of its last state.
 """
 
 import gzip
@@ -27,13 +27,14 @@ from runtimes.host import home_of
 
 log = logging.getLogger(__name__)
 
-#: Bytes of a file from a place to another; fewer where it is shorter.
+#: Reads a file's bytes from one offset to another; fewer if it is shorter.
 _Read = Callable[[int, int], bytes]
 
-#: So much of a copy's end has to be where it was, for a file to be the one that was copied.
+#: A file is the one that was copied if so many bytes before the copy's end are the same.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
-_DATABASE = b"SQLite format 3\0"  #: How one begins.
+#: The first bytes of an SQLite database: https://www.sqlite.org/fileformat.html
+_DATABASE = b"SQLite format 3\0"
 _TABLES = """SELECT name FROM sqlite_schema
     WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND sql NOT LIKE 'CREATE VIRTUAL %'"""
 _MASK = """UPDATE {table} SET {column} = CASE typeof({column})
@@ -43,7 +44,7 @@ _MASK = """UPDATE {table} SET {column} = CASE typeof({column})
 
 
 class Archive:
-    """Keeps, packs and puts back. May be used from any thread."""
+    """Copies, compresses and restores files of sessions. May be used from any thread."""
 
     def __init__(self, locations: Locations, redact: Redaction) -> None:
         self._locations = locations
@@ -54,7 +55,7 @@ class Archive:
         self._lock = threading.Lock()
 
     def keep_all(self, sessions: Iterable[LiveSession]) -> None:
-        """Keep what is new of every session. The trouble of one is not that of the others."""
+        """Archive every session; a failure is logged and does not affect the others."""
         for session in sessions:
             try:
                 self.keep(session)
@@ -62,7 +63,7 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: LiveSession | Session) -> None:
-        """Copy what was appended to the records of its runs, and its notes, since the last time."""
+        """Copy what was appended to the files of a session's runs since the last call."""
         for run in range(1, session.run + 1):
             for record in self._records.files(self._locations.run_of(session, run)):
                 with self._lock, suppress(FileNotFoundError):
@@ -72,11 +73,11 @@ class Archive:
                         known[record.name] = record.version
 
     def pack(self, session: str) -> None:
-        """Pack the copies of a session that is over. Safe to repeat after a crash."""
+        """Compress the copies of an ended session. Idempotent, also after a crash."""
         with self._lock:
             self._known.pop(session, None)
             for copy in list(_files(self._root / session)):
-                if copy.suffix == ".new":  # Of a bot that was killed.
+                if copy.suffix == ".new":  # Left by a bot that was killed.
                     copy.unlink(missing_ok=True)
                 elif copy.suffix != ".gz":
                     new = copy.with_name(f"{copy.name}.new")
@@ -86,23 +87,23 @@ class Archive:
                     copy.unlink()
 
     def sessions(self) -> list[str]:
-        """Every session with an archive."""
+        """The ids of all sessions with an archive."""
         if not self._root.is_dir():
             return []
         return sorted(folder.name for folder in self._root.iterdir() if folder.is_dir())
 
     def size(self, session: str) -> int:
-        """The bytes that a session's archive takes on disk, roughly."""
+        """About how many bytes a session's archive takes on disk."""
         return sum(copy.lstat().st_blocks * 512 for copy in _files(self._root / session))
 
     def remove(self, session: str) -> None:
-        """Remove a session's archive; what is gone already is fine."""
+        """Remove a session's archive, if there is one."""
         with self._lock, suppress(FileNotFoundError):
             self._known.pop(session, None)
             shutil.rmtree(self._root / session)
 
     def put_back(self, session: str) -> None:
-        """Restore the files that are missing in the session's home."""
+        """Restore the files that are missing in a session's home."""
         with self._lock:
             archived = self._root / session
             copies = {
@@ -162,19 +163,19 @@ class Archive:
             if not self._continues(read, out, begun):
                 shutil.copyfile(copy, _free(copy))
                 begun = out.truncate(0)
-            # A secret of which only the beginning had been written stands at the copy's end.
+            # The copy may end in the beginning of a secret that was not written completely.
             out.seek(max(0, begun - self._redact.longest))
             for start in range(out.tell(), size, _STEP_BYTES):
                 out.write(self._masked(read, start, min(start + _STEP_BYTES, size), size))
 
     def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
-        """Whether the source still begins with what was copied: longer, and the same at its end."""
+        """Whether the file is still the one that was copied, at least as long as the copy."""
         start = max(0, begun - _TAIL_BYTES)
         copy.seek(start)
         return self._masked(read, start, begun, begun) == copy.read(begun - start)
 
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
-        """What a copy of `size` bytes has there; a secret may reach beyond it on both sides."""
+        """The bytes from `start` to `end` without secrets, which may extend beyond both ends."""
         longest = self._redact.longest
         before = max(0, start - longest)
         data = self._redact.masked(read(before, min(end + longest, size)))
@@ -182,7 +183,7 @@ class Archive:
 
 
 def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes]) -> None:
-    """Take secrets out of long values, which lie in pieces in the file, and out of free pages."""
+    """Take secrets out of long values, which are fragmented in the file, and out of free pages."""
     database.create_function("masked", 1, masked, deterministic=True)
     for (table,) in database.execute(_TABLES).fetchall():
         for _, column, *_ in database.execute(f"PRAGMA table_info({_quoted(table)})").fetchall():
@@ -199,7 +200,7 @@ def _quoted(name: str) -> str:
 
 
 def lay_out(archived: Path, folder: Path) -> None:
-    """Have plain copies of what a session's archive holds in a folder; the archive stays."""
+    """Copy the files of a session's archive into a folder, decompressed."""
     for copy in _files(archived):
         target = folder / _plain(copy).relative_to(archived)
         if copy.suffix == ".new" or target.exists():
@@ -211,7 +212,7 @@ def lay_out(archived: Path, folder: Path) -> None:
 
 
 def _free(copy: Path) -> Path:
-    """Where what a file held before is kept."""
+    """A free name for the copy of a file before it was replaced."""
     names = (copy.with_name(f"{copy.name}.{number}") for number in count(1))
     return next(name for name in names if not name.exists() and not _packed(name).exists())
 
@@ -230,7 +231,7 @@ def _plain(copy: Path) -> Path:
 
 
 def _unpack(plain: Path) -> None:
-    """Have the plain copy where there is a packed one. Both at once say the same."""
+    """Decompress a copy if it is compressed. If both exist, they have the same content."""
     packed = _packed(plain)
     if not plain.exists() and packed.exists():
         new = plain.with_name(f"{plain.name}.new")

@@ -1,6 +1,6 @@
 """Finds and removes expired data, and data that belongs to no known session.
 
-Nothing of a session that is not over is removed. Every step may be repeated after a crash.
+Data of a session that is not over is never removed. Every step is safe to repeat after a crash.
 """
 
 import fcntl
@@ -70,7 +70,7 @@ class Busy(Exception):
 class _Found(NamedTuple):
     item: Item
     remove: Callable[[], object]
-    size: Callable[[], int]  #: Asked for only where it matters: it may take a while.
+    size: Callable[[], int]  #: Called only if needed, because it may be slow.
 
 
 class Retention:
@@ -86,7 +86,7 @@ class Retention:
         clock: Clock,
         release: Callable[[ResourceOwner], object] | None = None,
     ) -> None:
-        """`release` releases a workspace; None: the session is reconciled, which orders that."""
+        """`release` releases a workspace; by default its session is woken, which decides that."""
         self._store = store
         self._locations = locations
         self._records = locations.host.records
@@ -145,10 +145,10 @@ class Retention:
 
     def _deliveries(self) -> _Found:
         days = self._days.transient_days
-        pile = self._store.retention.deliveries_size(self._clock() - timedelta(days=days))
-        why = f"worked through more than {days:g} days ago"
+        size = self._store.retention.deliveries_size(self._clock() - timedelta(days=days))
+        why = f"processed more than {days:g} days ago"
         item = Item(
-            thing=Thing.DELIVERIES, name=f"{pile.rows} webhooks", goes=pile.rows > 0, why=why
+            thing=Thing.DELIVERIES, name=f"{size.rows} webhooks", goes=size.rows > 0, why=why
         )
 
         def remove() -> None:
@@ -156,18 +156,18 @@ class Retention:
             self._store.deliveries.prune(now, days * _DAY_SECONDS)
             self._store.outbox.prune(now - timedelta(days=days))
 
-        return _Found(item, remove, lambda: pile.bytes)
+        return _Found(item, remove, lambda: size.bytes)
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
-        goes, why = self._outlived(owner.ended, self._days.durable_days)
-        if owner.over and goes and (told := self._store.retention.history_size(owner.id)).rows:
+        goes, why = self._expired(owner.ended, self._days.durable_days)
+        if owner.over and goes and (size := self._store.retention.history_size(owner.id)).rows:
             item = Item(thing=Thing.HISTORY, name=owner.id, goes=True, why=why)
             remove = self._if_over(owner, partial(self._store.retention.delete_history, owner.id))
-            yield _Found(item, remove, lambda: told.bytes)
+            yield _Found(item, remove, lambda: size.bytes)
 
     def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
         if folder.kind is FolderKind.HOME:
-            return  # It goes with the workspace.
+            return  # Removed with the workspace.
         days, parts = self._days.transient_days, [folder]
         remove: Callable[[], object] = partial(self._records.remove, folder)
         if folder.kind is FolderKind.WORKSPACE:
@@ -193,20 +193,20 @@ class Retention:
         remove: Callable[[], object],
         size: Callable[[], int],
     ) -> _Found:
-        goes, why = self._outlived(owner.ended, days)
+        goes, why = self._expired(owner.ended, days)
         if not owner.over:
             goes, why = False, _NOT_OVER
         item = Item(thing=thing, name=name, goes=goes, why=why)
         return _Found(item, self._if_over(owner, remove), size)
 
-    def _outlived(
+    def _expired(
         self, since: datetime | None, days: float, ended: str = "ended"
     ) -> tuple[bool, str]:
         age = (self._clock() - since) / timedelta(days=1) if since else 0.0
-        return age >= days, f"{ended} {age:.1f} days ago, and is kept for {days:g}"
+        return age >= days, f"{ended} {age:.1f} days ago, kept for {days:g}"
 
     def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
-        """Remove it only where nobody brought the session back meanwhile."""
+        """Wrap `remove` to do nothing if the session was restored meanwhile."""
 
         def checked() -> None:
             now = self._store.retention.owner(owner.id)
@@ -227,7 +227,7 @@ class Retention:
                 continue
             for kept in all_kept:
                 owner = owners.get(kept.session)
-                goes, why = self._outlived(kept.at, self._days.preserved_days, "kept")
+                goes, why = self._expired(kept.at, self._days.preserved_days, "kept")
                 if owner is not None and not owner.over:
                     goes, why = False, _NOT_OVER
                 name = f"{kept.session} run {kept.run}"
@@ -251,7 +251,7 @@ class Retention:
         return _Found(item, remove, partial(self._records.folder_bytes, folder))
 
     def _project_of(self, session: str) -> str:
-        """The configured project with a mirror that a session's name begins with, or nothing."""
+        """The project with a mirror whose name a session's id begins with; empty if none."""
         fitting = [
             name
             for name in self._locations.projects
@@ -279,7 +279,7 @@ class Retention:
 
 
 def _removed(found: _Found) -> Item:
-    """Remove an item; a failure keeps no other item from being removed."""
+    """Remove an item; a failure is logged and returned as the reason why it is kept."""
     item = found.item
     try:
         item = replace(item, bytes=found.size())

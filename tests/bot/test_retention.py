@@ -88,7 +88,7 @@ def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper
             thing=Thing.DELIVERIES,
             name="1 webhooks",
             goes=True,
-            why="worked through more than 7 days ago",
+            why="processed more than 7 days ago",
             bytes=2,
         )
     ]
@@ -101,7 +101,7 @@ def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> N
     keeper.clock.passes(6.9 * DAY)
     assert keeper.cleans() == {}
     assert (keeper.copies / "widgets-12_r1" / "output.log.gz").exists(), "it is packed at least"
-    assert "ended 6.9 days ago, and is kept for 7" in keeper.planned(Thing.RUN)[0].why
+    assert "ended 6.9 days ago, kept for 7" in keeper.planned(Thing.RUN)[0].why
     keeper.clock.passes(0.2 * DAY)
     assert keeper.cleans() == {Thing.RUN: ["widgets-12_r1"], Thing.ARCHIVE: ["widgets-12"]}
     assert not keeper.log.exists()
