@@ -307,7 +307,7 @@ class Wiring:
             lambda: self.model_proxy.url,
             base.prices,
         )
-        self.model_proxy = ModelProxy(models.behind, models.count, base.paths.model_port)
+        self.model_proxy = ModelProxy(models.of_token, models.record_usage, base.paths.model_port)
         self.act = ActWiring(
             base,
             decide,

@@ -1,9 +1,8 @@
-"""Where an agent's model is, and whose key is shown there, which the agent itself never sees.
+"""Model endpoints, model keys and the run tokens that stand for them.
 
-It is given the address of our own proxy (`bot.model_proxy.proxy`) and a run token: a random word
-of its run, for which the proxy takes the key. The token is worth
-nothing elsewhere, nor once the run has ended.
-What the answers used is counted by it too (`bot.store.usage` says what else counts).
+Agents never see a model key. A run gets the address of the model proxy and a run token, which the
+proxy replaces by the key. A token is valid for its run only. The usage of responses is recorded by
+the token too; `bot.store.usage` describes what else counts.
 """
 
 import hmac
@@ -22,11 +21,11 @@ from runtimes.agents.base import AgentAdapter, Endpoint
 
 _log = logging.getLogger(__name__)
 
-_PASS = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
+_RUN_TOKEN = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 
 
 class ModelUnavailable(Exception):
-    """A session that has no model now; the text is for its agent and for people."""
+    """A request gets no model; the message is for the agent and for people."""
 
     def __init__(self, why: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> None:
         super().__init__(why)
@@ -34,7 +33,7 @@ class ModelUnavailable(Exception):
 
 
 class ModelEndpoints:
-    """Every endpoint and key of the configuration, and the passes that stand for them."""
+    """Looks up endpoints and keys, for sessions and for run tokens."""
 
     def __init__(
         self,
@@ -44,17 +43,17 @@ class ModelEndpoints:
         sessions: SessionsTable,
         usage: UsageTable,
         paths: Paths,
-        door: Callable[[], str],
+        proxy_url: Callable[[], str],
         priced: Callable[[Usage], Usage],
     ) -> None:
-        """`keys` by the variables that `settings` name; `door` is the address of our own."""
+        """`keys` are by environment variable; `proxy_url` returns the model proxy's URL."""
         self._settings = settings
         self._keys = keys
         self._programs = programs
         self._sessions = sessions
         self._usage = usage
         self._paths = paths
-        self._door = door
+        self._proxy_url = proxy_url
         self._priced = priced
 
     def endpoint(self, session: Session, run: int) -> Endpoint:
@@ -67,40 +66,40 @@ class ModelEndpoints:
             return real
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
-        kept = self._paths.run_token(session.id, run)
-        if not read_private(kept):
-            write_private(kept, f"{kept.name}.{secrets.token_urlsafe(32)}")
-        return Endpoint(url=self._door(), key=read_private(kept))
+        file = self._paths.run_token(session.id, run)
+        if not read_private(file):
+            write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
+        return Endpoint(url=self._proxy_url(), key=read_private(file))
 
-    def behind(self, shown: str) -> Endpoint:
-        """The endpoint and the key that a pass stands for. Raises `ModelUnavailable`."""
-        said = _PASS.fullmatch(shown)
-        session = self._sessions.get(said["session"]) if said else None
-        if said is None or session is None:
-            raise ModelUnavailable("this is no session's pass")
-        run = int(said["run"])
-        kept = read_private(self._paths.run_token(session.id, run))
-        if not hmac.compare_digest(kept.encode(), shown.encode()):
-            raise ModelUnavailable("this is no session's pass")
+    def of_token(self, token: str) -> Endpoint:
+        """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
+        parts = _RUN_TOKEN.fullmatch(token)
+        session = self._sessions.get(parts["session"]) if parts else None
+        if parts is None or session is None:
+            raise ModelUnavailable("invalid run token")
+        run = int(parts["run"])
+        expected = read_private(self._paths.run_token(session.id, run))
+        if not hmac.compare_digest(expected.encode(), token.encode()):
+            raise ModelUnavailable("invalid run token")
         ended = session.agent.run == run and session.activity is Activity.EXITED
         if session.run != run or ended:
-            raise ModelUnavailable(f"run {run} of {session.id} is over")
+            raise ModelUnavailable(f"run {run} of {session.id} has ended")
         if session.reason == Reason.BUDGET_EXHAUSTED:
             raise ModelUnavailable(
-                f"{session.id} gets no more of its model: {session.because}",
+                f"the budget of {session.id} is exhausted: {session.because}",
                 HTTPStatus.PAYMENT_REQUIRED,
             )
         return self._real(session)
 
-    def count(self, shown: str, model: str, used: Usage) -> None:
-        """Count what an answer used for which a pass was shown that was good then."""
-        said = _PASS.fullmatch(shown)
+    def record_usage(self, token: str, model: str, used: Usage) -> None:
+        """Record the usage of a response whose run token was valid when it was sent."""
+        parts = _RUN_TOKEN.fullmatch(token)
         try:
-            if said is not None:
-                session, run = said["session"], int(said["run"])
+            if parts is not None:
+                session, run = parts["session"], int(parts["run"])
                 self._usage.record_response(session, run, model, used, self._priced)
         except StoreFailure as failure:
-            _log.error("what an answer of %s used is not counted: %s", model, failure)
+            _log.error("usage of a response of %s not recorded: %s", model, failure)
 
     def _real(self, session: Session) -> Endpoint:
         program = self._programs[session.agent_type]
@@ -116,7 +115,7 @@ def real_endpoint(
     agent: str = "",
     project: str = "",
 ) -> Endpoint:
-    """Where the model of a type is, with the real key, which is empty where none is set."""
+    """Return the real endpoint of an agent type and its key, which is empty if none is set."""
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
     url = settings.agent_types[agent_type].endpoint or (program.provider if key else "")
@@ -124,20 +123,20 @@ def real_endpoint(
 
 
 def without_endpoint(agent_type: str) -> str:
-    """What is wrong with a type that has a key, and a model that nobody knows the place of."""
+    """Return the problem of an agent type with a key but no known endpoint."""
     return (
-        f"there is a model key for {agent_type}, and no endpoint to show it at: set `endpoint` of"
-        f" [agent-types.{agent_type}]; or, where its program takes none, name the key's variable"
-        " in `pass-env`, within its agents' reach"
+        f"there is a model key for {agent_type} but no endpoint: set `endpoint` of"
+        f" [agent-types.{agent_type}]; if its program cannot use another endpoint, pass the key's"
+        " variable to the agent with `pass-env` instead"
     )
 
 
 def key_source(
     settings: Settings, agent_type: str, agent: str = "", project: str = ""
 ) -> tuple[str, str]:
-    """The variable with the model key of a type, and who names it; both empty: nobody does.
+    """Return the variable with the model key, and who names it: agent, project or server.
 
-    An agent's own comes first, then its project's, then the type's, which is the server's.
+    They take precedence in this order. Both are empty if nobody does.
     """
     for place, owner in (
         ("agent", settings.agents.get(agent)),

@@ -1,4 +1,4 @@
-"""One question to a model and its answer, as they pass our door (`bot.model_proxy.proxy`)."""
+"""One request to a model and its response, as the model proxy forwards them."""
 
 import asyncio
 import logging
@@ -18,40 +18,39 @@ from runtimes.agents.base import Endpoint
 _log = logging.getLogger(__name__)
 
 _VERSION = r"/v1(?:beta|alpha)?"
-#: What may be asked, by method. Files and answers that others have left there are not among it,
-#: nor is what leads to them from there: `..`.
-_OPEN: Mapping[str, re.Pattern[str]] = {
+#: The allowed paths by method. Stored files and responses are not among them, and `..` is not
+#: allowed, so that sessions cannot reach the data of others.
+_ALLOWED: Mapping[str, re.Pattern[str]] = {
     "GET": re.compile(rf"{_VERSION}/models(?:/\w[\w.:-]*)*"),
     "POST": re.compile(
         r"/v1/(?:messages(?:/count_tokens)?|responses(?:/compact)?|(?:chat/)?completions)"
         rf"|{_VERSION}/models/\w[\w.-]*:(?:generateContent|streamGenerateContent|countTokens)"
     ),
 }
-#: Where a pass is shown, and then the key. Google's may stand in the query too.
+#: The headers for the token, and then the key. Google's may also be in the query.
 _GOOGLE = b"x-goog-api-key"
-_SHOWN = (b"x-api-key", _GOOGLE, b"authorization")
-#: What concerns one connection alone, or ties one answer to the next.
+_CREDENTIALS = (b"x-api-key", _GOOGLE, b"authorization")
+#: Hop-by-hop headers, and those that connect one response to the next request.
 _DROPPED = {
     *(b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     *(b"host", b"expect", b"proxy-authorization", b"proxy-authenticate"),
     *(b"cookie", b"set-cookie", b"date"),
 }
-_PACKING = b"accept-encoding"
-#: A model may think for long, and its agent knows how long it wants to wait; after this both of
-#: them are lost.
-_PATIENCE = httpx.Timeout(1800.0, connect=10.0, pool=None)
-#: More than any model takes; and how long the next piece of it may take to come.
-_MOST_BYTES, _PIECE_SECONDS = 64 * 1024 * 1024, 60.0
-_STATUSES = range(600)  #: Those that HTTP has.
-_AGAIN = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_ENCODING = b"accept-encoding"
+#: Models may think for long, and agents have timeouts of their own; this bounds lost requests.
+_TIMEOUT = httpx.Timeout(1800.0, connect=10.0, pool=None)
+#: The largest request body, more than any model accepts, and the time limit of its next chunk.
+_MAX_BYTES, _CHUNK_SECONDS = 64 * 1024 * 1024, 60.0
+_STATUSES = range(600)  #: Valid HTTP status codes.
+_RETRYABLE = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class ClientDisconnected(Exception):
-    """The agent has gone before it had said all."""
+    """The agent disconnected before it sent its whole request."""
 
 
 class ForwardedRequest:
-    """What an agent asks."""
+    """A request of an agent."""
 
     def __init__(self, scope: HTTPScope, receive: Receive) -> None:
         self.path = scope["raw_path"].decode("latin-1")
@@ -62,43 +61,43 @@ class ForwardedRequest:
         self._read = asyncio.Event()
         given = dict(self._headers)
         queried = dict(self._query).get("key", "")
-        self._where = next((name for name in _SHOWN if name in given), _GOOGLE)
-        #: The pass; empty: none is shown.
-        self.shown = (
+        self._where = next((name for name in _CREDENTIALS if name in given), _GOOGLE)
+        #: The run token; empty if there is none.
+        self.token = (
             given.get(self._where, b"").decode("latin-1").removeprefix("Bearer ") or queried
         )
 
     def check(self) -> None:
-        """Raise `ModelUnavailable` for what is no question to a model."""
+        """Raise `ModelUnavailable` unless this is a request that the proxy forwards."""
         if dict(self._headers).get(b"upgrade", b"").lower() == b"websocket":
-            why = "models are asked by POST here, not through websockets"
+            why = "websockets are not supported: use POST"
             raise ModelUnavailable(why, HTTPStatus.UPGRADE_REQUIRED)
-        pattern = _OPEN.get(self._method)
+        pattern = _ALLOWED.get(self._method)
         if pattern is None or not pattern.fullmatch(self.path):
             raise ModelUnavailable(
-                f"{self._method} {self.path} is not let through", HTTPStatus.FORBIDDEN
+                f"{self._method} {self.path} is not allowed", HTTPStatus.FORBIDDEN
             )
 
     def of(self, endpoint: Endpoint) -> httpx.Request:
-        """The same question to an endpoint, with its key."""
+        """Return the same request for an endpoint, with its key."""
         query = urlencode([(name, value) for name, value in self._query if name != "key"])
         posted = self._method == "POST"
-        dropped = {*_DROPPED, *_SHOWN, _PACKING, *(() if posted else (b"content-length",))}
+        dropped = {*_DROPPED, *_CREDENTIALS, _ENCODING, *(() if posted else (b"content-length",))}
         headers = [(name, value) for name, value in self._headers if name not in dropped]
-        # What it uses is read in passing: as it is, or packed in the one way that we can unpack.
-        packed = b"gzip" in dict(self._headers).get(_PACKING, b"")
-        headers.append((_PACKING, b"gzip" if packed else b"identity"))
+        # The usage meter reads along, so only encodings that it can decode are accepted.
+        packed = b"gzip" in dict(self._headers).get(_ENCODING, b"")
+        headers.append((_ENCODING, b"gzip" if packed else b"identity"))
         bearer = "Bearer " if self._where == b"authorization" else ""
         return httpx.Request(
             self._method,
             f"{endpoint.url}{self.path}{'?' if query else ''}{query}",
             headers=[*headers, (self._where, f"{bearer}{endpoint.key}".encode())],
             content=self._body() if posted else None,
-            extensions={"timeout": _PATIENCE.as_dict()},
+            extensions={"timeout": _TIMEOUT.as_dict()},
         )
 
-    async def hung_up(self) -> None:
-        """Return once the agent has gone."""
+    async def disconnected(self) -> None:
+        """Return when the agent has disconnected."""
         if self._method == "POST":
             await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
@@ -108,51 +107,51 @@ class ForwardedRequest:
         more, size = True, 0
         while more:
             try:
-                message = await asyncio.wait_for(self._receive(), _PIECE_SECONDS)
+                message = await asyncio.wait_for(self._receive(), _CHUNK_SECONDS)
             except TimeoutError:
-                why = f"nothing more of the question came for {_PIECE_SECONDS:g} seconds"
+                why = f"the request body stalled for {_CHUNK_SECONDS:g} seconds"
                 raise ModelUnavailable(why, HTTPStatus.REQUEST_TIMEOUT) from None
             if message["type"] != "http.request":
                 raise ClientDisconnected
             more = message["more_body"]
             size += len(message["body"])
-            if size > _MOST_BYTES:
-                why = f"the question has more than {_MOST_BYTES >> 20} MB"
+            if size > _MAX_BYTES:
+                why = f"the request body has more than {_MAX_BYTES >> 20} MB"
                 raise ModelUnavailable(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             yield message["body"]
         self._read.set()
 
 
 class ForwardedResponse:
-    """What the agent is answered."""
+    """The response to an agent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.begun = False
-        self.meter: UsageMeter | None = None  #: Once a model answers.
+        self.meter: UsageMeter | None = None  #: Set when a model responds.
 
-    async def give(self, response: httpx.Response) -> None:
-        """The model's answer as it comes. One that breaks off is left without an end."""
+    async def forward(self, response: httpx.Response) -> None:
+        """Forward a model's response as it comes; a broken one stays without an end."""
         self.meter = meter = UsageMeter(response.headers)
         try:
             if response.status_code not in _STATUSES:
-                why = f"the model answered with {response.status_code}, which is no status"
+                why = f"the model answered with the invalid status {response.status_code}"
                 await self.refuse(HTTPStatus.BAD_GATEWAY, why)
                 return
             headers = [one for one in response.headers.raw if one[0].lower() not in _DROPPED]
             await self._begin(response.status_code, headers)
             async for chunk in response.aiter_raw():
-                meter.sees(chunk)  # It is used, also where nobody hears it any more.
+                meter.feed(chunk)  # Usage counts even if the agent has disconnected.
                 await self._say(chunk, more=True)
             await self._say(b"", more=False)
         except httpx.HTTPError as problem:
-            _log.warning("a model broke off: %r", problem)
+            _log.warning("a model's response broke off: %r", problem)
         finally:
             await response.aclose()
 
     async def refuse(self, status: HTTPStatus, why: str) -> None:
-        """An error of our own, in a form that every API's programs can read."""
-        again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _AGAIN
+        """Send an error of the proxy, in a form that the clients of every API can read."""
+        again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
         said = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
         body = msgspec.json.encode({"type": "error", "error": said})
         headers = [

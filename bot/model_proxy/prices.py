@@ -1,4 +1,4 @@
-"""What models cost where their programs do not say it: by the price table of the configuration."""
+"""Prices usage that programs report without a cost, by the configuration's price table."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -12,16 +12,16 @@ _MILLION = 1_000_000
 
 
 class Prices:
-    """Puts a price on usage. May be used from any thread."""
+    """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """`table`: by a model's name, or a pattern for several."""
+        """`table` is by model or pattern."""
         self._table = table
 
     def __call__(self, usage: Usage) -> Usage:
-        """The usage with its cost, and with how many tokens of it have none.
+        """Return the usage with its cost and its number of unpriced tokens.
 
-        What the program says of costs itself counts, also where it says so of some models alone.
+        Costs that the program reports take precedence, also for single models.
         """
         if usage.cost_usd is not None or usage == Usage():
             return usage
@@ -38,7 +38,7 @@ class Prices:
         )
 
     def of(self, model: str) -> ModelPrice | None:
-        """The price of a model: by its name, otherwise by the first pattern that fits."""
+        """Return a model's price: by its name, or by the first matching pattern."""
         if model in self._table:
             return self._table[model]
         return next((one for name, one in self._table.items() if fnmatchcase(model, name)), None)

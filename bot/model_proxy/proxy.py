@@ -1,8 +1,7 @@
-"""Our own door to the models: takes a session's pass and shows the real key in its place.
+"""The model proxy: forwards requests of agents to model APIs, with the key in place of the token.
 
-It stands on loopback alone, lets through only what a model's API has, and only to the endpoint of
-the session that asks. Nothing is held back: what one side says the other hears at once, its
-errors and its breaking off too.
+It listens on loopback only and forwards only requests of model APIs, to the session's own endpoint.
+Both directions are streamed, including errors and aborted connections.
 """
 
 import asyncio
@@ -32,64 +31,64 @@ _log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
 _PORTS = range(65536)
-#: So many questions of one session, and of all, are passed on at once.
-_MOST_OF_ONE, _MOST = 32, 2000
-#: The endpoint and the key that a pass stands for; raises `ModelUnavailable`.
+#: The limits on concurrent requests of one run and of all.
+_MAX_PER_RUN, _MAX_TOTAL = 32, 2000
+#: Returns the endpoint and key for a run token; raises `ModelUnavailable`.
 EndpointLookup = Callable[[str], Endpoint]
-#: Called with a pass, a model's name and what an answer of it used.
+#: Called with a run token, a model and the usage of a response.
 UsageCallback = Callable[[str, str, Usage], None]
 
 
 class UpstreamError(Struct, frozen=True):
-    """What kept a model from answering."""
+    """The last failure to get a response from a model."""
 
-    place: str  #: Where it is asked for.
-    status: int  #: What it answered there; 0: it was not reached.
-    times: int = 1  #: How often it did, one after the other.
+    place: str  #: The host.
+    status: int  #: The HTTP status; 0: not reached.
+    times: int = 1  #: How often in a row.
 
 
 class ModelProxy:
-    """The door as a server of its own, for programs of this machine alone."""
+    """The proxy as a server for the programs of this machine."""
 
-    def __init__(self, behind: EndpointLookup, count: UsageCallback, kept: Path) -> None:
-        """`kept` is the file with the port: programs that outlive a bot know it already."""
-        self._proxy = _Door(behind, count)
-        self._kept = kept
+    def __init__(self, lookup: EndpointLookup, record: UsageCallback, port_file: Path) -> None:
+        """`port_file` keeps the port across restarts, because running programs know it."""
+        self._proxy = _Forwarder(lookup, record)
+        self._port_file = port_file
         self._server: HttpServer | None = None
-        self.url = ""  #: Empty until it is opened.
+        self.url = ""  #: Empty until `start`.
 
     def start(self) -> None:
-        """Open it where it was, or, where that is taken, anywhere. Safe to repeat."""
+        """Listen on the port of last time, or on any if that is taken. Idempotent."""
         if self._server is None:
             app = _application(self._proxy)
             try:
                 self._server = HttpServer(app, _HOST, self._port())
             except (CannotListen, ValueError) as problem:
-                _log.warning("%s: %s; programs that run have to be restarted", self._kept, problem)
+                _log.warning("%s: %s; running agents must be restarted", self._port_file, problem)
                 self._server = HttpServer(app, _HOST, 0)
-            write_private(self._kept, str(self._server.port))
+            write_private(self._port_file, str(self._server.port))
             self.url = f"http://{_HOST}:{self._server.port}"
             self._server.start()
 
     @property
     def last_error(self) -> UpstreamError | None:
-        """Why the last question was not answered; None: it was, or there was none."""
+        """The failure of the last request; None if it succeeded or there was none."""
         return self._proxy.last_error
 
     def stop(self) -> None:
-        """Close it, where it was opened."""
+        """Stop the server if it runs."""
         if self._server is not None:
             self._server.stop()
 
     def _port(self) -> int:
-        """Where it was; 0: it never was. Raises `ValueError`."""
-        port = int(read_private(self._kept) or 0)
+        """Return the port of last time, or 0. Raises `ValueError`."""
+        port = int(read_private(self._port_file) or 0)
         if port not in _PORTS:
-            raise ValueError(f"{port} is no port")
+            raise ValueError(f"invalid port {port}")
         return port
 
 
-def _application(proxy: "_Door") -> Litestar:
+def _application(proxy: "_Forwarder") -> Litestar:
     return Litestar(
         route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
         on_startup=[proxy.open],
@@ -101,14 +100,14 @@ def _application(proxy: "_Door") -> Litestar:
     )
 
 
-class _Door:
-    """Lives on its server's event loop."""
+class _Forwarder:
+    """Forwards requests, on the server's event loop."""
 
-    def __init__(self, behind: EndpointLookup, count: UsageCallback) -> None:
-        self._behind = behind
-        self._count = count
-        self._under_way: Counter[str] = Counter()  #: Questions, by the passes that they show.
-        self._room = _room()
+    def __init__(self, lookup: EndpointLookup, record: UsageCallback) -> None:
+        self._lookup = lookup
+        self._record = record
+        self._active: Counter[str] = Counter()  #: Requests by run token.
+        self._capacity = _capacity()
         self.last_error: UpstreamError | None = None
 
     async def open(self) -> None:
@@ -120,90 +119,89 @@ class _Door:
         await self._client.aclose()
 
     def close(self) -> None:
-        """Break off what is under way: the agents ask again, and find the bot that comes next.
+        """Abort all requests; the agents retry them at the next bot. Thread-safe.
 
-        A server that waits for its connections to end would wait as long as models talk. From any
-        thread.
+        Otherwise a server that waits for its connections would wait as long as models respond.
         """
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._closing.set)
 
     async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request and its answer, until either side breaks off or the door is closed."""
+        """Forward one request and its response, until either side disconnects or `close`."""
         asked = ForwardedRequest(cast(HTTPScope, scope), receive)  # no websockets here
         answer = ForwardedResponse(send)
-        self._under_way[asked.shown] += 1
+        self._active[asked.token] += 1
         asking = asyncio.ensure_future(self._ask(asked, answer))
-        ends = [asyncio.ensure_future(one) for one in (asked.hung_up(), self._closing.wait())]
+        ends = [asyncio.ensure_future(one) for one in (asked.disconnected(), self._closing.wait())]
         try:
             await asyncio.wait((asking, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in (asking, *ends):
                 one.cancel()
             await asyncio.wait((asking, *ends))
-            self._under_way -= Counter([asked.shown])
-        await self._counted(asked, answer)
+            self._active -= Counter([asked.token])
+        await self._record_usage(asked, answer)
         if not asking.cancelled():
-            asking.result()  # What nobody expected is raised here.
+            asking.result()  # Raise unexpected exceptions.
         if self._closing.is_set() and not answer.begun:
-            await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is being started anew")
+            await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is restarting")
 
-    def _check_room(self, shown: str) -> None:
-        """Raise `ModelUnavailable` where more is asked at once than is meant."""
-        if self._under_way[shown] > _MOST_OF_ONE:
-            why = f"the session asks {_MOST_OF_ONE} things at once already: wait for an answer"
+    def _check_capacity(self, token: str) -> None:
+        """Raise `ModelUnavailable` if there are too many concurrent requests."""
+        if self._active[token] > _MAX_PER_RUN:
+            why = f"too many concurrent requests of this session (limit {_MAX_PER_RUN})"
             raise ModelUnavailable(why, HTTPStatus.TOO_MANY_REQUESTS)
-        if self._under_way.total() > self._room:
-            why = f"all sessions together ask {self._room} things at once already: ask again"
+        if self._active.total() > self._capacity:
+            why = f"too many concurrent requests of all sessions (limit {self._capacity})"
             raise ModelUnavailable(why, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _counted(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
-        """Count what was used, also by an answer that was broken off."""
+    async def _record_usage(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
+        """Record the usage, also of an aborted response."""
         if answer.meter is None:
             return
-        if told := answer.meter.told():
-            await asyncio.to_thread(self._count, asked.shown, *told)
+        if told := answer.meter.total():
+            await asyncio.to_thread(self._record, asked.token, *told)
         if answer.meter.lost:
-            _log.warning("%s: what an answer used could not be read to its end", asked.path)
+            _log.warning("%s: the usage of a response could not be read to its end", asked.path)
 
     async def _ask(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
         endpoint = PROVIDER_DEFAULT
         try:
             asked.check()
-            self._check_room(asked.shown)
-            endpoint = await asyncio.to_thread(self._behind, asked.shown)
+            self._check_capacity(asked.token)
+            endpoint = await asyncio.to_thread(self._lookup, asked.token)
             response = await self._client.send(asked.of(endpoint), stream=True)
         except ModelUnavailable as refusal:
             await answer.refuse(refusal.status, str(refusal))
         except ClientDisconnected:
             pass
         except httpx.ReadTimeout:
-            why = f"{_place(endpoint)} took the question, and never said anything"
+            why = f"{_place(endpoint)} accepted the request and never responded"
             await answer.refuse(HTTPStatus.GATEWAY_TIMEOUT, why)
         except httpx.HTTPError as problem:
-            _log.warning("%s: the model cannot be asked: %r", asked.path, problem)
-            self._hears(_place(endpoint), 0)
-            why = f"{_place(endpoint)} cannot be reached for the model: {type(problem).__name__}"
+            _log.warning("%s: the model cannot be reached: %r", asked.path, problem)
+            self._record_error(_place(endpoint), 0)
+            why = f"{_place(endpoint)} cannot be reached: {type(problem).__name__}"
             await answer.refuse(HTTPStatus.BAD_GATEWAY, why)
         else:
             if response.status_code >= HTTPStatus.BAD_REQUEST:
-                self._hears(_place(endpoint), response.status_code)
+                self._record_error(_place(endpoint), response.status_code)
             else:
                 self.last_error = None
-            await answer.give(response)
+            await answer.forward(response)
 
-    def _hears(self, place: str, status: int) -> None:
+    def _record_error(self, place: str, status: int) -> None:
         before = self.last_error
         again = before is not None and (before.place, before.status) == (place, status)
         self.last_error = UpstreamError(place, status, before.times + 1 if before and again else 1)
 
 
 def _place(endpoint: Endpoint) -> str:
-    """Where a model is, in words, without what may be shown there in its address."""
+    """Return a model's host, without credentials in its URL."""
     return urlsplit(endpoint.url).netloc.rpartition("@")[2]
 
 
-def _room() -> int:
-    """How many questions there is room for: each holds two of the files we may have open."""
+def _capacity() -> int:
+    """Return the limit on concurrent requests: each needs two of the allowed open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST if files == resource.RLIM_INFINITY else min(_MOST, files // 4)
+    return _MAX_TOTAL if files == resource.RLIM_INFINITY else min(_MAX_TOTAL, files // 4)

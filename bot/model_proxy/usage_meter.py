@@ -1,4 +1,7 @@
-"""What a model's answer says that it used, read as it passes, whichever API it is of."""
+"""Reads token usage from responses of model APIs while they are forwarded.
+
+Supports the APIs of Anthropic, OpenAI and Google, streamed and in one piece.
+"""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -11,59 +14,59 @@ from msgspec import Struct, field
 
 from lifecycle.model.facts import Usage
 
-#: No more of an answer is held at once: of one piece of a stream, or of an answer that is none.
+#: The largest piece of a stream, or unstreamed response, that is buffered.
 MOST_BYTES = 4 * 1024 * 1024
-_MOST_TOKENS = 10**11  #: As of what programs count themselves: none that is meant has more.
-_NAME = 200  #: No more characters of a model's name are kept.
-_GZIP_OR_DEFLATE = 47  #: What `zlib` calls them, with all its memory for either.
-#: What the numbers of every API are called here.
-_CALLED: Mapping[str, str] = {
+_MOST_TOKENS = 10**11  #: As for counts of programs; more is not plausible.
+_NAME = 200  #: Characters kept of a model's name.
+_GZIP_OR_DEFLATE = 47  #: `wbits` of `zlib` for either format.
+#: Our name for each count of each API.
+_NAMES: Mapping[str, str] = {
     "input_tokens": "asked",
     "prompt_tokens": "asked",
     "promptTokenCount": "asked",
     "toolUsePromptTokenCount": "tool",
-    "cache_read_input_tokens": "read",  # Anthropic's: beside what is asked.
-    "cached_tokens": "cached",  # OpenAI's: part of what is asked. Google's too:
+    "cache_read_input_tokens": "read",  # Anthropic: not part of the input.
+    "cached_tokens": "cached",  # OpenAI: part of the input. Google too:
     "cachedContentTokenCount": "cached",
     "cache_creation_input_tokens": "written",
     "output_tokens": "answered",
     "completion_tokens": "answered",
     "candidatesTokenCount": "answered",
-    "reasoning_tokens": "reasoned",  # OpenAI's: part of what is answered.
-    "thoughtsTokenCount": "thought",  # Google's: beside it.
+    "reasoning_tokens": "reasoned",  # OpenAI: part of the output.
+    "thoughtsTokenCount": "thought",  # Google: not part of the output.
 }
 
 
-class _Told(Struct):
-    """An answer, or a piece of one, as far as it tells what was used."""
+class _Report(Struct):
+    """The usage fields of a response or of a piece of one."""
 
     model: str | None = None
     model_version: str | None = field(default=None, name="modelVersion")
     usage: dict[str, Any] | None = None
     usage_metadata: dict[str, Any] | None = field(default=None, name="usageMetadata")
-    message: "_Told | None" = None  #: The answer itself, where a piece has it.
-    response: "_Told | None" = None
+    message: "_Report | None" = None  #: The response inside a piece.
+    response: "_Report | None" = None
 
 
-_Answer = _Told | list[_Told]  # Google's are a list, where they are not asked for piece by piece.
+_Answer = _Report | list[_Report]  # Google sends a list if not streamed as events.
 _DECODER = msgspec.json.Decoder(_Answer)
 
 
 class UsageMeter:
-    """Reads along with one answer. What it cannot read it tells nothing of."""
+    """Reads along with one response; what it cannot read is not counted."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        """The answer's headers, by their names in small letters."""
+        """`headers` have lowercase names."""
         packed = headers.get("content-encoding", "identity") != "identity"
         self._unpacks = zlib.decompressobj(_GZIP_OR_DEFLATE) if packed else None
         self._streams = headers.get("content-type", "").startswith("text/event-stream")
         self._held = bytearray()
         self._model = ""
         self._numbers: dict[str, int] = {}
-        self.lost = False  #: Whether there was more of it than is held, or it cannot be unpacked.
+        self.lost = False  #: Whether it was too large or could not be decompressed.
 
-    def sees(self, data: bytes) -> None:
-        """The next bytes of the answer, as they are sent."""
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes of the response, as they are sent."""
         if self.lost:
             return
         try:
@@ -76,44 +79,44 @@ class UsageMeter:
             *lines, rest = (bytes(self._held) + data).split(b"\n")
             self._held = bytearray(rest)
             for line in lines:
-                self._hear(line)
+                self._read_line(line)
         else:
             self._held += data
         self.lost = self.lost or len(self._held) > MOST_BYTES
         if self.lost:
             self._held.clear()
 
-    def told(self) -> tuple[str, Usage] | None:
-        """The model's name and what was used, as far as it was told; None: it was not."""
-        read = self._hear if self._streams else self._understand
+    def total(self) -> tuple[str, Usage] | None:
+        """Return the model and its usage, or None if the response has none."""
+        read = self._read_line if self._streams else self._parse
         read(bytes(self._held))
         self._held.clear()
         if not any(self._numbers.values()):
             return None
-        told = self._numbers.get
-        asked, cached, answered = told("asked", 0), told("cached", 0), told("answered", 0)
-        reasoned = told("reasoned", 0)
+        count = self._numbers.get
+        asked, cached, answered = count("asked", 0), count("cached", 0), count("answered", 0)
+        reasoned = count("reasoned", 0)
         return self._model, Usage(
-            input=max(0, asked - cached) + told("tool", 0),
+            input=max(0, asked - cached) + count("tool", 0),
             output=max(0, answered - reasoned),
-            cache_read=cached or told("read", 0),
-            cache_write=told("written", 0),
-            reasoning=reasoned + told("thought", 0),
+            cache_read=cached or count("read", 0),
+            cache_write=count("written", 0),
+            reasoning=reasoned + count("thought", 0),
         )
 
-    def _hear(self, line: bytes) -> None:
-        """A line of a stream, also the last one, which may have no end."""
+    def _read_line(self, line: bytes) -> None:
+        """Read a line of an event stream; the last one may be incomplete."""
         if line.startswith(b"data:") and b'"usage' in line:
-            self._understand(line.removeprefix(b"data:"))
+            self._parse(line.removeprefix(b"data:"))
 
-    def _understand(self, text: bytes) -> None:
+    def _parse(self, text: bytes) -> None:
         with suppress(msgspec.DecodeError, RecursionError):
             answer = _DECODER.decode(text)
             for piece in answer if isinstance(answer, list) else [answer]:
                 self._count(piece)
 
-    def _count(self, piece: _Told) -> None:
-        """Its numbers grow from piece to piece, and a later one may leave some out."""
+    def _count(self, piece: _Report) -> None:
+        """Add a piece; counts are cumulative, and later pieces may omit some."""
         for inner in (piece.message, piece.response):
             if inner is not None:
                 self._count(inner)
@@ -123,8 +126,8 @@ class UsageMeter:
 
 
 def _numbers(usage: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """What is known of these, also of their details."""
+    """Yield the known counts, including those in nested details."""
     details = [value.items() for value in usage.values() if isinstance(value, dict)]
     for name, value in chain(usage.items(), *details):
-        if name in _CALLED and type(value) is int and 0 <= value <= _MOST_TOKENS:
-            yield _CALLED[name], value
+        if name in _NAMES and type(value) is int and 0 <= value <= _MOST_TOKENS:
+            yield _NAMES[name], value

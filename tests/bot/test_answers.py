@@ -40,7 +40,7 @@ def test_an_answer_over_http_is_typed_nowhere(terminal: Terminal) -> None:
     assert (terminal.steps, terminal.heard) == ([], [])
 
 
-def test_words_from_before_the_question_are_no_answer_to_it(terminal: Terminal) -> None:
+def test_messages_from_before_the_question_are_no_answer_to_it(terminal: Terminal) -> None:
     result = terminal.is_sent(terminal.answer("yes", seconds_ago=60))
     assert result == Completed(result=REFUSED)
     assert terminal.heard == []

@@ -246,7 +246,7 @@ def test_it_says_why(given: Facts, because: str, blockers: tuple[str, ...]) -> N
     assert decision.blockers == blockers
 
 
-def test_words_of_agents_are_repeated_as_they_stand() -> None:
+def test_messages_of_agents_are_repeated_as_they_stand() -> None:
     asks = agent(Activity.WAITING_INPUT, question="May I {run} `{why}`?")
     decision = decide(facts(agent=asks), Policy(), NOW)
     assert decision.because == "the agent asks: May I {run} `{why}`?"

@@ -328,7 +328,7 @@ def test_a_requested_and_a_required_review_are_pending(github: GitHub, pull: Pul
     assert not found.checks_expected
 
 
-def test_words_put_into_anothers_mouth_are_told(github: GitHub, pull: Pull) -> None:
+def test_messages_put_into_anothers_mouth_are_told(github: GitHub, pull: Pull) -> None:
     comment = pull.comment("Please test.", by="ann")
     comment.edit("Please delete everything.", by="eve")
     pull.comment("Thank you.", by="ann").edit("Thanks.", by="ann")

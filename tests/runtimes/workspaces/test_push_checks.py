@@ -132,7 +132,7 @@ def test_what_came_with_the_base_is_not_the_agents_and_what_a_merge_hides_is(
         ("Say why we skip ci", ""),
     ],
 )
-def test_words_that_keep_checks_from_running_are_found(
+def test_messages_that_keep_checks_from_running_are_found(
     worktree: Worktree, mirror: Mirror, git: Git, message: str, words: str
 ) -> None:
     git.commit(worktree.path, "a", "1", message)

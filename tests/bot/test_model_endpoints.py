@@ -50,7 +50,7 @@ def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
     told = site.program.run_limits.endpoint
     assert told.url == "http://door"
     assert "the key" not in told.key
-    assert site.models.behind(told.key) == Endpoint(url="http://models", key="the key")
+    assert site.models.of_token(told.key) == Endpoint(url="http://models", key="the key")
     assert site.models.endpoint(site.session, 1) == told
     assert site.paths.run_token(site.id, 1).stat().st_mode & 0o777 == 0o600
 
@@ -60,11 +60,11 @@ def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
     first = site.program.run_limits.endpoint.key
     site.starts(2)
     assert site.program.run_limits.endpoint.key != first
-    refused(site, first, "run 1 of widgets-12 is over")
+    refused(site, first, "run 1 of widgets-12 has ended")
     second = site.program.run_limits.endpoint.key
     site.agents.stop(site.session, 2)
     for shown in (first, second):
-        refused(site, shown, "this is no session's pass")
+        refused(site, shown, "invalid run token")
 
 
 def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) -> None:
@@ -73,13 +73,13 @@ def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) 
     site.room.store.observations.record(
         [Observation(session=site.id, run=1, agent=agent)], site.room.clock()
     )
-    refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 is over")
+    refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 has ended")
 
 
 def test_nothing_but_the_very_pass_opens(site: Site) -> None:
     site.starts()
     for shown in ("", "widgets-12_r1.", "widgets-12_r1.wrong", "../x_r1.y", "é"):
-        refused(site, shown, "this is no session's pass")
+        refused(site, shown, "invalid run token")
 
 
 def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
@@ -110,5 +110,5 @@ def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> N
 
 def refused(site: Site, shown: str, why: str) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable, match=re.escape(why)) as refusal:
-        site.models.behind(shown)
+        site.models.of_token(shown)
     return refusal.value

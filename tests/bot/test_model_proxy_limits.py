@@ -11,7 +11,7 @@ from bot.model_proxy import forwarding, proxy
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system import http_server
 from config.settings import AgentTypeSettings, Settings
-from tests.bot.doors import ASK, SECONDS, Agent, Provider, whole
+from tests.bot.model_proxies import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
 
 
@@ -34,18 +34,18 @@ def test_a_model_is_not_kept_thinking_for_an_agent_that_has_gone(
 def test_a_model_that_never_says_anything_is_waited_for_no_longer_than_is_meant(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "_PATIENCE", httpx.Timeout(0.05))
+    monkeypatch.setattr(forwarding, "_TIMEOUT", httpx.Timeout(0.05))
     provider.answers = lambda request: None
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (504, "true")
-    assert "never said anything" in answer.json()["error"]["message"]
+    assert "never responded" in answer.json()["error"]["message"]
 
 
 def test_a_status_that_is_none_is_not_passed_on(agent: Agent, provider: Provider) -> None:
     provider.answers = lambda request: whole(request, b"{}", 799)
     answer = agent.asks(content=b"{}")
     assert answer.status_code == 502
-    assert "answered with 799, which is no status" in answer.json()["error"]["message"]
+    assert "answered with the invalid status 799" in answer.json()["error"]["message"]
 
 
 def test_a_websocket_is_refused_in_words_and_is_no_news(
@@ -55,7 +55,7 @@ def test_a_websocket_is_refused_in_words_and_is_no_news(
     with agent.connects() as asking:
         asking.request("GET", "/v1/responses", headers=headers)
         answer = asking.getresponse()
-        assert (answer.status, b"asked by POST" in answer.read()) == (426, True)
+        assert (answer.status, b"use POST" in answer.read()) == (426, True)
     assert not caplog.records
 
 
@@ -72,39 +72,39 @@ def test_more_than_is_meant_is_not_asked_at_once(
     with agent.connects() as first:
         first.request("POST", ASK, b"{}", headers={"x-api-key": agent.key})
         provider.asked.get(timeout=SECONDS)
-        for limit, key, status in (("_MOST_OF_ONE", agent.key, 429), ("", "a stranger's", 503)):
+        for limit, key, status in (("_MAX_PER_RUN", agent.key, 429), ("", "a stranger's", 503)):
             with monkeypatch.context() as patch:
                 if limit:
                     patch.setattr(proxy, limit, 1)
                 else:
-                    patch.setattr(agent.streams, "_room", 1)
+                    patch.setattr(agent.streams, "_capacity", 1)
                 answer = agent.asks(content=b"{}", headers={"x-api-key": key})
             assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
             assert answer.headers["x-should-retry"] == "true"
-            assert "at once already" in answer.json()["error"]["message"]
+            assert "too many concurrent requests" in answer.json()["error"]["message"]
         held.set()
         assert first.getresponse().status == 200
     eventually(lambda: not agent.streams._under_way, "the end of all")
 
 
 def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(forwarding, "_MAX_BYTES", 1 << 20)
     answer = agent.asks(content=b" " * ((1 << 20) + 1))
     assert answer.status_code == 413
-    assert answer.json()["error"]["message"] == "the question has more than 1 MB"
+    assert answer.json()["error"]["message"] == "the request body has more than 1 MB"
 
 
 def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "_PIECE_SECONDS", 0.05)
+    monkeypatch.setattr(forwarding, "_CHUNK_SECONDS", 0.05)
     with agent.connects() as asking:
         asking.putrequest("POST", ASK)
         for name, value in (("x-api-key", agent.key), ("content-length", "9")):
             asking.putheader(name, value)
         asking.endheaders(b"{")
         answer = asking.getresponse()
-        assert (answer.status, b"nothing more of the question" in answer.read()) == (408, True)
+        assert (answer.status, b"the request body stalled" in answer.read()) == (408, True)
         assert answer.headers["connection"] == "close"
 
 
@@ -127,12 +127,12 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
     said = answer.json()["error"]["message"]
-    assert said == "127.0.0.1:1 cannot be reached for the model: ConnectError"
+    assert said == "127.0.0.1:1 cannot be reached: ConnectError"
     assert agent.door.last_error == UpstreamError("127.0.0.1:1", 0)
 
 
 def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
-    other = ModelProxy(agent.models.behind, agent.models.count, agent.kept)
+    other = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
     other.start()
     assert other.url not in ("", agent.door.url)
     other.stop()
@@ -144,7 +144,7 @@ def test_a_door_whose_place_cannot_be_read_stands_anywhere(
 ) -> None:
     kept = tmp_path / "model-port"
     kept.write_text(place)
-    other = ModelProxy(agent.models.behind, agent.models.count, kept)
+    other = ModelProxy(agent.models.of_token, agent.models.record_usage, kept)
     other.start()
     assert kept.read_text() == other.url.rpartition(":")[2]
     other.stop()

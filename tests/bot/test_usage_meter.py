@@ -50,8 +50,8 @@ def streamed(*pieces: object) -> bytes:
 def read(headers: Mapping[str, str], *pieces: bytes) -> tuple[str, Usage] | None:
     meter = UsageMeter(headers)
     for piece in pieces:
-        meter.sees(piece)
-    return meter.told()
+        meter.feed(piece)
+    return meter.total()
 
 
 APIS: Sequence[tuple[object, tuple[object, ...], Usage]] = (
@@ -155,13 +155,13 @@ def test_no_more_is_held_than_is_meant() -> None:
     ):
         meter = UsageMeter(headers)
         for start in range(0, len(body), 1 << 20):
-            meter.sees(body[start : start + (1 << 20)])
+            meter.feed(body[start : start + (1 << 20)])
         assert meter.lost
-        assert meter.told() is None
+        assert meter.total() is None
         assert not meter._held
     meter = UsageMeter(STREAM)
-    meter.sees(b"data: " + b"x" * MOST_BYTES + b"\n" + streamed({"usage": ANTHROPIC}))
-    assert meter.told() == ("", WRITTEN)
+    meter.feed(b"data: " + b"x" * MOST_BYTES + b"\n" + streamed({"usage": ANTHROPIC}))
+    assert meter.total() == ("", WRITTEN)
 
 
 def test_a_name_too_long_to_be_one_is_cut() -> None:

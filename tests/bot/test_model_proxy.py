@@ -16,7 +16,7 @@ from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.store import StoreFailure
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.policy import Policy
-from tests.bot.doors import ASK, SECONDS, Agent, Provider, begin, piece, whole
+from tests.bot.model_proxies import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 
 
@@ -82,7 +82,7 @@ def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered
         refusal = agent.asks(content=b"{}")
     said = refusal.json()["error"]["message"]
     assert (refusal.status_code, provider.asked.qsize()) == (402, 2)
-    assert said.startswith("widgets-12 gets no more of its model: ")
+    assert said.startswith("the budget of widgets-12 is exhausted: ")
 
 
 def test_a_way_of_packing_that_we_cannot_read_is_not_asked_for(
@@ -104,7 +104,7 @@ def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
     monkeypatch.setattr(agent.models._usage, "record_response", full)
     provider.answers = lambda request: whole(request, b'{"usage": {"input_tokens": 3}}')
     assert agent.asks(content=b"{}").status_code == 200
-    eventually(lambda: "not counted: the disk is full" in caplog.text, "the log")
+    eventually(lambda: "not recorded: the disk is full" in caplog.text, "the log")
     provider.answers = lambda request: whole(request, b"what is it", content_encoding="br")
     with agent.listens() as answer:
         assert b"".join(answer.iter_raw()) == b"what is it"
@@ -135,7 +135,7 @@ def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider
     ):
         answer = agent.asks(headers=headers, content=b"{}")
         assert answer.status_code == 401
-        assert answer.json()["error"]["message"] == "this is no session's pass"
+        assert answer.json()["error"]["message"] == "invalid run token"
         assert answer.headers["x-should-retry"] == "false"
     assert provider.asked.empty()
 
@@ -266,6 +266,6 @@ def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.door = ModelProxy(agent.models.behind, agent.models.count, agent.kept)
+    agent.door = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
     agent.door.start()
     assert agent.asks(content=b"{}").status_code == 200

@@ -97,7 +97,7 @@ class Agent:
             Prices({}),
         )
         self.kept = folder / "model-port"
-        self.door = ModelProxy(self.models.behind, self.models.count, self.kept)
+        self.door = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
         self.door.start()
         room.session()
         room.orders("widgets-12", run=1)
