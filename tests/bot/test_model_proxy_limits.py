@@ -84,7 +84,7 @@ def test_more_than_is_meant_is_not_asked_at_once(
             assert "too many concurrent requests" in answer.json()["error"]["message"]
         held.set()
         assert first.getresponse().status == 200
-    eventually(lambda: not agent.streams._under_way, "the end of all")
+    eventually(lambda: not agent.streams._active, "the end of all")
 
 
 def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
