@@ -125,6 +125,16 @@ def test_a_library_is_imported_only_where_it_belongs(library: str) -> None:
     assert wrong == []
 
 
+def test_the_bot_opens_no_file_or_terminal_of_a_session_beside_the_host() -> None:
+    wrong = [
+        f"{module.name} -> {name}"
+        for module in modules("bot")
+        for name in module.imports
+        if any(inside(name, place) for place in HOST_SIDE)
+    ]
+    assert wrong == []
+
+
 def test_there_are_no_import_cycles() -> None:
     known = {module.name: _own(module) for module in ALL}
     circles = [name for name in known if name in _reached(name, known)]

@@ -335,7 +335,7 @@ class AgentStory:
 
     def resumes(self) -> dict[str, Any]:
         """Wait for the prompt of a run that resumes a stopped one."""
-        return self.receives("was stopped before you had finished")
+        return self.receives("was stopped before you finished")
 
 
 class PullStory:
