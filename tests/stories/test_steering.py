@@ -86,7 +86,7 @@ def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) ->
     is_told(issue, "80% of the dollars of this session are used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
     issue.becomes("paused")
-    is_told(issue, "the dollars of this session are used up")
+    is_told(issue, "The dollars of this session are used up")
     issue.issue.comment("/mergewright resume", by=ALICE)
     is_told(issue, "It stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
