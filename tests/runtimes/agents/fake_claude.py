@@ -16,7 +16,7 @@ NOW = datetime.now(UTC) + timedelta(hours=1)
 
 def status(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     word: str,
     *,
     start: str | None = None,
@@ -27,26 +27,26 @@ def status(
     here = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    payload = {"pid": os.getpid(), "sessionId": command.native_id, "procStart": start or here}
+    payload = {"pid": os.getpid(), "sessionId": launch.native_id, "procStart": start or here}
     at = (NOW - timedelta(seconds=ago)).timestamp() * 1000
     path.write_text(json.dumps({**payload, "status": word, "statusUpdatedAt": at, **more}))
     return path
 
 
 def hook(
-    files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
+    files: RunFiles, launch: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> subprocess.CompletedProcess[str]:
     """Call a hook by its prepared command line."""
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     line = settings["hooks"][event][0]["hooks"][0]["command"]
     line = line.replace('"run":2', f'"run":{run}')
-    payload = {"session_id": command.native_id, "hook_event_name": event, **payload}
+    payload = {"session_id": launch.native_id, "hook_event_name": event, **payload}
     return subprocess.run(["sh", "-c", line], input=json.dumps(payload) + "\n", text=True,
                           capture_output=True)  # fmt: skip
 
 
-def transcript(files: RunFiles, command: LaunchSpec, *records: Mapping[str, object]) -> Path:
-    path = files.home / ".claude" / "projects" / "-work" / f"{command.native_id}.jsonl"
+def transcript(files: RunFiles, launch: LaunchSpec, *records: Mapping[str, object]) -> Path:
+    path = files.home / ".claude" / "projects" / "-work" / f"{launch.native_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         for record in records:

@@ -15,17 +15,17 @@ ID = "01a1fd83-378b-7881-bd79-673a10f8339e"
 SPENT = "token_usage_record"
 
 
-def settings(command: LaunchSpec) -> dict[str, Any]:
+def settings(launch: LaunchSpec) -> dict[str, Any]:
     """Parse the settings among the arguments."""
-    words = [command.argv[i + 1] for i, word in enumerate(command.argv) if word == "--config"]
+    words = [launch.argv[i + 1] for i, word in enumerate(launch.argv) if word == "--config"]
     return tomllib.loads("\n".join(words))
 
 
 def hook(
-    files: RunFiles, command: LaunchSpec, event: str, *, run: int = 2, **payload: object
+    files: RunFiles, launch: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> str:
     """Call a hook by its prepared command line."""
-    line = settings(command)["hooks"][event][0]["hooks"][0]["command"]
+    line = settings(launch)["hooks"][event][0]["hooks"][0]["command"]
     payload = {"session_id": ID, "hook_event_name": event, "turn_id": "t1", **payload}
     done = subprocess.run(["sh", "-c", line.replace('"run":2', f'"run":{run}')], text=True,
                           input=json.dumps(payload) + "\n", capture_output=True)  # fmt: skip

@@ -46,7 +46,7 @@ class Agent:
         data = {"role": role, "time": {"created": at}, **more}
         self.write("message", id, session, at, at, json.dumps(data))
 
-    def over(self, id: str, **more: object) -> None:
+    def complete(self, id: str, **more: object) -> None:
         """Write a completed response."""
         data: dict[str, object] = {"role": "assistant", "finish": "stop", **more}
         data["time"] = {"created": self.at, "completed": self.at + 1000}

@@ -35,18 +35,18 @@ class Moment(msgspec.Struct, forbid_unknown_fields=True):
     expects: dict[str, object]
 
 
-def over(cases: Sequence[Path]) -> pytest.MarkDecorator:
+def each_recording(cases: Sequence[Path]) -> pytest.MarkDecorator:
     """Parametrize a test with these recordings, by their names."""
     return pytest.mark.parametrize("case", cases, ids=lambda case: "-".join(case.parts[-3:]))
 
 
-def program_of(case: Path) -> AgentAdapter:
+def adapter_of(case: Path) -> AgentAdapter:
     """Return the adapter of the recorded program."""
     name = case.parts[-3]
     return AGENTS[name](AgentType(program=name))
 
 
-def lay(case: Path, files: RunFiles, port: int) -> Moment:
+def copy_recording(case: Path, files: RunFiles, port: int) -> Moment:
     """Copy the recorded files to a run's folders, with this process as the program."""
     moment = msgspec.json.decode((case / "moment.json").read_bytes(), type=Moment)
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
@@ -72,19 +72,19 @@ class Recording:
 
     def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
         self.files = files
-        self.moment = lay(case, files, port)
-        self.program = program_of(case)
+        self.moment = copy_recording(case, files, port)
+        self.adapter = adapter_of(case)
         shown = case / "screen.txt"
         self.screen = shown.read_text() if shown.exists() else None
         self.alive = alive
 
     def look(self, reader: Reader | None = None, seen: Seen | None = None) -> Agent:
-        reader = reader or self.program.reader(self.files)
+        reader = reader or self.adapter.reader(self.files)
         return reader.read(seen or self.alive, self.screen, self.moment.now)
 
     def grown(self) -> dict[Path, bytes]:
         """Return the files that grow by lines, with their content."""
-        paths = dict.fromkeys((*self.program.records(self.files), self.files.spool))
+        paths = dict.fromkeys((*self.adapter.records(self.files), self.files.spool))
         return {path: path.read_bytes() for path in paths if path.suffix in LINES and path.exists()}
 
     def write(self, path: Path, content: bytes) -> None:

@@ -26,7 +26,7 @@ class Person:
         told = read_text(recorded / "run" / "conversation")
         self.native = told or self.transcript.stem[-36:]
         self.place = self.transcript.relative_to(home)
-        self.program: AgentAdapter = AGENTS[agent](AgentType(program=agent))
+        self.adapter: AgentAdapter = AGENTS[agent](AgentType(program=agent))
 
 
 @pytest.fixture(autouse=True)
@@ -45,15 +45,15 @@ def person(request: pytest.FixtureRequest, home: Path) -> Person:
 def test_the_first_run_resumes_a_copy_of_the_adopted_conversation(
     person: Person, files: RunFiles
 ) -> None:
-    person.program.adopt(files, person.native)
-    command = person.program.prepare(files, "Go on.", person.native)
-    words = list(command.argv)
+    person.adapter.adopt(files, person.native)
+    launch = person.adapter.prepare(files, "Go on.", person.native)
+    words = list(launch.argv)
     assert {"--resume", "resume"} & set(words)
-    assert (command.native_id, person.native in words) == (person.native, True)
+    assert (launch.native_id, person.native in words) == (person.native, True)
     copy = files.home / person.place
     assert copy.read_bytes() == person.transcript.read_bytes()
     assert (copy.stat().st_mode & 0o777, copy.is_symlink()) == (0o600, False)
-    assert person.program.records(files) == [copy]
+    assert person.adapter.records(files) == [copy]
 
 
 def test_the_longest_transcript_of_the_conversation_is_copied(
@@ -64,8 +64,8 @@ def test_the_longest_transcript_of_the_conversation_is_copied(
     longer = folder.with_name("99") / person.transcript.relative_to(folder)
     longer.parent.mkdir(parents=True)
     longer.write_bytes(2 * person.transcript.read_bytes())
-    person.program.adopt(files, person.native)
-    (copy,) = person.program.records(files)
+    person.adapter.adopt(files, person.native)
+    (copy,) = person.adapter.records(files)
     assert copy.stat().st_size == longer.stat().st_size
 
 
@@ -74,7 +74,7 @@ def test_a_transcript_of_another_user_is_refused(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: person.transcript.stat().st_uid + 1)
     with pytest.raises(NotAdopted, match="no file of yours matches"):
-        person.program.adopt(files, person.native)
+        person.adapter.adopt(files, person.native)
     assert not files.home.exists()
 
 
@@ -82,20 +82,20 @@ def test_a_transcript_that_is_no_regular_file_is_refused(person: Person, files: 
     elsewhere = person.transcript.rename(files.dir / "elsewhere")
     person.transcript.symlink_to(elsewhere)
     with pytest.raises(NotAdopted, match="no file of yours matches"):
-        person.program.adopt(files, person.native)
+        person.adapter.adopt(files, person.native)
 
 
 def test_a_missing_conversation_is_refused_although_another_id_begins_alike(
     person: Person, files: RunFiles
 ) -> None:
     with pytest.raises(NotAdopted, match="you have no conversation"):
-        person.program.adopt(files, person.native[:-12] + "0" * 12)
+        person.adapter.adopt(files, person.native[:-12] + "0" * 12)
 
 
 @pytest.mark.parametrize("name", ["", "latest", "../../etc/passwd", "*", "4BB28834"])
 def test_a_malformed_conversation_id_is_refused(home: Path, files: RunFiles, name: str) -> None:
     with pytest.raises(NotAdopted, match="is not a conversation id"):
-        Person("claude", home).program.adopt(files, name)
+        Person("claude", home).adapter.adopt(files, name)
 
 
 def test_the_users_folder_is_found_by_the_programs_variable(
@@ -105,15 +105,15 @@ def test_the_users_folder_is_found_by_the_programs_variable(
         person = Person(agent, home)
         moved = (home / f".{agent}").rename(home / f"{agent}-elsewhere")
         monkeypatch.setenv(variable, str(moved))
-        person.program.adopt(files, person.native)
-        assert person.program.records(files) == [files.home / person.place]
+        person.adapter.adopt(files, person.native)
+        assert person.adapter.records(files) == [files.home / person.place]
 
 
 def test_gemini_gets_the_copied_folder_registered_for_the_workspace(
     home: Path, files: RunFiles
 ) -> None:
     person = Person("gemini", home)
-    person.program.adopt(files, person.native)
+    person.adapter.adopt(files, person.native)
     folder = files.home / ".gemini" / "tmp" / "gemini-wt-1"
     assert read_text(folder / ".project_root") == str(files.workspace)
     known = f'{{"projects": {{"{files.workspace}": "gemini-wt-1"}}}}'
@@ -127,6 +127,6 @@ def test_codex_is_started_with_its_working_directory(files: RunFiles) -> None:
 
 @pytest.mark.parametrize("agent", sorted(AGENTS.keys() - set(ABLE)))
 def test_agents_without_adoption_name_the_reason(agent: str, files: RunFiles) -> None:
-    program = AGENTS[agent](AgentType(program=agent, command=("cat",)))
+    adapter = AGENTS[agent](AgentType(program=agent, command=("cat",)))
     with pytest.raises(NotAdopted, match="start the session without --resume"):
-        program.adopt(files, "4bb28834-d7d9-428f-9c9f-9179ca24a4f5")
+        adapter.adopt(files, "4bb28834-d7d9-428f-9c9f-9179ca24a4f5")

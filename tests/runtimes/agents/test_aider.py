@@ -20,17 +20,17 @@ BOX = "Tokens: 1k sent.\n────\nnotes.md\ndiff> "
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return Aider(KIND).prepare(files, "[mw-1] Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Aider(KIND).reader(files)
 
 
-def option(command: LaunchSpec, name: str) -> str:
-    return command.argv[command.argv.index(name) + 1]
+def option(launch: LaunchSpec, name: str) -> str:
+    return launch.argv[launch.argv.index(name) + 1]
 
 
 def counts(files: RunFiles, *events: str, after: float = 0, **properties: object) -> None:
@@ -41,13 +41,13 @@ def counts(files: RunFiles, *events: str, after: float = 0, **properties: object
             file.write(f"{line}\n")
 
 
-def asks(command: LaunchSpec) -> None:
+def asks(launch: LaunchSpec) -> None:
     """Call the command for notifications."""
-    subprocess.run(option(command, "--notifications-command"), shell=True, check=True)
+    subprocess.run(option(launch, "--notifications-command"), shell=True, check=True)
 
 
-def append_history(command: LaunchSpec, *lines: str) -> None:
-    with Path(option(command, "--chat-history-file")).open("a") as file:
+def append_history(launch: LaunchSpec, *lines: str) -> None:
+    with Path(option(launch, "--chat-history-file")).open("a") as file:
         file.write("".join(f"{line}  \n" for line in lines))
 
 
@@ -71,9 +71,9 @@ def fake(place: Path) -> Path:
 def started(files: RunFiles, tmp_path: Path, resume: str = "") -> tuple[int, list[list[str]]]:
     """Run the launch; return its exit code and the arguments of every start."""
     kind = AgentType(program="aider", command=(str(fake(tmp_path)),))
-    command = Aider(kind).prepare(files, "Do it.", resume)
+    launch = Aider(kind).prepare(files, "Do it.", resume)
     (tmp_path / "log").unlink(missing_ok=True)
-    code = subprocess.run(command.argv, env=command.env, check=False).returncode
+    code = subprocess.run(launch.argv, env=launch.env, check=False).returncode
     starts = (tmp_path / "log").read_text().split(".\n")[:-1]
     return code, [start.splitlines() for start in starts]
 
@@ -117,9 +117,9 @@ def test_permission_modes_map_to_the_programs_own(
     assert ("ask" in argv) is talks
 
 
-def test_aiders_own_files_do_not_show_in_git_status(files: RunFiles, command: LaunchSpec) -> None:
+def test_aiders_own_files_do_not_show_in_git_status(files: RunFiles, launch: LaunchSpec) -> None:
     for name in ("--chat-history-file", "--input-history-file", "--analytics-log"):
-        assert not Path(option(command, name)).is_relative_to(files.workspace)
+        assert not Path(option(launch, name)).is_relative_to(files.workspace)
     cache = files.workspace / ".aider.tags.cache.v4"
     (cache / "cache.db").touch()
     for git in ("init --quiet", "add ."):
@@ -137,39 +137,39 @@ def test_a_link_in_place_of_the_cache_is_not_followed(files: RunFiles, tmp_path:
 
 
 def test_aider_is_started_without_questions_downloads_or_remote_analytics(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert option(command, "--analytics-log") == str(files.spool)
+    assert option(launch, "--analytics-log") == str(files.spool)
     for asked in ("check-update", "show-release-notes", "show-model-warnings", "gitignore"):
-        assert f"--no-{asked}" in command.argv
-    assert {"--analytics-disable", "--no-detect-urls"} < set(command.argv)
-    assert "--no-suggest-shell-commands" in command.argv
-    assert command.env["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
-    assert (command.env["BROWSER"], command.env["PYTHON_DOTENV_DISABLED"]) == ("true", "1")
+        assert f"--no-{asked}" in launch.argv
+    assert {"--analytics-disable", "--no-detect-urls"} < set(launch.argv)
+    assert "--no-suggest-shell-commands" in launch.argv
+    assert launch.env["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    assert (launch.env["BROWSER"], launch.env["PYTHON_DOTENV_DISABLED"]) == ("true", "1")
     models = files.home / ".aider" / "caches" / "model_prices_and_context_window.json"
     assert json.loads(models.read_text())
-    assert command.argv[-4:-2] == KIND.args
-    assert option(command, "--model") == "openai/gpt"
+    assert launch.argv[-4:-2] == KIND.args
+    assert option(launch, "--model") == "openai/gpt"
 
 
-def test_commits_run_the_repositorys_hooks(command: LaunchSpec) -> None:
-    assert "--git-commit-verify" in command.argv  # Aider's default is --no-verify.
+def test_commits_run_the_repositorys_hooks(launch: LaunchSpec) -> None:
+    assert "--git-commit-verify" in launch.argv  # Aider's default is --no-verify.
 
 
 def test_the_system_prompt_is_a_read_only_file(files: RunFiles) -> None:
-    command = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
-    assert Path(option(command, "--read")).read_text() == "Be kind."
+    launch = Aider(KIND).prepare(files, "x", "", RunLimits(system="Be kind."))
+    assert Path(option(launch, "--read")).read_text() == "Be kind."
     assert "--read" not in Aider(KIND).prepare(files, "x", "").argv
 
 
 def test_a_message_is_received_when_the_chat_history_contains_its_key(
-    files: RunFiles, command: LaunchSpec, reader: Reader
+    files: RunFiles, launch: LaunchSpec, reader: Reader
 ) -> None:
     assert not reader.received("mw-7")
-    append_history(command, "", "#### [mw-7] Fix it.")
+    append_history(launch, "", "#### [mw-7] Fix it.")
     assert reader.received("mw-7")
     assert set(Aider(KIND).records(files)) == {
-        Path(option(command, "--chat-history-file")),
+        Path(option(launch, "--chat-history-file")),
         files.spool,
     }
 
@@ -196,10 +196,10 @@ def test_streamed_words_are_progress_and_the_spinner_is_not(
 
 
 def test_the_newest_event_or_history_line_is_progress(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    append_history(command, "> Retrying in 0.2 seconds...")
-    log = Path(option(command, "--chat-history-file"))
+    append_history(launch, "> Retrying in 0.2 seconds...")
+    log = Path(option(launch, "--chat-history-file"))
     for seconds, last in ((-60, 0), (60, 60)):
         counts(files, "launched")
         os.utime(log, (NOW.timestamp() + seconds,) * 2)
@@ -207,12 +207,12 @@ def test_the_newest_event_or_history_line_is_progress(
 
 
 def test_after_a_request_the_screen_decides_the_activity(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "message_send")
     assert seen_at(None, reader, alive) == (Activity.NONE, False)
     assert seen_at("Commit 1234567 Add it", reader, alive) == (Activity.ACTIVE, True)
-    asks(command)
+    asks(launch)
     counts(files, "command_run")
     assert seen_at("Running make test\nok 1", reader, alive) == (Activity.ACTIVE, True)
     assert seen_at(f"{BOX}[mw-1] go", reader, alive) == (Activity.ACTIVE, False)
@@ -251,26 +251,26 @@ def test_a_question_includes_its_subject_and_choices(
 
 
 def test_an_error_blocks_until_a_response_or_the_next_prompt(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched", "message_send_starting", "asks")
-    append_history(command, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
+    append_history(launch, "#### go", "> litellm.AuthenticationError: no", "> Check your API key.")
     agent = reader.read(alive, BOX, NOW)
     assert (agent.activity, agent.error) == (Activity.BLOCKED, "litellm.AuthenticationError: no")
     assert agent.unauthorised
-    append_history(command, "> litellm.PermissionDeniedError: no")
+    append_history(launch, "> litellm.PermissionDeniedError: no")
     assert reader.read(alive, BOX, NOW).unauthorised
-    append_history(command, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
+    append_history(launch, "> litellm.RateLimitError: slow", "> Retrying in 0.2 seconds...")
     agent = reader.read(alive, BOX, NOW)
     assert (agent.error, agent.unauthorised) == ("litellm.RateLimitError: slow", False)
-    append_history(command, "", "Here.", "", "> Tokens: 1k sent, 2 received.")
+    append_history(launch, "", "Here.", "", "> Tokens: 1k sent, 2 received.")
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
-    append_history(command, "#### go", "> Model openai/gpt has hit a token limit!")
+    append_history(launch, "#### go", "> Model openai/gpt has hit a token limit!")
     assert reader.read(alive, BOX, NOW).activity is Activity.BLOCKED
     asks_for_a_page = "Open URL for more info? (Y)es/(N)o/(D)on't ask again [Yes]:"
     assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.BLOCKED
     assert reader.read(alive, "Commit 1234567 Add it", NOW).activity is Activity.ACTIVE
-    append_history(command, "", "#### go on")
+    append_history(launch, "", "#### go on")
     assert reader.read(alive, BOX, NOW).activity is Activity.READY
     assert reader.read(alive, asks_for_a_page, NOW).activity is Activity.WAITING_INPUT
 
@@ -288,14 +288,14 @@ def test_an_exception_blocks_until_the_next_request(
 
 
 def test_every_request_is_counted_with_its_model_and_known_price(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    append_history(command, "> Model: openai/gpt with diff edit format")
+    append_history(launch, "> Model: openai/gpt with diff edit format")
     counts(files, "message_send", prompt_tokens=100, completion_tokens=7, cost=0, total_cost=0)
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.cost_usd) == (100, 7, None)
     append_history(
-        command, "> Main model: openai/big with diff edit format", "> Weak model: openai/gpt"
+        launch, "> Main model: openai/big with diff edit format", "> Weak model: openai/gpt"
     )
     counts(files, "message_send", prompt_tokens=50, completion_tokens=1, cost=0.5, total_cost=0.5)
     counts(files, "launched")
@@ -306,32 +306,32 @@ def test_every_request_is_counted_with_its_model_and_known_price(
 
 
 def test_the_summary_is_the_last_response_without_edits(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     counts(files, "launched")
     edit = ("a.py", "```python", "<<<<<<< SEARCH", "=======", "x = 1", ">>>>>>> REPLACE", "```")
     append_history(
-        command, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add"
+        launch, "#### go", "", "I add x.", "", *edit, "", "> Tokens: 1k sent.", "> Commit 1 Add"
     )
-    append_history(command, "more of the commit's message", "> You can use /undo")
+    append_history(launch, "more of the commit's message", "> You can use /undo")
     assert reader.read(alive, None, NOW).summary == "I add x."
-    append_history(command, "#### go", *edit, "> Tokens: 1k sent.")
+    append_history(launch, "#### go", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "I add x."
-    append_history(command, "#### go", "", "## Done", "It is y.", *edit, "> Tokens: 1k sent.")
+    append_history(launch, "#### go", "", "## Done", "It is y.", *edit, "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == "## Done\nIt is y."
 
 
 def test_the_summary_excludes_responses_of_earlier_runs(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     started = "# aider chat started at 2026-11-21 12:00:00"
-    append_history(command, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
+    append_history(launch, started, "#### go", "", "Of old.", "", "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == ""
-    append_history(command, started)
+    append_history(launch, started)
     counts(files, "launched", "message_send_starting", "message_send")
-    append_history(command, "#### go on", "", "> Tokens: 1k sent.")
+    append_history(launch, "#### go on", "", "> Tokens: 1k sent.")
     assert reader.read(alive, None, NOW).summary == ""
-    append_history(command, "Of today.", "", "> Tokens: 1k sent.", started)
+    append_history(launch, "Of today.", "", "> Tokens: 1k sent.", started)
     counts(files, "launched")
     assert reader.read(alive, None, NOW).summary == "Of today."
     files.spool.unlink()
@@ -340,20 +340,20 @@ def test_the_summary_excludes_responses_of_earlier_runs(
 
 
 def test_an_exit_overrides_files_and_screen(
-    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     counts(files, "message_send_starting")
     agent = reader.read(dead, BOX, NOW)
     assert (agent.activity, agent.exit) == (Activity.EXITED, dead.exit)
-    assert agent.native_id == command.native_id
+    assert agent.native_id == launch.native_id
 
 
 def test_endpoint_and_key_go_into_the_providers_own_variables(files: RunFiles) -> None:
     kind = AgentType(program="aider", command=("true",), model="anthropic/big")
     gateway = RunLimits(endpoint=Endpoint(url="http://gateway", key="k"))
-    command = Aider(kind).prepare(files, "x", "", gateway)
-    assert command.env["ANTHROPIC_API_BASE"] == "http://gateway"
-    assert command.env["ANTHROPIC_API_KEY"] == "k"
+    launch = Aider(kind).prepare(files, "x", "", gateway)
+    assert launch.env["ANTHROPIC_API_BASE"] == "http://gateway"
+    assert launch.env["ANTHROPIC_API_KEY"] == "k"
     other = Aider(replace(kind, model="acme/big"))
     assert (
         other.prepare(files, "x", "", RunLimits(endpoint=Endpoint(key="k"))).env["ACME_API_KEY"]

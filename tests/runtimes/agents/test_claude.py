@@ -16,38 +16,38 @@ from tests.runtimes.agents.fake_claude import KIND, NOW, hook, status, transcrip
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
-def option(command: LaunchSpec, name: str) -> str:
-    return command.argv[command.argv.index(name) + 1]
+def option(launch: LaunchSpec, name: str) -> str:
+    return launch.argv[launch.argv.index(name) + 1]
 
 
 def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert command.argv[0] == "claude"
-    assert option(command, "--session-id") == command.native_id
-    assert option(command, "--model") == "opus"
-    assert option(command, "--permission-mode") == "bypassPermissions"
-    assert command.argv[-3:] == ("--verbose", "--", "Do it.")
-    assert command.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
+    assert launch.argv[0] == "claude"
+    assert option(launch, "--session-id") == launch.native_id
+    assert option(launch, "--model") == "opus"
+    assert option(launch, "--permission-mode") == "bypassPermissions"
+    assert launch.argv[-3:] == ("--verbose", "--", "Do it.")
+    assert launch.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
 
 
-def test_the_system_prompt_is_an_option_of_every_run(files: RunFiles, command: LaunchSpec) -> None:
+def test_the_system_prompt_is_an_option_of_every_run(files: RunFiles, launch: LaunchSpec) -> None:
     limited = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
     assert option(limited, "--append-system-prompt") == "Be kind."
-    assert "--append-system-prompt" not in command.argv
+    assert "--append-system-prompt" not in launch.argv
 
 
-def test_preparing_again_keeps_the_conversation_id(files: RunFiles, command: LaunchSpec) -> None:
-    assert Claude(KIND).prepare(files, "Do it.", "") == command
+def test_preparing_again_keeps_the_conversation_id(files: RunFiles, launch: LaunchSpec) -> None:
+    assert Claude(KIND).prepare(files, "Do it.", "") == launch
 
 
 def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
@@ -91,25 +91,25 @@ def test_startup_dialogs_are_answered_in_advance_and_other_state_is_kept(
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
-    command = Claude(KIND).prepare(files, "ä" * 60_000, "")
-    assert len(command.argv[-1]) < 1000
-    assert str(files.prompt) in command.argv[-1]
+    launch = Claude(KIND).prepare(files, "ä" * 60_000, "")
+    assert len(launch.argv[-1]) < 1000
+    assert str(files.prompt) in launch.argv[-1]
     settings = json.loads((files.dir / "claude-settings.json").read_text())
     assert f"Read(/{files.prompt})" in settings["permissions"]["allow"]
     assert not settings["promptSuggestionEnabled"]
 
 
 def test_the_pull_requests_text_is_written_without_a_permission(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
     settings = json.loads((files.dir / "claude-settings.json").read_text())
-    assert f"Edit(/{command.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
+    assert f"Edit(/{launch.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
 
 
 def test_a_hook_appends_one_line_and_prints_nothing(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    called = hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
+    called = hook(files, launch, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) `id` %s\nend')
     assert (called.returncode, called.stdout, called.stderr) == (0, "", "")
     (line,) = files.spool.read_text().splitlines()
     assert json.loads(line)["hook"]["prompt"] == 'it\'s "mw-1" \\n $(id) `id` %s\nend'
@@ -117,47 +117,47 @@ def test_a_hook_appends_one_line_and_prints_nothing(
     assert not reader.received("mw-2")
 
 
-def test_a_failing_hook_exits_with_zero(files: RunFiles, command: LaunchSpec) -> None:
+def test_a_failing_hook_exits_with_zero(files: RunFiles, launch: LaunchSpec) -> None:
     files.spool.mkdir()
-    called = hook(files, command, "Stop")
+    called = hook(files, launch, "Stop")
     assert (called.returncode, called.stdout, called.stderr) == (0, "", "")
 
 
 def test_a_message_is_received_if_only_the_transcript_contains_it(
-    files: RunFiles, command: LaunchSpec, reader: Reader
+    files: RunFiles, launch: LaunchSpec, reader: Reader
 ) -> None:
-    transcript(files, command, {"type": "user", "message": {"content": "do mw-1"}})
+    transcript(files, launch, {"type": "user", "message": {"content": "do mw-1"}})
     assert reader.received("mw-1")
     assert not reader.received("mw-2")
 
 
 def test_a_status_file_of_a_dead_process_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "UserPromptSubmit")
-    status(files, command, "idle", start="1")
+    hook(files, launch, "UserPromptSubmit")
+    status(files, launch, "idle", start="1")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
-    status(files, command, "idle")
+    status(files, launch, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_a_status_file_of_another_conversation_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    status(files, command, "busy", sessionId="other")
+    status(files, launch, "busy", sessionId="other")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
 def test_a_status_file_may_change_its_conversation_or_its_name(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
         """Read the only status file twice, with an old modification time."""
-        written = status(files, command, word, **more).rename(path.with_name(name))
+        written = status(files, launch, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]
 
-    path = status(files, command, "busy")
+    path = status(files, launch, "busy")
     assert refresh_budget(path, "busy", "1.json") == [Activity.ACTIVE] * 2
     assert refresh_budget(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
     assert refresh_budget(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
@@ -169,99 +169,99 @@ def test_a_status_file_may_change_its_conversation_or_its_name(
     "content", ["", "[", "null", '{"more":' + "[" * 5000, '{"pid":"x"}', "\x00"]
 )
 def test_a_malformed_status_file_changes_nothing(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, content: str
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, content: str
 ) -> None:
-    path = status(files, command, "busy")
+    path = status(files, launch, "busy")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     path.write_text(content)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
 
 
 def test_a_dialog_without_a_hook_is_described_by_the_status_file(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    status(files, command, "waiting", waitingFor="dialog open")
+    status(files, launch, "waiting", waitingFor="dialog open")
     assert reader.read(alive, None, NOW).question == "It waits: dialog open."
 
 
 def test_progress_is_the_newest_record_or_status(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier, latest = (NOW + timedelta(seconds=each) for each in (10, 20))
     for at in (latest, earlier):
-        transcript(files, command, {"type": "system", "timestamp": at.isoformat()})
-    status(files, command, "busy")
+        transcript(files, launch, {"type": "system", "timestamp": at.isoformat()})
+    status(files, launch, "busy")
     assert reader.read(alive, None, NOW).seen == latest
 
 
 def test_an_impossible_time_changes_nothing(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    status(files, command, "busy", statusUpdatedAt=1e300)
+    status(files, launch, "busy", statusUpdatedAt=1e300)
     assert reader.read(alive, None, NOW).activity is Activity.NONE
-    transcript(files, command, {"type": "user", "timestamp": "2026-11-21T09:44:42"})
+    transcript(files, launch, {"type": "user", "timestamp": "2026-11-21T09:44:42"})
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
 def test_a_late_hook_of_an_earlier_run_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "UserPromptSubmit", run=1)
+    hook(files, launch, "UserPromptSubmit", run=1)
     with files.spool.open("a") as file:
         file.write("odd\n")
-    status(files, command, "idle")
+    status(files, launch, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.NONE
 
 
 def test_a_turn_has_ended_once_its_error_would_be_recorded(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "UserPromptSubmit")
-    status(files, command, "busy")
+    hook(files, launch, "UserPromptSubmit")
+    status(files, launch, "busy")
     reader.read(alive, None, NOW)
-    status(files, command, "idle", ago=0.1)
+    status(files, launch, "idle", ago=0.1)
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    hook(files, command, "StopFailure", error="server_error")
+    hook(files, launch, "StopFailure", error="server_error")
     agent = reader.read(alive, None, NOW + timedelta(seconds=1))
     assert agent.activity is Activity.BLOCKED
     assert agent.error == "server_error"
-    hook(files, command, "StopFailure", error="server_error", last_assistant_message="It broke.")
+    hook(files, launch, "StopFailure", error="server_error", last_assistant_message="It broke.")
     assert reader.read(alive, None, NOW + timedelta(seconds=1)).error == "It broke."
 
 
 def test_an_idle_status_from_before_the_prompt_does_not_end_the_turn(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
-    hook(files, command, "UserPromptSubmit")
-    status(files, command, "idle", ago=ago)
+    hook(files, launch, "UserPromptSubmit")
+    status(files, launch, "idle", ago=ago)
     assert reader.read(alive, None, NOW).activity is Activity.NONE  # Hooks record whole seconds.
-    transcript(files, command, {"type": "user", "message": {"content": "go"}})
+    transcript(files, launch, {"type": "user", "message": {"content": "go"}})
     assert reader.read(alive, None, NOW).activity is Activity.NONE
-    status(files, command, "idle", ago=ago - 60)  # An interruption calls no hook.
+    status(files, launch, "idle", ago=ago - 60)  # An interruption calls no hook.
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_a_turn_of_less_than_a_second_has_ended(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "UserPromptSubmit")
-    hook(files, command, "Stop", last_assistant_message="Done.")
-    status(files, command, "idle", ago=(NOW - datetime.now(UTC)).total_seconds())
+    hook(files, launch, "UserPromptSubmit")
+    hook(files, launch, "Stop", last_assistant_message="Done.")
+    status(files, launch, "idle", ago=(NOW - datetime.now(UTC)).total_seconds())
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_an_error_lasts_until_the_next_prompt_or_a_successful_turn(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     ago = (NOW - datetime.now(UTC)).total_seconds()
     for event, after in (("UserPromptSubmit", 60), ("Stop", 0)):
-        hook(files, command, "UserPromptSubmit")
-        hook(files, command, "StopFailure", error="server_error")
-        status(files, command, "idle", ago=ago)
+        hook(files, launch, "UserPromptSubmit")
+        hook(files, launch, "StopFailure", error="server_error")
+        status(files, launch, "idle", ago=ago)
         assert reader.read(alive, None, NOW).error == "server_error", "it took no second"
-        hook(files, command, event)
-        status(files, command, "idle", ago=ago - after)
+        hook(files, launch, event)
+        status(files, launch, "idle", ago=ago - after)
         assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
@@ -280,7 +280,7 @@ def test_an_error_lasts_until_the_next_prompt_or_a_successful_turn(
 )
 def test_requests_are_described_in_words(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     reader: Reader,
     alive: Seen,
     tool: str,
@@ -288,88 +288,88 @@ def test_requests_are_described_in_words(
     question: str,
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
-    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
-    status(files, command, "busy")
+    transcript(files, launch, {"type": "assistant", "message": {"content": [call]}})
+    status(files, launch, "busy")
     assert reader.read(alive, None, NOW).calling
-    hook(files, command, "PermissionRequest", tool_name=tool, tool_input=given)
-    status(files, command, "waiting")
+    hook(files, launch, "PermissionRequest", tool_name=tool, tool_input=given)
+    status(files, launch, "waiting")
     agent = reader.read(alive, None, NOW)
     assert (agent.question, agent.calling) == (question, False)
 
 
 def test_an_error_lasts_until_the_next_prompt(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "odd"}, {"type": "text", "text": "You've hit your limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
-    transcript(files, command, {"type": "user", "message": {"content": "go"}}, error)
-    status(files, command, "idle")
+    transcript(files, launch, {"type": "user", "message": {"content": "go"}}, error)
+    status(files, launch, "idle")
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.BLOCKED
     assert agent.error == "You've hit your limit · resets 3pm"
-    transcript(files, command, {"type": "user", "message": {"content": "go on"}})
+    transcript(files, launch, {"type": "user", "message": {"content": "go on"}})
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_an_error_of_an_earlier_run_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     old = {"isApiErrorMessage": True, "timestamp": "2026-01-01T00:00:00Z"}
-    transcript(files, command, {"type": "assistant", "message": {"content": "no"}, **old})
-    hook(files, command, "UserPromptSubmit")
-    status(files, command, "idle")
+    transcript(files, launch, {"type": "assistant", "message": {"content": "no"}, **old})
+    hook(files, launch, "UserPromptSubmit")
+    status(files, launch, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
 def test_a_long_tool_call_counts_as_calling(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
-    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
-    status(files, command, "busy", ago=900)
+    transcript(files, launch, {"type": "assistant", "message": {"content": [call]}})
+    status(files, launch, "busy", ago=900)
     later = NOW + timedelta(hours=1)
     agent = reader.read(alive, None, later)
     assert agent.calling
     assert agent.seen
     assert agent.seen < later - timedelta(minutes=30)
     result = {"type": "tool_result", "tool_use_id": "t1"}
-    transcript(files, command, {"type": "user", "message": {"content": [result]}})
+    transcript(files, launch, {"type": "user", "message": {"content": [result]}})
     assert not reader.read(alive, None, later).calling
     calls = [{"content": [{"type": "tool_use", "id": call}]} for call in ("t2", "t3")]
-    transcript(files, command, *({"type": "assistant", "message": each} for each in calls))
+    transcript(files, launch, *({"type": "assistant", "message": each} for each in calls))
     result["tool_use_id"] = "t3"
-    transcript(files, command, {"type": "user", "message": {"content": [result]}})
+    transcript(files, launch, {"type": "user", "message": {"content": [result]}})
     progress = {"type": "tool_progress", "tool_use_id": "t2"}
-    transcript(files, command, {"type": "user", "message": {"content": [progress]}})
-    transcript(files, command, {"type": "assistant", "message": {"content": "Meanwhile."}})
+    transcript(files, launch, {"type": "user", "message": {"content": [progress]}})
+    transcript(files, launch, {"type": "assistant", "message": {"content": "Meanwhile."}})
     assert reader.read(alive, None, later).calling, "one of them has not returned"
 
 
 def test_an_interrupted_call_counts_neither_while_idle_nor_in_the_next_turn(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
-    transcript(files, command, {"type": "user", "message": {"content": "Do it."}})
-    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
-    status(files, command, "busy", ago=1000)
+    transcript(files, launch, {"type": "user", "message": {"content": "Do it."}})
+    transcript(files, launch, {"type": "assistant", "message": {"content": [call]}})
+    status(files, launch, "busy", ago=1000)
     assert reader.read(alive, None, NOW).calling
-    status(files, command, "idle", ago=950)
+    status(files, launch, "idle", ago=950)
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.calling) == (Activity.READY, False)
-    transcript(files, command, {"type": "user", "message": {"content": "something else"}})
-    status(files, command, "busy", ago=900)
+    transcript(files, launch, {"type": "user", "message": {"content": "something else"}})
+    status(files, launch, "busy", ago=900)
     assert not reader.read(alive, None, NOW + timedelta(hours=1)).calling
 
 
 def test_an_exit_overrides_the_files(
-    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
-    status(files, command, "busy")
+    status(files, launch, "busy")
     agent = reader.read(dead, None, NOW)
     assert agent.activity is Activity.EXITED
     assert agent.exit
     assert agent.exit.tail == "last words"
-    assert agent.native_id == command.native_id
+    assert agent.native_id == launch.native_id
 
 
 def test_start_problems_are_reported_with_remedies(

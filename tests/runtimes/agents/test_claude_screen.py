@@ -10,17 +10,17 @@ from tests.runtimes.agents.fake_claude import KIND, NOW, status
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
 def test_a_startup_dialog_is_reported_as_a_question(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     above = f"1. earlier\n\n{'─' * 40}\n Trust\n this?\n\n"
     foot = "\n\n Enter to confirm · Esc to cancel\n"
@@ -31,15 +31,15 @@ def test_a_startup_dialog_is_reported_as_a_question(
     assert len(long.question) == 2000
     for screen in ("Starting ...", f"{above}   No\n   Yes{foot}", f"{above} ❯ Yes", None):
         assert reader.read(alive, screen, NOW).activity is Activity.NONE, screen
-    status(files, command, "idle")
+    status(files, launch, "idle")
     assert reader.read(alive, f"{above} ❯ Yes{foot}", NOW).activity is Activity.NONE
 
 
 def test_a_retry_is_reported_while_the_status_is_busy(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = "● Ran.\n\n✻ 429 Slow down · and · retrying in 8s · attempt 5/10\n\n❯ \n"
-    status(files, command, "busy")
+    status(files, launch, "busy")
     agent = reader.read(alive, screen, NOW)
     assert agent.activity is Activity.ACTIVE
     again = "its screen says that it retries after"
@@ -48,5 +48,5 @@ def test_a_retry_is_reported_while_the_status_is_busy(
     assert len(endless.evidence) == 2000
     for other in (None, "● It is · retrying.\n", screen.replace("✻", "  ✻")):
         assert reader.read(alive, other, NOW).evidence == "its status file says busy"
-    status(files, command, "waiting", waitingFor="input needed")
+    status(files, launch, "waiting", waitingFor="input needed")
     assert reader.read(alive, screen, NOW).evidence == "its status file says waiting input needed"

@@ -15,12 +15,12 @@ from tests.runtimes.agents.fake_claude import KIND, NOW, status, transcript
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return Claude(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Claude(KIND).reader(files)
 
 
@@ -41,23 +41,23 @@ def status_line(files: RunFiles, **fields: object) -> None:
 
 
 def test_tokens_count_once_for_each_response_of_this_run(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     earlier = {**answer("m0", 500), "timestamp": "2026-01-01T00:00:00Z"}
-    transcript(files, command, earlier, answer("m1", 1), answer("m1", 42), answer("m2", 42))
+    transcript(files, launch, earlier, answer("m1", 1), answer("m1", 42), answer("m2", 42))
     usage = reader.read(alive, None, NOW).usage
     assert (usage.input, usage.output, usage.cache_read, usage.cache_write) == (2400, 84, 1600, 200)
     assert usage.cost_usd is None
-    transcript(files, command, answer("m3", 8))
+    transcript(files, launch, answer("m3", 8))
     assert reader.read(alive, None, NOW).usage.output == 92
     assert Claude(KIND).reader(files).read(alive, None, NOW).usage.output == 92
 
 
 def test_subagents_usage_counts_and_their_words_do_not(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     go = {"type": "user", "message": {"content": "go"}}
-    path = transcript(files, command, go, answer("m1", 1))
+    path = transcript(files, launch, go, answer("m1", 1))
     assert reader.read(alive, None, NOW).usage.output == 1
     theirs = path.with_suffix("") / "subagents" / "agent-1.jsonl"
     theirs.parent.mkdir(parents=True)
@@ -68,8 +68,8 @@ def test_subagents_usage_counts_and_their_words_do_not(
         for record in (answer("s1", 40), failed, odd, answer("s1", 41)):
             at = (NOW + timedelta(days=3650)).isoformat()
             file.write(json.dumps({"timestamp": at, **record}) + "\n")
-    transcript(files, command, answer("m2", 1))
-    status(files, command, "idle")
+    transcript(files, launch, answer("m2", 1))
+    status(files, launch, "idle")
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.usage.output) == (Activity.READY, 43)
     assert Claude(KIND).records(files) == [path, theirs]
@@ -77,7 +77,7 @@ def test_subagents_usage_counts_and_their_words_do_not(
 
 
 def test_a_run_costs_what_the_conversation_cost_since_the_run_began(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, dead: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, dead: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.0126})  # The cost of earlier runs.
     assert reader.read(alive, None, NOW).usage.cost_usd == 0
@@ -88,7 +88,7 @@ def test_a_run_costs_what_the_conversation_cost_since_the_run_began(
 
 
 def test_a_malformed_status_line_has_no_cost(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     status_line(files, cost={"total_cost_usd": -1})
     assert reader.read(alive, None, NOW).usage.cost_usd is None
@@ -96,7 +96,7 @@ def test_a_malformed_status_line_has_no_cost(
 
 @pytest.mark.parametrize("line", ["first", "last"])
 def test_a_single_status_line_has_no_cost(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, line: str
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, line: str
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.5})
     (files.dir / f"claude-line.{line}").unlink()
@@ -104,23 +104,23 @@ def test_a_single_status_line_has_no_cost(
 
 
 def test_an_error_message_is_not_counted_as_a_response(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     error = answer("e1", 9)
     error["message"]["model"] = "<synthetic>"
-    transcript(files, command, {**error, "isApiErrorMessage": True})
+    transcript(files, launch, {**error, "isApiErrorMessage": True})
     usage = reader.read(alive, None, NOW).usage
     assert (usage.output, usage.models) == (0, {})
 
 
 def test_a_usage_limit_has_a_reset_time_if_the_program_knows_it(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     text = [{"type": "text", "text": "You've hit your session limit · resets 3pm"}]
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": text}}
-    transcript(files, command, {"type": "user", "message": {"content": "go"}})
-    transcript(files, command, {**error, "error": "rate_limit"})
-    status(files, command, "idle")
+    transcript(files, launch, {"type": "user", "message": {"content": "go"}})
+    transcript(files, launch, {**error, "error": "rate_limit"})
+    status(files, launch, "idle")
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
     resets = {"five_hour": 1795258800, "seven_day": 1795600000}
@@ -132,12 +132,12 @@ def test_a_usage_limit_has_a_reset_time_if_the_program_knows_it(
     status_line(files, rate_limits={"five_hour": {"used_percentage": 41, "resets_at": 1795258800}})
     assert reader.read(alive, None, NOW).limit_until is None  # Another limit is exhausted.
     status_line(files, rate_limits=limits)
-    transcript(files, command, {**error, "error": "server_error"})
+    transcript(files, launch, {**error, "error": "server_error"})
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.limit_until) == (Activity.BLOCKED, None)
-    transcript(files, command, {**error, "error": "rate_limit"})
+    transcript(files, launch, {**error, "error": "rate_limit"})
     assert reader.read(alive, None, NOW).limit_until
-    transcript(files, command, {"type": "user", "message": {"content": "go on"}})
+    transcript(files, launch, {"type": "user", "message": {"content": "go on"}})
     assert reader.read(alive, None, NOW).limit_until is None
 
 
@@ -153,20 +153,20 @@ def test_a_usage_limit_has_a_reset_time_if_the_program_knows_it(
 )
 def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     reader: Reader,
     alive: Seen,
     word: object,
     unauthorised: bool,
 ) -> None:
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": "401"}}
-    transcript(files, command, {"type": "user", "message": {"content": "go"}})
-    transcript(files, command, {**error, "error": word})
-    path = status(files, command, "idle")
+    transcript(files, launch, {"type": "user", "message": {"content": "go"}})
+    transcript(files, launch, {**error, "error": word})
+    path = status(files, launch, "idle")
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
     path.unlink()
-    status(files, command, "busy")
+    status(files, launch, "busy")
     assert not reader.read(alive, None, NOW).unauthorised
 
 
@@ -174,21 +174,21 @@ def test_a_rejected_key_or_login_is_unauthorised(
     ("word", "activity"), [("waiting", Activity.WAITING_INPUT), ("idle", Activity.BLOCKED)]
 )
 def test_unrelated_records_do_not_end_waiting_or_blocked(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen, word: str, activity: Activity
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, word: str, activity: Activity
 ) -> None:
     call = {"type": "tool_use", "id": "t1"}
     result = {"type": "tool_result", "tool_use_id": "t1"}
-    transcript(files, command, {"type": "user", "message": {"content": "go"}})
-    transcript(files, command, {"type": "assistant", "message": {"content": [call]}})
+    transcript(files, launch, {"type": "user", "message": {"content": "go"}})
+    transcript(files, launch, {"type": "assistant", "message": {"content": [call]}})
     error = {"type": "assistant", "isApiErrorMessage": True, "message": {"content": "500"}}
-    transcript(files, command, *([error] if word == "idle" else []))
-    path = status(files, command, word)
+    transcript(files, launch, *([error] if word == "idle" else []))
+    path = status(files, launch, word)
     assert reader.read(alive, None, NOW).activity is activity
     path.unlink()  # A failing source changes nothing.
-    transcript(files, command, {"type": "user", "message": {"content": [result]}})
-    transcript(files, command, answer("m1", 1))
+    transcript(files, launch, {"type": "user", "message": {"content": [result]}})
+    transcript(files, launch, answer("m1", 1))
     assert reader.read(alive, None, NOW).activity is activity
-    status(files, command, "busy")
+    status(files, launch, "busy")
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.ACTIVE
     assert (agent.question, agent.error, agent.limit_until) == ("", "", None)

@@ -29,32 +29,32 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return Codex(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Codex(KIND).reader(files)
 
 
 @pytest.fixture
-def asking(files: RunFiles, command: LaunchSpec) -> None:
+def asking(files: RunFiles, launch: LaunchSpec) -> None:
     """Let one of two calls wait for a permission."""
     use = {"command": "make"}
-    hook(files, command, "UserPromptSubmit", prompt="go")
-    hook(files, command, "PreToolUse", tool_use_id="c1", tool_name="Bash", tool_input=use)
+    hook(files, launch, "UserPromptSubmit", prompt="go")
+    hook(files, launch, "PreToolUse", tool_use_id="c1", tool_name="Bash", tool_input=use)
     more = {**use, "description": "why"}
-    hook(files, command, "PermissionRequest", tool_name="Bash", tool_input=more)
+    hook(files, launch, "PermissionRequest", tool_name="Bash", tool_input=more)
     rollout(files, started(), call("c1"), call("c2"))
 
 
-def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(command: LaunchSpec) -> None:
-    assert command.argv[:2] == ("codex", "--no-daemon")
-    assert command.argv[-3:] == ("--search", "--", "Do it.")
-    assert command.argv[command.argv.index("--model") + 1] == "gpt-5.1-codex"
-    assert command.native_id == ""
-    config = settings(command)
+def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(launch: LaunchSpec) -> None:
+    assert launch.argv[:2] == ("codex", "--no-daemon")
+    assert launch.argv[-3:] == ("--search", "--", "Do it.")
+    assert launch.argv[launch.argv.index("--model") + 1] == "gpt-5.1-codex"
+    assert launch.native_id == ""
+    config = settings(launch)
     assert not config["features"]["daemon_auto_start"]
     assert not config["check_for_update_on_startup"]
 
@@ -62,16 +62,16 @@ def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(command: L
 def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
     bare = files.workspace.parent / "repository.git"
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
-    command = Codex(KIND).prepare(files, "x", "")
-    assert settings(command)["projects"][str(bare)]["trust_level"] == "trusted"
-    assert settings(command)["notice"]["hide_rate_limit_model_nudge"]
-    assert "--dangerously-bypass-hook-trust" in command.argv
+    launch = Codex(KIND).prepare(files, "x", "")
+    assert settings(launch)["projects"][str(bare)]["trust_level"] == "trusted"
+    assert settings(launch)["notice"]["hide_rate_limit_model_nudge"]
+    assert "--dangerously-bypass-hook-trust" in launch.argv
 
 
-def test_the_system_prompt_is_a_setting(files: RunFiles, command: LaunchSpec) -> None:
+def test_the_system_prompt_is_a_setting(files: RunFiles, launch: LaunchSpec) -> None:
     limited = Codex(KIND).prepare(files, "Do it.", "", RunLimits(system='Be "kind",\n\\n ä.'))
     assert settings(limited)["developer_instructions"] == 'Be "kind",\n\\n ä.'
-    assert "developer_instructions" not in settings(command)
+    assert "developer_instructions" not in settings(launch)
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ def test_the_system_prompt_is_a_setting(files: RunFiles, command: LaunchSpec) ->
     ],
 )
 def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
-    command = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
-    assert own in command.argv
+    launch = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
+    assert own in launch.argv
 
 
 def test_the_sandbox_allows_commits_and_the_pull_requests_text(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
-    def writable(command: LaunchSpec) -> list[str]:
-        roots: list[str] = settings(command)["sandbox_workspace_write"]["writable_roots"]
+    def writable(launch: LaunchSpec) -> list[str]:
+        roots: list[str] = settings(launch)["sandbox_workspace_write"]["writable_roots"]
         return roots
 
-    assert writable(command) == [str(files.workspace / ".git"), str(files.summary.parent)]
+    assert writable(launch) == [str(files.workspace / ".git"), str(files.summary.parent)]
     bare = files.workspace.parent / "repository.git"
     (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
     worktrees = Codex(KIND).prepare(files, "x", "")
@@ -105,12 +105,12 @@ def test_the_sandbox_allows_commits_and_the_pull_requests_text(
 
 def test_the_key_is_only_in_the_programs_own_folder(files: RunFiles) -> None:
     kind = AgentType(program="codex", env={"OPENAI_API_KEY": "sk-1"})
-    command = Codex(kind).prepare(files, "x", "")
+    launch = Codex(kind).prepare(files, "x", "")
     key = files.home / ".codex" / "auth.json"
     assert json.loads(key.read_text()) == {"OPENAI_API_KEY": "sk-1"}
     assert key.stat().st_mode & 0o777 == 0o600
-    assert command.env["CODEX_HOME"] == str(key.parent)
-    assert "sk-1" not in " ".join(command.argv)
+    assert launch.env["CODEX_HOME"] == str(key.parent)
+    assert "sk-1" not in " ".join(launch.argv)
 
 
 def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
@@ -129,41 +129,41 @@ def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
-    command = Codex(KIND).prepare(files, "ä" * 60_000, "")
-    assert str(files.prompt) in command.argv[-1]
-    assert len(command.argv[-1]) < 1000
+    launch = Codex(KIND).prepare(files, "ä" * 60_000, "")
+    assert str(files.prompt) in launch.argv[-1]
+    assert len(launch.argv[-1]) < 1000
 
 
 def test_a_hook_appends_one_line_prints_nothing_and_cannot_fail(
-    files: RunFiles, command: LaunchSpec, reader: Reader
+    files: RunFiles, launch: LaunchSpec, reader: Reader
 ) -> None:
-    assert hook(files, command, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) %s\nend') == ""
+    assert hook(files, launch, "UserPromptSubmit", prompt='it\'s "mw-1" \\n $(id) %s\nend') == ""
     (line,) = files.spool.read_text().splitlines()
     assert json.loads(line)["hook"]["prompt"] == 'it\'s "mw-1" \\n $(id) %s\nend'
     assert reader.received("mw-1")
     assert not reader.received("mw-2")
     files.spool.unlink()
     files.spool.mkdir()
-    assert hook(files, command, "UserPromptSubmit") == ""
+    assert hook(files, launch, "UserPromptSubmit") == ""
 
 
 def test_a_message_is_received_if_only_the_transcript_contains_it(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     rollout(files, {"type": "user_message", "message": "do mw-1"})
     assert not reader.received("mw-1")  # The conversation is not known yet.
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     assert reader.read(alive, None, NOW).native_id == ID
     assert reader.received("mw-1")
     assert not reader.received("mw-2")
-    hook(files, command, "SessionStart", session_id="another")  # Of a side thread.
+    hook(files, launch, "SessionStart", session_id="another")  # Of a side thread.
     assert reader.read(alive, None, NOW).native_id == ID
 
 
 def test_a_late_hook_of_an_earlier_run_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "PermissionRequest", run=1, tool_name="Bash")
+    hook(files, launch, "PermissionRequest", run=1, tool_name="Bash")
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.native_id) == (Activity.NONE, "")
 
@@ -203,9 +203,9 @@ def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
 
 
 def test_questions_wait_whatever_the_screen_shows(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     rollout(files, started(), call("c1", name="request_user_input", arguments="odd"))
     for screen in ("something", "Which?\n\n› 1. Red\n\nenter submit · esc cancel"):
         agent = reader.read(alive, screen, NOW + timedelta(hours=1))
@@ -223,9 +223,9 @@ def test_a_dialog_without_a_hook_keeps_its_start_time(reader: Reader, alive: See
 
 
 def test_a_retry_is_reported_during_the_turn(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     rollout(files, started(), call("c1"))
     screen = "› Do it\n\n{} (3s • esc to interrupt)\n  └ Last status: 429\n\n› Ask\n"
     for line in ("• Reconnecting... 2/5", "◦ Server is busy, reconnecting 4/5"):
@@ -242,9 +242,9 @@ def test_a_retry_is_reported_during_the_turn(
 
 
 def test_a_turn_begins_and_ends_and_its_calls_end_with_it(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     rollout(files, started(), call("c1"))
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
@@ -258,9 +258,9 @@ def test_a_turn_begins_and_ends_and_its_calls_end_with_it(
 
 
 def test_records_of_earlier_runs_are_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     past = NOW - timedelta(hours=1)
     earlier = complete(error={"message": "no"}), started("t0")
     rollout(files, spent("r0", 1000), call("c0"), *earlier, at=past)
@@ -277,9 +277,9 @@ def test_records_of_earlier_runs_are_ignored(
 
 
 def test_a_usage_limit_has_a_reset_time_if_one_was_reported(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     full = {"used_percent": 100.0, "resets_at": 1795258800}
     free = {"used_percent": 41.0, "resets_at": 1795600000}
     error = {"message": "You've hit your usage limit.", "codex_error_info": "usage_limit_exceeded"}
@@ -327,22 +327,22 @@ def test_a_usage_limit_has_a_reset_time_if_one_was_reported(
 )
 def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     reader: Reader,
     alive: Seen,
     info: object,
     unauthorised: bool,
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     rollout(files, started(), complete(error={"message": "no", "codex_error_info": info}))
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.unauthorised) == (Activity.BLOCKED, unauthorised)
 
 
 def test_partial_and_malformed_lines_change_nothing(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     path = rollout(files, started())
     with path.open("a") as file:
         file.write('null\n[\n{"timestamp": "x"}\n{"payload": ' + "[" * 5000 + "\n")
@@ -358,9 +358,9 @@ def test_partial_and_malformed_lines_change_nothing(
 
 
 def test_an_exit_overrides_the_files(
-    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
-    hook(files, command, "SessionStart")
+    hook(files, launch, "SessionStart")
     rollout(files, started())
     agent = reader.read(dead, None, NOW)
     assert (agent.activity, agent.exit, agent.native_id) == (Activity.EXITED, dead.exit, ID)

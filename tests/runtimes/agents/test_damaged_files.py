@@ -10,7 +10,7 @@ from lifecycle.model.status import Activity, Probe
 from runtimes.agents import AGENTS
 from runtimes.agents.shared.files import read_text
 from runtimes.base import Seen
-from tests.runtimes.agents.recordings import CASES, Recording, over
+from tests.runtimes.agents.recordings import CASES, Recording, each_recording
 
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
 #: Recordings with files that grow by lines.
@@ -27,13 +27,13 @@ ASKING = [
 ]
 
 
-@over(GROWING)
+@each_recording(GROWING)
 @pytest.mark.parametrize("how", ["replaced", "cut"])
 def test_truncated_and_replaced_files_are_read_from_their_beginning(
     recording: Recording, how: str
 ) -> None:
     once, whole = recording.look(), recording.grown()
-    reader = recording.program.reader(recording.files)
+    reader = recording.adapter.reader(recording.files)
     middle = {path: content.find(b"\n", len(content) // 3) + 1 for path, content in whole.items()}
     for path, content in whole.items():
         recording.write(path, content[: middle[path]])
@@ -51,14 +51,14 @@ def test_truncated_and_replaced_files_are_read_from_their_beginning(
     assert replace(agent, usage=once.usage, summary=once.summary) == once
 
 
-@over(GROWING)
+@each_recording(GROWING)
 def test_a_partial_line_is_ignored_until_it_is_complete(recording: Recording) -> None:
     once, whole = recording.look(), recording.grown()
     last = {path: content.rstrip(b"\n").rpartition(b"\n")[2] for path, content in whole.items()}
     for path, content in whole.items():
         recording.write(path, content[: content.rindex(last[path])])
     without = recording.look()
-    reader = recording.program.reader(recording.files)
+    reader = recording.adapter.reader(recording.files)
     for path, content in whole.items():
         recording.write(path, content[: content.rindex(last[path]) + len(last[path]) // 2])
     assert recording.look(reader) == without
@@ -67,7 +67,7 @@ def test_a_partial_line_is_ignored_until_it_is_complete(recording: Recording) ->
     assert recording.look(reader) == once
 
 
-@over([case for case in ASKING if case in GROWING])
+@each_recording([case for case in ASKING if case in GROWING])
 def test_megabytes_of_earlier_lines_change_nothing(recording: Recording) -> None:
     once = recording.look()
     said = b"> said before" + b"." * 2000
@@ -77,7 +77,7 @@ def test_megabytes_of_earlier_lines_change_nothing(recording: Recording) -> None
     assert recording.look() == once
 
 
-@over(HOOKED)
+@each_recording(HOOKED)
 def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, recording: Recording) -> None:
     once = recording.look()
     hooks = sorted(case.parent.parent.glob("*/*/run/hooks.jsonl"))
@@ -86,7 +86,7 @@ def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, recording: Reco
     assert recording.look() == once
 
 
-@over(ASKING)
+@each_recording(ASKING)
 def test_concurrent_sessions_do_not_read_each_others_files(
     case: Path, recording: Recording, alive: Seen
 ) -> None:
@@ -105,7 +105,7 @@ def test_concurrent_sessions_do_not_read_each_others_files(
     assert second.look().activity == other.parts[-2]
 
 
-@over(ASKING)
+@each_recording(ASKING)
 def test_a_dead_program_has_exited_although_its_terminal_lives(recording: Recording) -> None:
     agent = recording.look(seen=GONE)
     assert agent.activity is Activity.EXITED

@@ -16,7 +16,7 @@ from runtimes.agents.shared.dialogs import (
     with_choices,
 )
 from tests.runtimes.agents.fake_port import answering
-from tests.runtimes.agents.recordings import RECORDINGS, lay
+from tests.runtimes.agents.recordings import RECORDINGS, copy_recording
 
 PERMISSION_ANSWERS = [
     ("1", "1"),
@@ -29,7 +29,7 @@ PERMISSION_ANSWERS = [
 
 
 def dialog(agent: str, case: str, files: RunFiles) -> Dialog:
-    lay(RECORDINGS / agent / case, files, 0)
+    copy_recording(RECORDINGS / agent / case, files, 0)
     screen = (RECORDINGS / agent / case / "screen.txt").read_text()
     found = AGENTS[agent](AgentType(program=agent)).dialog(files, screen)
     assert found is not None
@@ -132,24 +132,24 @@ def test_text_without_choices_has_none(question: str) -> None:
 
 
 def test_choices_that_scrolled_by_are_no_dialog(files: RunFiles) -> None:
-    program = AGENTS["claude"](AgentType(program="claude"))
+    adapter = AGENTS["claude"](AgentType(program="claude"))
     asked = (RECORDINGS / "claude/waiting_input/permission/screen.txt").read_text()
     over = asked.replace("Esc to cancel", "")
-    assert program.dialog(files, over) == Dialog()
-    assert program.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
+    assert adapter.dialog(files, over) == Dialog()
+    assert adapter.dialog(files, "❯ 1. Yes\n  2. No\n") == Dialog()
     listed = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, "● 1. Yes\n  2. No\n")
     assert listed == Dialog()
-    assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
+    assert adapter.dialog(files, asked.replace("❯", " ")) == Dialog()
     asked = (RECORDINGS / "claude/waiting_input/trust/screen.txt").read_text()
-    assert program.dialog(files, asked.replace("❯", " ")) == Dialog()
+    assert adapter.dialog(files, asked.replace("❯", " ")) == Dialog()
 
 
 def test_dialogs_about_different_subjects_have_different_ids(files: RunFiles) -> None:
     for agent, what in (("claude", "asked.txt"), ("codex", "/home/dev/zz"), ("gemini", "made.txt")):
         case = "permission_seen" if agent == "gemini" else "permission"
         screen = (RECORDINGS / agent / "waiting_input" / case / "screen.txt").read_text()
-        program = AGENTS[agent](AgentType(program=agent))
-        one, other = program.dialog(files, screen), program.dialog(files, screen.replace(what, "x"))
+        adapter = AGENTS[agent](AgentType(program=agent))
+        one, other = adapter.dialog(files, screen), adapter.dialog(files, screen.replace(what, "x"))
         assert one is not None
         assert other is not None
         assert one.id != other.id
@@ -216,14 +216,14 @@ def test_an_answer_refused_by_opencodes_port_raises_an_error(
 def test_opencode_takes_only_complete_answers_to_pending_questions(
     files: RunFiles, port: dict[str, Any]
 ) -> None:
-    program = AGENTS["opencode"](AgentType(program="opencode"))
+    adapter = AGENTS["opencode"](AgentType(program="opencode"))
     with answering(port, "secret") as number:
         server = files.dir / "opencode-server.json"
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
-        assert program.dialog(files, "") == Dialog()
+        assert adapter.dialog(files, "") == Dialog()
         both = [{"question": each} for each in ("Which?", "How many?")]
         port["/question"] = [{"id": "que_1", "questions": both}]
-        found = program.dialog(files, "")
+        found = adapter.dialog(files, "")
         assert found is not None
         assert found.id == "que_1"
         assert found.step("Blue") is None

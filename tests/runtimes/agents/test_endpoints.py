@@ -17,26 +17,26 @@ MODELS = {"aider": "openai/model", "opencode": "acme/model"}
 
 
 def of_variables(url: str, key: str) -> Callable[[LaunchSpec], tuple[str, str]]:
-    return lambda command: (command.env[url], command.env[key])
+    return lambda launch: (launch.env[url], launch.env[key])
 
 
-def of_codex(command: LaunchSpec) -> tuple[str, str]:
-    words = [word for flag, word in zip(command.argv, command.argv[1:], strict=False)
+def of_codex(launch: LaunchSpec) -> tuple[str, str]:
+    words = [word for flag, word in zip(launch.argv, launch.argv[1:], strict=False)
              if flag == "--config"]  # fmt: skip
     config = tomllib.loads("\n".join(words))
     provider = config["model_providers"][config["model_provider"]]
     assert provider["wire_api"] == "responses"
-    return provider["base_url"].removesuffix("/v1"), command.env[provider["env_key"]]
+    return provider["base_url"].removesuffix("/v1"), launch.env[provider["env_key"]]
 
 
-def of_opencode(command: LaunchSpec) -> tuple[str, str]:
-    provider = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]["acme"]
+def of_opencode(launch: LaunchSpec) -> tuple[str, str]:
+    provider = json.loads(launch.env["OPENCODE_CONFIG_CONTENT"])["provider"]["acme"]
     assert (provider["npm"], *provider["models"]) == ("@ai-sdk/openai-compatible", "model")
     return provider["options"]["baseURL"].removesuffix("/v1"), provider["options"]["apiKey"]
 
 
-def of_aider(command: LaunchSpec) -> tuple[str, str]:
-    url, key = of_variables("OPENAI_API_BASE", "OPENAI_API_KEY")(command)
+def of_aider(launch: LaunchSpec) -> tuple[str, str]:
+    url, key = of_variables("OPENAI_API_BASE", "OPENAI_API_KEY")(launch)
     return url.removesuffix("/v1"), key
 
 
@@ -57,22 +57,22 @@ def kind(request: pytest.FixtureRequest) -> AgentType:
 
 
 def test_a_program_is_pointed_to_the_endpoint(kind: AgentType, files: RunFiles) -> None:
-    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
-    assert SEEN[kind.program](command) == (HERE.url, HERE.key)
-    assert HERE.key not in " ".join(command.argv)
-    assert "" not in command.env  # An empty name would prevent every start.
+    launch = AGENTS[kind.program](kind).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
+    assert SEEN[kind.program](launch) == (HERE.url, HERE.key)
+    assert HERE.key not in " ".join(launch.argv)
+    assert "" not in launch.env  # An empty name would prevent every start.
 
 
 def test_the_endpoints_key_replaces_a_passed_one(kind: AgentType, files: RunFiles) -> None:
     passed = replace(kind, env=dict.fromkeys(OWN_KEYS, "another"))
-    command = AGENTS[kind.program](passed).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
-    assert SEEN[kind.program](command) == (HERE.url, HERE.key)
+    launch = AGENTS[kind.program](passed).prepare(files, "Do it.", "", RunLimits(endpoint=HERE))
+    assert SEEN[kind.program](launch) == (HERE.url, HERE.key)
 
 
 def test_without_an_endpoint_no_variable_is_set(kind: AgentType, files: RunFiles) -> None:
-    command = AGENTS[kind.program](kind).prepare(files, "Do it.", "")
+    launch = AGENTS[kind.program](kind).prepare(files, "Do it.", "")
     with pytest.raises(KeyError):
-        SEEN[kind.program](command)
+        SEEN[kind.program](launch)
 
 
 def test_a_program_with_an_endpoint_needs_no_credentials(kind: AgentType) -> None:
@@ -89,8 +89,8 @@ def test_an_endpoint_keeps_the_providers_other_settings(files: RunFiles) -> None
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": own})}
     kind = AgentType(program="opencode", model="anthropic/big", env=env)
     endpoint = Endpoint(url="http://gateway")
-    command = OpenCode(kind).prepare(files, "x", "", RunLimits(endpoint=endpoint))
-    config = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["provider"]
+    launch = OpenCode(kind).prepare(files, "x", "", RunLimits(endpoint=endpoint))
+    config = json.loads(launch.env["OPENCODE_CONFIG_CONTENT"])["provider"]
     options = {"timeout": 1, "baseURL": "http://gateway/v1"}
     assert config == {"anthropic": {"options": options, "models": {"big": {}}}, "other": {}}
 

@@ -20,14 +20,14 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     prepared = Gemini(KIND).prepare(files, "Do it.", "")
     os.utime(files.conversation, (NOW.timestamp(), NOW.timestamp()))
     return prepared
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> Reader:
+def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
     return Gemini(KIND).reader(files)
 
 
@@ -66,12 +66,12 @@ def asks(files: RunFiles) -> None:
 
 
 def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert command.argv[:3] == ("gemini", "--session-id", command.native_id)
-    assert command.argv[-2:] == ("--debug", "--prompt-interactive=Do it.")
-    assert command.argv[command.argv.index("--model") + 1] == "pro"
-    assert Gemini(KIND).prepare(files, "Do it.", "") == command
+    assert launch.argv[:3] == ("gemini", "--session-id", launch.native_id)
+    assert launch.argv[-2:] == ("--debug", "--prompt-interactive=Do it.")
+    assert launch.argv[launch.argv.index("--model") + 1] == "pro"
+    assert Gemini(KIND).prepare(files, "Do it.", "") == launch
 
 
 def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
@@ -111,7 +111,7 @@ def test_the_settings_sign_in_and_disable_updates_and_session_deletion(
 
 
 def test_a_hook_appends_one_line_and_prints_nothing(
-    files: RunFiles, command: LaunchSpec, reader: Reader
+    files: RunFiles, launch: LaunchSpec, reader: Reader
 ) -> None:
     assert hook(files, "BeforeAgent", prompt='it\'s "mw-1" $(id) %s\nend') == ""
     assert reader.received("mw-1")
@@ -121,7 +121,7 @@ def test_a_hook_appends_one_line_and_prints_nothing(
 
 
 def test_a_late_hook_of_an_earlier_run_is_ignored(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent", run=1)
     with files.spool.open("a") as file:
@@ -130,7 +130,7 @@ def test_a_late_hook_of_an_earlier_run_is_ignored(
 
 
 def test_only_the_same_tool_call_or_the_next_prompt_ends_waiting(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
     agent = reader.read(alive, None, NOW)
@@ -161,7 +161,7 @@ def test_only_the_same_tool_call_or_the_next_prompt_ends_waiting(
 )
 def test_requests_are_described_in_words(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     reader: Reader,
     alive: Seen,
     tool: str,
@@ -189,7 +189,7 @@ def test_requests_are_described_in_words(
 )
 def test_a_rejected_key_or_login_is_unauthorised(
     files: RunFiles,
-    command: LaunchSpec,
+    launch: LaunchSpec,
     reader: Reader,
     alive: Seen,
     error: str,
@@ -203,7 +203,7 @@ def test_a_rejected_key_or_login_is_unauthorised(
 
 
 def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     asks(files)
     later = NOW + timedelta(seconds=9)
@@ -216,7 +216,7 @@ def test_a_screen_without_the_dialog_ends_waiting_once_it_is_current(
 
 
 def test_a_dialog_without_a_hook_counts_once_it_is_newer_than_the_hooks(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     screen = " ╭─╮\n │ Loop? │\n │ ● 1. Go on │\n │   2. Stop │\n ╰─╯"
     began = reader.read(alive, screen, NOW)
@@ -244,7 +244,7 @@ def test_a_dialog_without_a_hook_counts_once_it_is_newer_than_the_hooks(
 
 
 def test_a_turn_ends_by_hook_or_cancellation_and_an_error_blocks_only_its_turn(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     hook(files, "BeforeAgent")
     record(files, "0", "gemini", content="ok")
@@ -271,7 +271,7 @@ def test_a_turn_ends_by_hook_or_cancellation_and_an_error_blocks_only_its_turn(
 
 
 def test_a_response_counts_once_with_its_last_record_in_its_run(
-    files: RunFiles, command: LaunchSpec, reader: Reader, alive: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     used = {"input": 1200, "output": 42, "cached": 800, "thoughts": 7, "total": 1249}
     record(files, "0", "gemini", tokens=used, after=-3600)
@@ -287,12 +287,12 @@ def test_a_response_counts_once_with_its_last_record_in_its_run(
 
 
 def test_an_exit_overrides_the_files(
-    files: RunFiles, command: LaunchSpec, reader: Reader, dead: Seen
+    files: RunFiles, launch: LaunchSpec, reader: Reader, dead: Seen
 ) -> None:
     hook(files, "BeforeAgent")
     agent = reader.read(dead, None, NOW)
     assert (agent.activity, agent.exit) == (Activity.EXITED, dead.exit)
-    assert agent.native_id == command.native_id
+    assert agent.native_id == launch.native_id
 
 
 def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:

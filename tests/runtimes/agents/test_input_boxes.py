@@ -35,12 +35,12 @@ AIDER = "diff> earlier\n\nDone.\n\ndiff>{}\n"
 def test_text_in_the_input_box_is_distinguished_from_hints(
     agent: str, screen: str, empty: list[str]
 ) -> None:
-    program = AGENTS[agent](AgentType(program=agent))
-    assert [program.unsent_text(screen.format(each)) for each in empty] == [""] * len(empty)
-    assert program.unsent_text(screen.format(" let me see")) == "let me see"
+    adapter = AGENTS[agent](AgentType(program=agent))
+    assert [adapter.unsent_text(screen.format(each)) for each in empty] == [""] * len(empty)
+    assert adapter.unsent_text(screen.format(" let me see")) == "let me see"
     beside = f"❯ earlier │ changed\n  to do   │ {RULE}\n❯ it now  │ one.txt\n"
-    assert program.unsent_text(beside + screen.format(empty[0])) == ""
-    assert [program.unsent_text(each) for each in ("starting ...", "2 > 1 it is")] == ["", ""]
+    assert adapter.unsent_text(beside + screen.format(empty[0])) == ""
+    assert [adapter.unsent_text(each) for each in ("starting ...", "2 > 1 it is")] == ["", ""]
 
 
 @pytest.mark.parametrize("agent", ["opencode", "shell"])

@@ -20,7 +20,7 @@ from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.codex.launch import Codex
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.messages import Message, MessageKind, MessageReader
-from tests.runtimes.agents.recordings import RECORDINGS, lay, program_of
+from tests.runtimes.agents.recordings import RECORDINGS, adapter_of, copy_recording
 
 RECORDED = sorted(RECORDINGS.glob("*/*/*/messages.jsonl"))
 
@@ -37,8 +37,8 @@ def everything(messages: MessageReader) -> list[Message]:
 
 
 def of(case: Path, files: RunFiles) -> MessageReader:
-    lay(case, files, 1)
-    return program_of(case).messages(files)
+    copy_recording(case, files, 1)
+    return adapter_of(case).messages(files)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: "-".join(path.parts[-4:-1]))

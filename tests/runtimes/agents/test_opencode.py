@@ -27,12 +27,12 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def command(files: RunFiles) -> LaunchSpec:
+def launch(files: RunFiles) -> LaunchSpec:
     return OpenCode(KIND).prepare(files, "Do it.", "")
 
 
 @pytest.fixture
-def agent(files: RunFiles, command: LaunchSpec) -> Iterator[Agent]:
+def agent(files: RunFiles, launch: LaunchSpec) -> Iterator[Agent]:
     agent = Agent(files)
     with answering(agent.answers, "secret") as number:
         write_private(port.server_file(files), json.dumps({"port": number, "password": "secret"}))
@@ -40,28 +40,28 @@ def agent(files: RunFiles, command: LaunchSpec) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def reader(files: RunFiles, command: LaunchSpec) -> OpenCodeReader:
+def reader(files: RunFiles, launch: LaunchSpec) -> OpenCodeReader:
     return OpenCode(KIND).reader(files)
 
 
-def settings(command: LaunchSpec) -> dict[str, Any]:
-    return dict(json.loads(command.env["OPENCODE_CONFIG_CONTENT"]))
+def settings(launch: LaunchSpec) -> dict[str, Any]:
+    return dict(json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]))
 
 
 def test_opencode_is_started_with_prompt_port_and_password(
-    files: RunFiles, command: LaunchSpec
+    files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert command.argv[0] == "opencode"
-    assert command.argv[-2:] == ("--pure", "--prompt=Do it.")
+    assert launch.argv[0] == "opencode"
+    assert launch.argv[-2:] == ("--pure", "--prompt=Do it.")
     server = json.loads(port.server_file(files).read_text())
-    assert command.argv[command.argv.index("--port") + 1] == str(server["port"])
-    assert command.env["OPENCODE_SERVER_PASSWORD"] == server["password"]
-    assert server["password"] not in " ".join(command.argv)
+    assert launch.argv[launch.argv.index("--port") + 1] == str(server["port"])
+    assert launch.env["OPENCODE_SERVER_PASSWORD"] == server["password"]
+    assert server["password"] not in " ".join(launch.argv)
     assert port.server_file(files).stat().st_mode & 0o777 == 0o600
-    assert command.env["OPENCODE_DISABLE_AUTOUPDATE"] == "1"
-    assert settings(command)["model"] == "fake/model"
-    assert settings(command)["share"] == "disabled"
-    assert OpenCode(KIND).prepare(files, "Do it.", "") == command
+    assert launch.env["OPENCODE_DISABLE_AUTOUPDATE"] == "1"
+    assert settings(launch)["model"] == "fake/model"
+    assert settings(launch)["share"] == "disabled"
+    assert OpenCode(KIND).prepare(files, "Do it.", "") == launch
 
 
 @pytest.mark.parametrize(("mode", "word"), [("confirm", "ask"), ("reject", "deny")])
@@ -75,17 +75,17 @@ def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, wo
     assert config["theme"] == "dark"
 
 
-def test_the_default_permission_mode_allows_everything(command: LaunchSpec) -> None:
-    assert settings(command)["permission"] == {"*": "allow"}
+def test_the_default_permission_mode_allows_everything(launch: LaunchSpec) -> None:
+    assert settings(launch)["permission"] == {"*": "allow"}
 
 
-def test_the_system_prompt_is_an_instructions_file(files: RunFiles, command: LaunchSpec) -> None:
+def test_the_system_prompt_is_an_instructions_file(files: RunFiles, launch: LaunchSpec) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": '{"instructions": ["RULES.md"]}'}
     kind = AgentType(program="opencode", env=env)
     kindly = OpenCode(kind).prepare(files, "x", "", RunLimits(system="Be kind."))
     own, added = settings(kindly)["instructions"]
     assert (own, Path(added).read_text()) == ("RULES.md", "Be kind.")
-    assert "instructions" not in settings(command)
+    assert "instructions" not in settings(launch)
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
@@ -116,11 +116,11 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     agent.answers[f"/session/{ID}/message"] = messages
     files.conversation.unlink()
     kind = AgentType(program="opencode", command=("sleep",))
-    command = OpenCode(kind).prepare(files, "Go on: ä", ID)
-    assert command.argv[0] == sys.executable
-    assert command.argv[command.argv.index("--") + 1] == "sleep"
-    place = command.argv.index("--")
-    with subprocess.Popen((*command.argv[:place], "--", "sleep", "60")) as program:
+    launch = OpenCode(kind).prepare(files, "Go on: ä", ID)
+    assert launch.argv[0] == sys.executable
+    assert launch.argv[launch.argv.index("--") + 1] == "sleep"
+    place = launch.argv.index("--")
+    with subprocess.Popen((*launch.argv[:place], "--", "sleep", "60")) as program:
         asked = agent.answers["posted"].get(timeout=10)
         program.kill()  # The process beside it ends too.
     assert asked == (f"/session/{ID}/prompt_async", messages[0])
@@ -148,9 +148,9 @@ def test_a_turn_begins_with_a_prompt_and_ends_with_a_response_without_calls(
     seen = reader.read(alive, None, NOW)
     assert (seen.activity, seen.native_id) == (Activity.ACTIVE, ID)
     assert (seen.since, seen.run) == (datetime.fromtimestamp(agent.at / 1000, UTC), 2)
-    agent.over("m2", finish="tool-calls")
+    agent.complete("m2", finish="tool-calls")
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    agent.over("m3")
+    agent.complete("m3")
     agent.part("m3", type="text", text="All done.")
     seen = reader.read(alive, None, NOW)
     assert (seen.activity, seen.summary) == (Activity.READY, "All done.")
@@ -242,7 +242,7 @@ def test_a_question_is_found_in_the_database_without_the_port(
     agent.part("m1", type="tool", tool="question", state=state)
     assert reader.read(alive, None, NOW).question == "Which? (A / B)"
     agent.part("m1", type="tool", tool="question", state={"status": "pending"})
-    agent.over("m2")
+    agent.complete("m2")
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
 
@@ -317,7 +317,7 @@ def test_a_failed_response_blocks_unless_a_person_aborted_it(
 ) -> None:
     agent.session()
     agent.message("m1", "user")
-    agent.over("m2", finish="", error=error)
+    agent.complete("m2", finish="", error=error)
     seen = reader.read(alive, None, NOW)
     activity = Activity.BLOCKED if text else Activity.READY
     assert (seen.activity, seen.error, seen.unauthorised) == (activity, text, unauthorised)

@@ -29,7 +29,7 @@ def kinds_and_texts(found: list[Message]) -> list[tuple[MessageKind, str]]:
 def test_malformed_rows_are_skipped(agent: Agent, messages: OpenCodeMessageReader) -> None:
     agent.write("message", "m0", ID, agent.at, agent.at, "{odd")
     agent.part("m0", type="text", text="lost")
-    agent.over("m1")
+    agent.complete("m1")
     agent.write("part", "prt_0", "m1", ID, agent.at, agent.at, "{odd")
     agent.part("m1", type="text", text="Fine.")
     assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
@@ -38,7 +38,7 @@ def test_malformed_rows_are_skipped(agent: Agent, messages: OpenCodeMessageReade
 def test_open_parts_are_yielded_when_the_turn_is_over(
     agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
-    agent.over("m1", error={"name": "MessageAbortedError"})
+    agent.complete("m1", error={"name": "MessageAbortedError"})
     for name, data in (
         ("prt_1", {"type": "reasoning", "text": "Well ..."}),
         ("prt_2", {"type": "text", "text": "I"}),

@@ -16,7 +16,7 @@ from runtimes.agents.shared.question_forms import (
     parse_answers,
     parse_questions,
 )
-from tests.runtimes.agents.recordings import RECORDINGS, Recording, lay, over
+from tests.runtimes.agents.recordings import RECORDINGS, Recording, copy_recording, each_recording
 
 GIVEN = [
     {"question": "Which?", "options": [{"label": "Red"}, {"label": "Dark, red"}]},
@@ -152,10 +152,10 @@ def test_a_recorded_form_takes_the_next_step_of_an_answer(
     files: RunFiles, agent: str, case: str, screen: str, answer: str, way: AnswerStep | None
 ) -> None:
     recording = RECORDINGS / agent / "waiting_input" / case
-    lay(recording, files, 0)
-    program = AGENTS[agent](AgentType(program=agent))
-    asked = program.dialog(files, (recording / "screen.txt").read_text())
-    dialog = program.dialog(files, (recording / f"{screen}.txt").read_text())
+    copy_recording(recording, files, 0)
+    adapter = AGENTS[agent](AgentType(program=agent))
+    asked = adapter.dialog(files, (recording / "screen.txt").read_text())
+    dialog = adapter.dialog(files, (recording / f"{screen}.txt").read_text())
     assert asked is not None
     assert dialog is not None
     assert dialog.step(answer) == way
@@ -166,24 +166,24 @@ def test_a_recorded_form_takes_the_next_step_of_an_answer(
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
 def test_a_form_without_known_questions_takes_no_answer(files: RunFiles, agent: str) -> None:
     recording = RECORDINGS / agent / "waiting_input" / "several"
-    program = AGENTS[agent](AgentType(program=agent))
+    adapter = AGENTS[agent](AgentType(program=agent))
     for screen in recording.glob("*.txt"):
-        assert program.dialog(files, screen.read_text()) == Dialog()
-    lay(recording, files, 0)
+        assert adapter.dialog(files, screen.read_text()) == Dialog()
+    copy_recording(recording, files, 0)
     other = (recording / "screen.txt").read_text().replace("Which colour?", "Which one?")
-    assert program.dialog(files, other) == Dialog()
+    assert adapter.dialog(files, other) == Dialog()
 
 
 def test_the_same_question_asked_again_is_another_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "claude" / "waiting_input"
-    program = AGENTS["claude"](AgentType(program="claude"))
+    adapter = AGENTS["claude"](AgentType(program="claude"))
     for case in ("several", "permission"):
-        lay(recording / case, files, 0)
+        copy_recording(recording / case, files, 0)
         screen = (recording / case / "screen.txt").read_text()
-        first = program.dialog(files, screen)
+        first = adapter.dialog(files, screen)
         hooks = files.spool.read_text()
         files.spool.write_text(hooks + hooks.replace('"at": 1795', '"at": 1796'))
-        again = program.dialog(files, screen)
+        again = adapter.dialog(files, screen)
         assert first is not None
         assert again is not None
         assert first.id != again.id
@@ -203,7 +203,7 @@ def test_the_review_page_is_compared_with_the_answer(
     files: RunFiles, agent: str, shown: str, instead: str, answer: str, taken: bool
 ) -> None:
     recording = RECORDINGS / agent / "waiting_input" / "several"
-    lay(recording, files, 0)
+    copy_recording(recording, files, 0)
     screen = (recording / "review.txt").read_text()
     assert shown in screen
     dialog = AGENTS[agent](AgentType(program=agent)).dialog(files, screen.replace(shown, instead))
@@ -215,12 +215,12 @@ def test_text_in_geminis_form_is_sent_and_not_pasted_again(
     files: RunFiles,
 ) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "question_for_words"
-    lay(recording, files, 0)
+    copy_recording(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
-    program = AGENTS["gemini"](AgentType(program="gemini"))
+    adapter = AGENTS["gemini"](AgentType(program="gemini"))
     ways = []
     for words in ("a name", "Enter your response", "Ada", "Ada\n│   and Bob", "Eve"):
-        dialog = program.dialog(files, screen.replace("> a name", f"> {words}"))
+        dialog = adapter.dialog(files, screen.replace("> a name", f"> {words}"))
         ways += [dialog.step("Ada and Bob" if "Bob" in words else "Ada")] if dialog else []
     paste, enter = AnswerStep(text="Ada"), AnswerStep(keys=("Enter",))
     assert ways == [paste, paste, enter, enter, None]
@@ -228,28 +228,28 @@ def test_text_in_geminis_form_is_sent_and_not_pasted_again(
 
 def test_a_gemini_form_above_the_input_box_is_closed(files: RunFiles) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "several"
-    lay(recording, files, 0)
+    copy_recording(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
-    program = AGENTS["gemini"](AgentType(program="gemini"))
-    assert program.dialog(files, f"{screen}\n *   Type your message") == Dialog()
+    adapter = AGENTS["gemini"](AgentType(program="gemini"))
+    assert adapter.dialog(files, f"{screen}\n *   Type your message") == Dialog()
 
 
 def test_choices_of_a_gemini_form_that_scrolled_away_can_be_taken(
     files: RunFiles,
 ) -> None:
     recording = RECORDINGS / "gemini" / "waiting_input" / "several"
-    lay(recording, files, 0)
+    copy_recording(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
     scrolled = screen.replace("● 1.  Red", "▲").replace("the red one ", "").replace("  2.", "● 2.")
     dialog = AGENTS["gemini"](AgentType(program="gemini")).dialog(files, scrolled)
     assert dialog.step(FOUR) == AnswerStep(keys=("Enter",)) if dialog else False
 
 
-@over([RECORDINGS / "gemini" / "waiting_input" / "several"])
+@each_recording([RECORDINGS / "gemini" / "waiting_input" / "several"])
 def test_gemini_waits_while_its_form_is_open(case: Path, recording: Recording) -> None:
     later = recording.moment.now + timedelta(minutes=5)
     for screen in case.glob("*.txt"):
-        agent = recording.program.reader(recording.files).read(
+        agent = recording.adapter.reader(recording.files).read(
             recording.alive, screen.read_text(), later
         )
         assert agent.activity is Activity.WAITING_INPUT, screen
@@ -257,20 +257,20 @@ def test_gemini_waits_while_its_form_is_open(case: Path, recording: Recording) -
 
 def test_headings_of_a_claude_form_without_choices_are_no_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "claude" / "waiting_input" / "several"
-    lay(recording, files, 0)
+    copy_recording(recording, files, 0)
     screen = (recording / "screen.txt").read_text()
-    program = AGENTS["claude"](AgentType(program="claude"))
-    assert program.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
+    adapter = AGENTS["claude"](AgentType(program="claude"))
+    assert adapter.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
 
 
 def test_a_codex_form_without_footer_or_choices_is_no_dialog(files: RunFiles) -> None:
     recording = RECORDINGS / "codex" / "waiting_input" / "several"
-    lay(recording, files, 0)
-    program = AGENTS["codex"](AgentType(program="codex"))
+    copy_recording(recording, files, 0)
+    adapter = AGENTS["codex"](AgentType(program="codex"))
     screen = (recording / "screen.txt").read_text()
-    assert program.dialog(files, screen.replace("esc to interrupt", "")) == Dialog()
-    assert program.dialog(files, screen.replace("› 1.", "  1.")) == Dialog()
-    assert program.dialog(files, "Press enter to continue\n") == Dialog()
-    second = program.dialog(files, screen.replace("› 1.", "  1.").replace("  2. Blue", "› 2. Blue"))
+    assert adapter.dialog(files, screen.replace("esc to interrupt", "")) == Dialog()
+    assert adapter.dialog(files, screen.replace("› 1.", "  1.")) == Dialog()
+    assert adapter.dialog(files, "Press enter to continue\n") == Dialog()
+    second = adapter.dialog(files, screen.replace("› 1.", "  1.").replace("  2. Blue", "› 2. Blue"))
     assert second is not None
     assert second.step("blue\nlarge") == AnswerStep(keys=("Enter",))

@@ -19,9 +19,9 @@ from tests.runtimes.agents.recordings import (
     RECORDINGS,
     Moment,
     Recording,
-    lay,
-    over,
-    program_of,
+    adapter_of,
+    copy_recording,
+    each_recording,
 )
 
 COUNTED = [case for case in CASES if b'"usage"' in (case / "moment.json").read_bytes()]
@@ -41,7 +41,7 @@ def as_expected(agent: Agent) -> dict[str, object]:
     return {each: v.isoformat() if isinstance(v, datetime) else v for each, v in values.items()}
 
 
-@over(CASES)
+@each_recording(CASES)
 def test_a_recording_is_read_as_the_activity_of_its_folder(
     case: Path, recording: Recording, files: RunFiles, alive: Seen
 ) -> None:
@@ -53,14 +53,14 @@ def test_a_recording_is_read_as_the_activity_of_its_folder(
     assert used is None or msgspec.to_builtins(agent.usage) == used
 
 
-@over(CASES)
+@each_recording(CASES)
 def test_reading_after_every_line_gives_the_same_result_as_reading_once(
     case: Path, recording: Recording, files: RunFiles, alive: Seen
 ) -> None:
     once, whole, now = recording.look(), recording.grown(), recording.moment.now
     for path in whole:
         path.unlink()
-    always = recording.program.reader(files)
+    always = recording.adapter.reader(files)
     always.read(alive, None, now)
     told_last = case.parts[-3] == "aider"  # Other agents' hooks precede the records.
     for path in sorted(whole, key=lambda path: (path == files.spool) is told_last):
@@ -72,12 +72,12 @@ def test_reading_after_every_line_gives_the_same_result_as_reading_once(
     assert recording.look(always) == once
 
 
-@over(COUNTED)
+@each_recording(COUNTED)
 def test_usage_counts_once_however_the_files_grow(
     recording: Recording, files: RunFiles, alive: Seen
 ) -> None:
-    moment, program = recording.moment, recording.program
-    records = [path for path in program.records(files) if path.exists()]
+    moment, adapter = recording.moment, recording.adapter
+    records = [path for path in adapter.records(files) if path.exists()]
     whole = {path: path.read_bytes() for path in records}
 
     def replaces(path: Path, content: bytes) -> None:
@@ -88,7 +88,7 @@ def test_usage_counts_once_however_the_files_grow(
     def used(reader: Reader) -> object:
         return msgspec.to_builtins(reader.read(alive, None, moment.now).usage)
 
-    first = program.reader(files)
+    first = adapter.reader(files)
     for path, content in whole.items():
         if path.suffix == ".jsonl":  # The first half, ending in a partial line.
             replaces(path, content[: len(content) // 2])
@@ -97,13 +97,13 @@ def test_usage_counts_once_however_the_files_grow(
         with path.open("r+b") as file:
             file.write(content)
     assert used(first) == moment.expects["usage"], "it grew"
-    assert used(program.reader(files)) == moment.expects["usage"], "the bot was restarted"
+    assert used(adapter.reader(files)) == moment.expects["usage"], "the bot was restarted"
     for path, content in whole.items():
         replaces(path, content)
     assert used(first) == moment.expects["usage"], "its files were rotated"
 
 
-@over(COUNTED)
+@each_recording(COUNTED)
 def test_implausibly_large_numbers_are_not_counted(
     case: Path, files: RunFiles, port: int, alive: Seen, tmp_path: Path
 ) -> None:
@@ -113,8 +113,8 @@ def test_implausibly_large_numbers_are_not_counted(
         if file.is_file():
             text = re.sub(r'(": ?)\d+(?=[,}])', rf"\g<1>{10**30}", file.read_text())
             file.write_text(text)
-    moment = lay(written, files, port)
-    used = program_of(case).reader(files).read(alive, None, moment.now).usage
+    moment = copy_recording(written, files, port)
+    used = adapter_of(case).reader(files).read(alive, None, moment.now).usage
     assert used.tokens < 2**63
     assert (used.cost_usd or 0) <= 1e6
 

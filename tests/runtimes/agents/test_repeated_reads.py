@@ -17,7 +17,13 @@ from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.files import WatchedFile
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_port import answering
-from tests.runtimes.agents.recordings import CASES, RECORDINGS, lay, over, program_of
+from tests.runtimes.agents.recordings import (
+    CASES,
+    RECORDINGS,
+    adapter_of,
+    copy_recording,
+    each_recording,
+)
 
 
 class Said(Struct):
@@ -70,12 +76,12 @@ def happened() -> list[str]:
     return noted
 
 
-@over(CASES)
+@each_recording(CASES)
 def test_a_repeated_read_without_news_opens_nothing(
     case: Path, files: RunFiles, alive: Seen, happened: list[str]
 ) -> None:
-    moment = lay(case, files, 1)
-    reader = program_of(case).reader(files)
+    moment = copy_recording(case, files, 1)
+    reader = adapter_of(case).reader(files)
     happened.clear()
     reader.read(alive, None, moment.now)
     assert happened or case.name == "trust"  # Nothing is written yet.
@@ -99,7 +105,7 @@ def test_opencodes_port_is_asked_after_writes_and_in_intervals(
     number, answers = port
     asked = answers["/permission"]
     answers["/permission"] = []
-    moment = lay(RECORDINGS / "opencode/waiting_input/permission", files, number)
+    moment = copy_recording(RECORDINGS / "opencode/waiting_input/permission", files, number)
     reader = OpenCode(AgentType(program="opencode")).reader(files)
 
     def refresh_budget(seconds: float) -> Activity:
@@ -117,7 +123,7 @@ def test_opencodes_port_is_asked_after_writes_and_in_intervals(
 
 
 def test_a_transcript_that_gemini_begins_later_is_found(files: RunFiles, alive: Seen) -> None:
-    moment = lay(RECORDINGS / "gemini/ready/turn_over", files, 1)
+    moment = copy_recording(RECORDINGS / "gemini/ready/turn_over", files, 1)
     (path,) = Gemini(AgentType(program="gemini")).records(files)
     later = path.with_name(path.name.replace("09-55", "09-56"))
     content = path.read_bytes()

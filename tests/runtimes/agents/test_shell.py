@@ -28,14 +28,14 @@ def prints(files: RunFiles, text: str) -> None:
 
 
 def test_the_prompt_is_a_private_file_and_placeholders_are_filled(files: RunFiles) -> None:
-    command = Shell(KIND).prepare(files, "Do it.\n", "")
-    assert command.argv == ("./agent", f"--prompt={files.prompt}")
+    launch = Shell(KIND).prepare(files, "Do it.\n", "")
+    assert launch.argv == ("./agent", f"--prompt={files.prompt}")
     assert files.prompt.read_text() == "Do it.\n"
     assert files.prompt.stat().st_mode & 0o777 == 0o600
-    assert command.env["MERGEWRIGHT_PROMPT_FILE"] == str(files.prompt)
-    assert command.env["MERGEWRIGHT_RUN"] == "2"
-    assert command.env["MERGEWRIGHT_RESUME"] == ""
-    assert command.env["MERGEWRIGHT_SYSTEM_PROMPT"] == ""
+    assert launch.env["MERGEWRIGHT_PROMPT_FILE"] == str(files.prompt)
+    assert launch.env["MERGEWRIGHT_RUN"] == "2"
+    assert launch.env["MERGEWRIGHT_RESUME"] == ""
+    assert launch.env["MERGEWRIGHT_SYSTEM_PROMPT"] == ""
 
 
 def test_the_system_prompt_is_a_variable(files: RunFiles) -> None:
@@ -246,9 +246,9 @@ def test_a_missing_command_is_reported_with_its_remedy() -> None:
 def test_a_prepared_command_runs(files: RunFiles) -> None:
     script = 'echo "mergewright: ready $(cat "$1")"'
     kind = AgentType(program="shell", command=("sh", "-c", script, "agent", "{prompt}"))
-    command = Shell(kind).prepare(files, "the work", "")
+    launch = Shell(kind).prepare(files, "the work", "")
     with files.output.open("w") as output:
-        subprocess.run(command.argv, env={"PATH": os.environ["PATH"], **command.env}, stdout=output)
+        subprocess.run(launch.argv, env={"PATH": os.environ["PATH"], **launch.env}, stdout=output)
     agent = (
         Shell(kind)
         .reader(files)

@@ -20,16 +20,16 @@ def places(files: RunFiles, *words: str) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        *((name, way) for name, program in AGENTS.items() for way in program.preambles),
+        *((name, way) for name, adapter in AGENTS.items() for way in adapter.preambles),
         *product(AGENTS, ("first-message",)),
     ],
 )
 def test_the_system_prompt_goes_where_the_preamble_setting_says(
     name: str, way: str, files: RunFiles
 ) -> None:
-    program = AGENTS[name](AgentType(program=name, preamble=way))
-    command = program.prepare(files, "Do it.", "", RunLimits(system=SAID))
-    found = places(files, *command.argv, *command.env.values())
+    adapter = AGENTS[name](AgentType(program=name, preamble=way))
+    launch = adapter.prepare(files, "Do it.", "", RunLimits(system=SAID))
+    found = places(files, *launch.argv, *launch.env.values())
     if way == "first-message":
         assert files.prompt.read_text() == f"{SAID}\n\nDo it."
         assert found <= {"prompt.md", "command"}
@@ -39,5 +39,5 @@ def test_the_system_prompt_goes_where_the_preamble_setting_says(
         (file,) = found
         assert file.endswith(".md")
         assert file != "prompt.md"
-    program.prepare(files, "Do it.", "")
+    adapter.prepare(files, "Do it.", "")
     assert places(files) <= {"aider-system.md", "opencode-system.md"}  # Of that run only.

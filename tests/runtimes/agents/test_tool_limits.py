@@ -9,20 +9,20 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 
 
-def of_claude(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
-    if "--tools" not in command.argv:
+def of_claude(files: RunFiles, launch: LaunchSpec) -> Collection[str] | None:
+    if "--tools" not in launch.argv:
         return None
-    return command.argv[command.argv.index("--tools") + 1].split(",")
+    return launch.argv[launch.argv.index("--tools") + 1].split(",")
 
 
-def of_gemini(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
+def of_gemini(files: RunFiles, launch: LaunchSpec) -> Collection[str] | None:
     configured = json.loads((files.home / ".gemini" / "settings.json").read_text())
     core: Collection[str] | None = configured.get("tools", {}).get("core")
     return core
 
 
-def of_opencode(files: RunFiles, command: LaunchSpec) -> Collection[str] | None:
-    configured = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
+def of_opencode(files: RunFiles, launch: LaunchSpec) -> Collection[str] | None:
+    configured = json.loads(launch.env["OPENCODE_CONFIG_CONTENT"])["permission"]
     if configured["*"] != "deny":
         return None
     return [name for name, permission in configured.items() if permission == "allow"]
@@ -38,38 +38,38 @@ HELD: Mapping[
 }
 
 
-@pytest.mark.parametrize("name", [name for name, program in AGENTS.items() if program.tools])
+@pytest.mark.parametrize("name", [name for name, adapter in AGENTS.items() if adapter.tools])
 def test_an_agent_gets_only_the_configured_tools(name: str, files: RunFiles) -> None:
     seen, question, held = HELD[name]
-    program = AGENTS[name](AgentType(program=name))
-    assert set(program.tools) == {"read", "edit", "run", "web"}
-    command = program.prepare(files, "Do it.", "", RunLimits(tools=("read", "run")))
-    configured = seen(files, command)
+    adapter = AGENTS[name](AgentType(program=name))
+    assert set(adapter.tools) == {"read", "edit", "run", "web"}
+    launch = adapter.prepare(files, "Do it.", "", RunLimits(tools=("read", "run")))
+    configured = seen(files, launch)
     assert configured is not None
     assert {*held, question} <= set(configured)
-    assert not set(configured) & {*program.tools["edit"], *program.tools["web"]}
-    assert seen(files, program.prepare(files, "Do it.", "")) is None
+    assert not set(configured) & {*adapter.tools["edit"], *adapter.tools["web"]}
+    assert seen(files, adapter.prepare(files, "Do it.", "")) is None
 
 
-def refused_by_claude(files: RunFiles, command: LaunchSpec) -> bool:
-    words = command.argv
+def refused_by_claude(files: RunFiles, launch: LaunchSpec) -> bool:
+    words = launch.argv
     refused = words[words.index("--disallowedTools") + 1] if "--disallowedTools" in words else ""
     return {"Agent", "Task", "Workflow"} <= set(refused.split(","))
 
 
-def refused_by_codex(files: RunFiles, command: LaunchSpec) -> bool:
-    configured = [word for word in command.argv if word.endswith("=false") and "agent" in word]
+def refused_by_codex(files: RunFiles, launch: LaunchSpec) -> bool:
+    configured = [word for word in launch.argv if word.endswith("=false") and "agent" in word]
     alone = {"agents.enabled", "features.multi_agent", "features.multi_agent_v2"}
     return alone <= {word.removesuffix("=false") for word in configured}
 
 
-def refused_by_gemini(files: RunFiles, command: LaunchSpec) -> bool:
+def refused_by_gemini(files: RunFiles, launch: LaunchSpec) -> bool:
     configured = json.loads((files.home / ".gemini" / "settings.json").read_text())
     return bool(configured.get("tools") == {"exclude": ["invoke_agent"]})
 
 
-def refused_by_opencode(files: RunFiles, command: LaunchSpec) -> bool:
-    configured = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])["permission"]
+def refused_by_opencode(files: RunFiles, launch: LaunchSpec) -> bool:
+    configured = json.loads(launch.env["OPENCODE_CONFIG_CONTENT"])["permission"]
     return bool(configured.get("task") == "deny")
 
 
@@ -83,14 +83,14 @@ ALONE: Mapping[str, Callable[[RunFiles, LaunchSpec], bool]] = {
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, program in AGENTS.items() if program.supports_subagents]
+    "name", [name for name, adapter in AGENTS.items() if adapter.supports_subagents]
 )
 def test_subagents_are_available_unless_disabled(name: str, files: RunFiles) -> None:
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"task": "allow"}})}
     for allowed in (True, False):
         kind = AgentType(program=name, subagents=allowed, env=env)
-        command = AGENTS[name](kind).prepare(files, "Do it.", "")
-        assert ALONE[name](files, command) is not allowed
+        launch = AGENTS[name](kind).prepare(files, "Do it.", "")
+        assert ALONE[name](files, launch) is not allowed
 
 
 def test_codex_gets_the_number_of_concurrent_subagents(files: RunFiles) -> None:
@@ -99,7 +99,7 @@ def test_codex_gets_the_number_of_concurrent_subagents(files: RunFiles) -> None:
         (1, ["agents.max_threads=1"]),
         (True, []),
     ):
-        command = AGENTS["codex"](AgentType(program="codex", subagents=allowed)).prepare(
+        launch = AGENTS["codex"](AgentType(program="codex", subagents=allowed)).prepare(
             files, "Do it.", ""
         )
-        assert [word for word in command.argv if "agents." in word] == configured
+        assert [word for word in launch.argv if "agents." in word] == configured
