@@ -98,7 +98,7 @@ def test_a_recorded_dialog_takes_its_answers(
 @pytest.mark.parametrize(
     ("agent", "case"),
     [
-        ("codex", "active/leave_given"),
+        ("codex", "active/permission_granted"),
         ("aider", "ready/turn_over"),
         ("aider", "active/command_runs"),
         ("gemini", "waiting_input/key"),
