@@ -7,7 +7,7 @@ from threading import Event
 from bot.app.wiring import Wakes, Wiring
 from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
-from bot.decide.outsiders import notify_outsiders
+from bot.decide.opening import notify_outsiders
 from bot.show.terminal import terminal
 from bot.system.clock import Clock, utc_now
 from bot.system.crash_points import AtCrashPoint, CrashPoint, log_crash_point

@@ -1,4 +1,7 @@
-"""Opens sessions for issues that ask for an agent, and restores ended ones."""
+"""Opens sessions for issues that ask for an agent, and restores ended ones.
+
+Who asks without write access is notified, once for an issue.
+"""
 
 import logging
 import re
@@ -6,12 +9,13 @@ import unicodedata
 from collections.abc import Callable, Mapping
 
 from bot.decide.assignment import Assignment
-from bot.store import NewSession, Outsider, Session, Store
+from bot.store import NewSession, Outsider, OutsidersTable, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.contradictions import nearest
 from config.settings import ProjectSettings
-from lifecycle.model.actions import Action
+from lifecycle.model import keys
+from lifecycle.model.actions import Action, Comment
 from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
 from lifecycle.model.facts import Command, Issue
 from lifecycle.react.notices import replies
@@ -162,3 +166,26 @@ def branch_name(pattern: str, number: int, title: str) -> str:
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     return pattern.format(number=number, words=words or "issue")
+
+
+def notify_outsiders(
+    outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
+) -> int:
+    """Add a comment for each recorded person to the outbox. Returns how many people were settled.
+
+    People in a silenced repository are settled without a comment.
+    """
+    recorded = outsiders.unnotified()
+    for one in recorded:
+        actions = () if is_silenced(one.repository) else (_comment(one),)
+        outsiders.settle(one, actions, clock())
+    return len(recorded)
+
+
+def _comment(one: Outsider) -> Comment:
+    return Comment(
+        key=keys.outsider(one.issue, one.login),
+        number=one.number,
+        topic="outsider",
+        values={"login": one.login},
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.decide.outsiders import notify_outsiders
+from bot.decide.opening import notify_outsiders
 from bot.store import Outsider
 from lifecycle.model.actions import Comment
 
