@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.budget_usage import BudgetUsage
+from bot.show.json_values import json_value
 from bot.store import (
     BOT,
     Freeze,
@@ -45,7 +46,9 @@ def show(screen: RenderableType) -> None:
 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    sys.stdout.write(
+        msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2).decode() + "\n"
+    )
 
 
 def listing(

@@ -20,6 +20,7 @@ from bot.intake.local_commands import (
     add_start,
     build_command,
 )
+from bot.show.json_values import json_value
 from bot.show.session_summary import SessionSummary
 from bot.store import (
     USAGE_GROUPS,
@@ -134,10 +135,10 @@ def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
         return views.all_rows(live=live)
 
     @get("/sessions/{id:str}", sync_to_thread=True)
-    def session(id: FromPath[str]) -> SessionWithFacts:
+    def session(id: FromPath[str]) -> object:
         detail = views.detail(id)
         fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
-        return SessionWithFacts(**fields, facts=store.facts.get(id))
+        return json_value(SessionWithFacts(**fields, facts=store.facts.get(id)))
 
     @get("/sessions/{id:str}/transcript", sync_to_thread=True)
     def transcript(

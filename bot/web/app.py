@@ -22,7 +22,6 @@ from bot.web.pages import as_page, page_routes
 from bot.web.views import Views
 from bot.web.webhook import WebhookLimits, webhook
 from config.settings import Settings
-from lifecycle.model.key import Key
 
 _HEADERS = [
     (
@@ -74,7 +73,6 @@ def build(
         before_send=[_protect],
         after_exception=[log_failure],
         exception_handlers={HTTPException: _refused},
-        type_encoders={Key: str},  # In the facts of a session, where they name actions.
         state=State({"streams": watchers}),
         openapi_config=None,
         logging_config=None,

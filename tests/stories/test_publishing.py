@@ -74,7 +74,7 @@ def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothi
     issue = world.issue("Add widgets").is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     issue.pull.ci_passes().reviewer_approves()
-    issue.pull.has_comment("to have it merged")
+    issue.pull.has_comment("to merge it.")
     head = says('[policy]\nauto-merge = "on-a-whim"\n')
     eventually(
         lambda: [s for s in world.repo.checks.statuses_of(head) if "line 2" in str(s.description)],

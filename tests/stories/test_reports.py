@@ -31,18 +31,18 @@ def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     pull = issue.pull.pull
     assert pull.draft
     assert not pull.requested
-    report_on(pull, "`pr_open`")
+    report_on(pull, "Mergewright: pr open.")
     issue.pull.ci_passes()
     eventually(lambda: not pull.draft, "it is made ready")
     eventually(
         lambda: [user.login for user in pull.requested] == ["rob"], "its review is asked for"
     )
     issue.becomes("review_pending")
-    before = report_on(pull, "`pr_open`").body
+    before = report_on(pull, "Mergewright: pr open.").body
     assert before, "a moment later nothing is edited"
     world.time_passes(seconds=61)
-    report_on(pull, "`review_required`")
-    assert report_on(issue.issue, "`review_pending`") is first
+    report_on(pull, "Mergewright: review pending.")
+    assert report_on(issue.issue, "Mergewright: review pending.") is first
 
     def labels() -> list[str]:
         return [name for name in issue.issue.labels if name.startswith("mergewright/")]
@@ -51,9 +51,9 @@ def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     issue.pull.reviewer_approves()
     issue.becomes("merged")
     world.time_passes(seconds=61)
-    report_on(pull, "`merged`")
+    report_on(pull, "Mergewright: merged.")
     runs = [run for run in pull.repo.checks.runs_of(pull.head) if run.name == "mergewright"]
-    eventually(lambda: runs[0].output["title"].startswith("merged: "), "the check says so")
+    eventually(lambda: runs[0].output["title"].startswith("Merged: "), "the check says so")
     assert len(runs) == 1
     assert theirs.body == f"All is well.\n\n{key}"
 
@@ -70,7 +70,7 @@ def test_comments_and_checks_that_imitate_the_bots_are_left_alone(world: World) 
     issue.is_labelled()
     other.is_labelled()
     ended = other.becomes("errored")
-    assert "Mergewright did not push it" in ended.because
+    assert "was not created by Mergewright" in ended.because
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     session = issue.becomes("review_pending")
     assert [pull.number for pull in session.pulls] == [theirs.number + 1]
