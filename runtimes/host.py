@@ -179,7 +179,7 @@ class Runs(Protocol):
         ...
 
 
-class Handover(Struct, frozen=True, kw_only=True):
+class HandoverTexts(Struct, frozen=True, kw_only=True):
     """What an agent leaves in writing, and where."""
 
     writable: bool  #: Whether its program can write there, outside its workspace.
@@ -226,7 +226,7 @@ class RecordFile(Struct, frozen=True, kw_only=True):
 class Records(Protocol):
     """What programs and agents write down. Methods that read may raise `OSError`."""
 
-    def handover(self, run: RunRef) -> Handover:
+    def handover(self, run: RunRef) -> HandoverTexts:
         """The agent's texts for people and for its successor, at most 64 KiB each."""
         ...
 

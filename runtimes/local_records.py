@@ -14,7 +14,7 @@ from pathlib import Path
 from runtimes.agents.base import AgentAdapter, RunFiles
 from runtimes.agents.shared.files import open_database, open_regular, read_text
 from runtimes.agents.shared.messages import Message, MessageReader
-from runtimes.host import Folder, FolderKind, Handover, RecordFile, RunRef, home_of, session_of
+from runtimes.host import Folder, FolderKind, HandoverTexts, RecordFile, RunRef, home_of, session_of
 from runtimes.workspaces.worktree import checkout, remove_tree
 
 log = logging.getLogger(__name__)
@@ -50,12 +50,12 @@ class LocalRecords:
             branch=run.branch,
         )
 
-    def handover(self, run: RunRef) -> Handover:
+    def handover(self, run: RunRef) -> HandoverTexts:
         """See `Records.handover`."""
         files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
         # A link may lead anywhere, out of a sandbox too.
         linked = files.summary.parent.is_symlink()
-        return Handover(
+        return HandoverTexts(
             writable=adapter is not None and adapter.writes_outside,
             summary_path=str(files.summary),
             progress_path=str(files.progress),

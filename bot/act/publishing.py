@@ -1,4 +1,4 @@
-"""The agent's commits on their way to people: pushed to GitHub, opened as a pull request."""
+"""Pushes an agent's commits to GitHub and opens its pull request."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,12 +17,12 @@ from lifecycle.model.status import PullState, Reason
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import holds, skips_checks, touched
 
-#: More characters than this GitHub takes of no pull request.
+#: The most characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
 
 
 class Publishing:
-    """Pushes and opens. Every method may be repeated after a crash."""
+    """Pushes commits and opens pull requests. Every method may be repeated after a crash."""
 
     def __init__(
         self, facts: FactsReader, github: GitHub, locations: Locations, redact: Redaction
@@ -35,24 +35,24 @@ class Publishing:
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
-        """Fetch the commits as from a stranger, and push them where nobody pushed since."""
+        """Import the commits as hostile input, check them, and push unless somebody else pushed."""
         mirror, head = self._locations.mirror(session.project), publish.head
         workspace = self._locations.workspace_of(session)
         if mirror.take(workspace) != head:
-            # Not taken back at once: until a look has seen it, it would be asked for again.
-            return RetryLater("the agent has moved its branch on")
+            # Not withdrawn: until the new head is observed, the same push would be ordered again.
+            return RetryLater("the agent has committed since")
         if stopped := self._refusal(session, mirror, publish) or check():
             return stopped
         pushed = self._pushes(session.id)
-        #: What GitHub's branch is at by our own account; empty: it must not exist.
+        #: The commit that the bot pushed last; empty: the branch must not exist.
         last = max(pushed, key=pushed.__getitem__, default="")
         try:
             mirror.push(head, session.branch, expected=last)
         except PushRefused as refused:
-            # GitHub may be at a push of ours that a crash left unmarked, or at a person's commit
-            # that the agent has taken in. What is contained in `head` cannot be lost by it.
+            # The branch may be at a push that a crash left unmarked, or at a person's commit that
+            # the agent has merged. Commits that are ancestors of `head` are not lost by a push.
             mirror.refresh()
-            # A branch that was deleted there before it had a pull request is made anew.
+            # A branch that was deleted before it had a pull request is created again.
             there = mirror.head_of(session.branch) or ""
             contained = mirror.is_ancestor(there, head) if there else not session.pulls
             if not refused.moved or not contained:
@@ -66,16 +66,16 @@ class Publishing:
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
     ) -> Rejected | None:
-        """Why these commits may not be pushed without a person."""
+        """The reason why these commits must not be pushed without a person, if there is one."""
         head = publish.head
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if closing := closing_others(mirror.unpushed(head), session.issue.number):
-            why = f"once it is merged, the message of {closing} would close other issues"
+            why = f"if merged, the message of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if holds(mirror, head, self._redact.finds):
-            why = "a commit holds a secret of this machine: it is to go from every commit"
+            why = "a commit contains a secret of this machine; remove it from every commit"
             return Rejected(why, Reason.PUSH_REFUSED)
         onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
         base = mirror.head_of(onto[0]) if onto else None
@@ -88,7 +88,7 @@ class Publishing:
     def open_pull(
         self, session: Session, head: str, draft: bool, check: FinalCheck
     ) -> ActionResult:
-        """Make a pull request of what was pushed, as the repository wants to have it."""
+        """Open a pull request for the pushed branch, with the repository's template."""
         repository = self._github.read.repository(session.repository)
         project, mirror = (
             self._locations.projects[session.project],
@@ -97,7 +97,7 @@ class Publishing:
         base = project.base_branch or repository.default_branch
         commits = mirror.subjects(session.work.base, head)
         subjects, issue = [commit.subject for commit in commits], session.issue
-        title, told = self._handed_over(session)
+        title, text = self._handed_over(session)
         owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
         if stopped := check():
             return stopped
@@ -112,7 +112,7 @@ class Publishing:
                 issue.number,
                 session.agent_type,
                 session.requester,
-                told or session.agent.summary,
+                text or session.agent.summary,
                 subjects,
                 mirror.pull_template(session.work.base),
             ),
@@ -123,7 +123,7 @@ class Publishing:
         return Completed(result=str(number), refreshes=(of_pull(session, number),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
-        """Title and text of the pull request, as the agent left them; empty where it did not."""
+        """The title and text that the agent wrote for its pull request; empty if it wrote none."""
         run = self._locations.run_of(session)
         text = self._locations.host.records.handover(run).summary
         summary = printable(visible(text[:_MOST_OF_SUMMARY]))
@@ -131,22 +131,25 @@ class Publishing:
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
-        """Every commit that went to the session's branch, with when."""
+        """Every commit that the bot pushed to the session's branch, with the time of the push."""
         done = self._facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:
-    """The commits that close other issues as soon as they are on the default branch."""
+    """The commits whose messages close other issues once they are on the default branch.
+
+    https://docs.github.com/en/issues/tracking-your-work-with-issues/linking-a-pull-request-to-an-issue
+    """
     found = [c.sha[:7] for c in commits if messages.closes_others(f"{c.subject}\n{c.body}", issue)]
     return ", ".join(found[:20])
 
 
 def of_pull(session: Session, number: int) -> RefreshRequest:
-    """Asks for a look at a pull request of a session."""
+    """A refresh of a session's pull request."""
     return RefreshRequest(repository=session.repository, subject=f"pull:{number}")
 
 
 def of_branch(session: Session) -> RefreshRequest:
-    """Asks for a look at a session's branch."""
+    """A refresh of a session's branch."""
     return RefreshRequest(repository=session.repository, subject=f"branch:{session.branch}")

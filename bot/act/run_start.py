@@ -1,4 +1,4 @@
-"""The beginning of a run: its workspace made whole, its files written, its program started."""
+"""Starts runs: prepares the workspace, restores the home, starts the program."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -28,17 +28,19 @@ from runtimes.workspaces.base import Workspace
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 
-#: How soon an agent that has as much to do as it may is asked again to take a session over.
-_NO_ROOM = timedelta(seconds=10)
+#: How soon a handover to an agent at its cap is tried again.
+_AT_CAP = timedelta(seconds=10)
 
 
-class _Ground(Struct, frozen=True, kw_only=True):
-    """Where a run begins: the workspace, at a commit, with what it may not change held."""
+class _Prepared(Struct, frozen=True, kw_only=True):
+    """A workspace that is ready for a run."""
 
     workspace: Workspace
     base_branch: str
     base: str  #: The commit the session's work begins at.
-    held: Collection[str]  #: The files that are as on the base branch, whatever the work says.
+    held: Collection[
+        str
+    ]  #: The files restored from the base branch of which the work has another version.
 
 
 class Handover(Protocol):
@@ -71,7 +73,7 @@ class Starting:
         steering: tuple[str, ...],
         clock: Clock,
     ) -> None:
-        """`steering` are patterns of the files that are held as on the base branch."""
+        """`steering` are patterns of the files that are restored from the base branch."""
         self._facts = facts
         self._github = github
         self._locations = locations
@@ -83,23 +85,23 @@ class Starting:
         self._clock = clock
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
-        """End what an earlier run left, make the workspace whole, start the program."""
+        """End earlier runs, prepare the workspace and start the program."""
         if start.agent:
             if full := self._assignment.handover_blocker(session, start.agent):
-                return RetryLater(full, self._clock() + _NO_ROOM)
+                return RetryLater(full, self._clock() + _AT_CAP)
             session = self._handed_over(session, start)
-        ground = self._made(session, start)
-        if isinstance(ground, Rejected):
-            return ground
+        prepared = self._prepare(session, start)
+        if isinstance(prepared, Rejected):
+            return prepared
         run = self._locations.run_of(session, start.run)
         try:
-            spec = self._spec(session, start, ground, run)
+            spec = self._spec(session, start, prepared, run)
         except ModelUnavailable as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
-        if stopped := check():  # Making a workspace may have taken minutes.
+        if stopped := check():  # Preparing a workspace can take minutes.
             return stopped
         conversation = self._locations.host.runs.start(run, spec)
-        status = ground.workspace.status()
+        status = prepared.workspace.status()
         seen = Observation(
             session=session.id,
             run=start.run,
@@ -114,20 +116,20 @@ class Starting:
             work=Work(
                 path=status.location,
                 branch=session.branch,
-                base=ground.base,
-                head=status.head or ground.base,
+                base=prepared.base,
+                head=status.head or prepared.base,
             ),
         )
         return Completed(result=f"run {start.run}", observed=seen)
 
     def _handed_over(self, session: Session, start: Start) -> Session:
-        """The session with the agent that it is to go on with."""
-        # Before anything of the new one is there: what the old one wrote is read as its own.
+        """Assign the session to the agent that takes over."""
+        # First, so that what the former agent wrote is archived as its own.
         end_programs(self._locations, self._archive, session, start.run - 1)
         return self._assignment.hand_over(session, start.agent, start.run)
 
-    def _made(self, session: Session, start: Start) -> _Ground | Rejected:
-        """The workspace, made whole, with nothing of earlier runs at work in it."""
+    def _prepare(self, session: Session, start: Start) -> _Prepared | Rejected:
+        """Prepare the workspace; programs of earlier runs are ended first."""
         mirror = self._locations.mirror(session.project)
         base_branch = self._locations.projects[session.project].base_branch
         base_branch = base_branch or self._default_branch(session)
@@ -142,26 +144,26 @@ class Starting:
         base = prepare(mirror, workspace, base_branch, before)
         tip = mirror.head_of(base_branch) or base
         held = hold_files(mirror, workspace, tip, self._steering, before)
-        return _Ground(workspace=workspace, base_branch=base_branch, base=base, held=held)
+        return _Prepared(workspace=workspace, base_branch=base_branch, base=base, held=held)
 
-    def _spec(self, session: Session, start: Start, ground: _Ground, run: RunRef) -> StartSpec:
-        """The run's first message and limits, with the session's home restored."""
+    def _spec(self, session: Session, start: Start, prepared: _Prepared, run: RunRef) -> StartSpec:
+        """The run's first message and limits; also restores the session's home from the archive."""
         self._archive.put_back(session.id)
         host = self._locations.host
         handover = host.records.handover(run)
         values = {
-            **values_of(session, ground.base_branch),
+            **values_of(session, prepared.base_branch),
             "summary": handover.summary_path if handover.writable else "",
             "progress": handover.progress_path if handover.writable else "",
-            "template": self._locations.mirror(session.project).pull_template(ground.base),
+            "template": self._locations.mirror(session.project).pull_template(prepared.base),
         }
         text = self._prompts.render(start.prompt, values, keys.visible(session.id, start.key))
-        if ground.held:
-            held = Prompt(name="held", values={"files": ", ".join(ground.held)})
+        if prepared.held:
+            held = Prompt(name="held", values={"files": ", ".join(prepared.held)})
             text = f"{text}\n\n{self._prompts.render(held, {}, '')}"
         if start.run > 1 and not host.runs.resumes(run, start.resume):
-            # A message alone would be about work that it does not know.
-            changes = ground.workspace.changes(ground.base)
+            # It does not know the work that the message is about.
+            changes = prepared.workspace.changes(prepared.base)
             known = notes(handover.progress, changes, start.waiting)
             parts = [self._prompts.render(known, {}, "")]
             if start.agent or start.prompt.name in BEGINNINGS:
@@ -177,7 +179,7 @@ class Starting:
         )
 
     def _limits(self, session: Session, run: int) -> RunLimits:
-        """What the configuration holds this run to. Raises `ModelUnavailable`."""
+        """The configured limits of a run. Raises `ModelUnavailable`."""
         return RunLimits(
             system=self._assignment.system_prompt(session.agent_name),
             endpoint=self._models.endpoint(session, run),
@@ -185,7 +187,7 @@ class Starting:
         )
 
     def _foreign_branch(self, session: Session, workspace: Workspace) -> Rejected | None:
-        """The refusal to begin on a branch of this name that somebody else pushed."""
+        """The rejection of a branch that somebody else pushed under the session's branch name."""
         branch, mirror = session.branch, self._locations.mirror(session.project)
         if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
@@ -198,7 +200,7 @@ class Starting:
 
 
 def values_of(session: Session, base_branch: str) -> Mapping[str, str]:
-    """What every message to the agent of a session may name."""
+    """The values that every message to a session's agent may use."""
     return {
         "repository": session.repository,
         "branch": session.branch,
@@ -210,7 +212,7 @@ def values_of(session: Session, base_branch: str) -> Mapping[str, str]:
 
 
 def _lost_work(session: Session, workspace: Workspace, mirror: Mirror) -> Rejected | None:
-    """The refusal to restart a session whose commits are nowhere to be found."""
+    """The rejection of a session whose commits are lost."""
     had_commits = session.work.head not in ("", session.work.base)
     known = mirror.known_work(session.id, session.branch)
     status = workspace.status()

@@ -1,4 +1,4 @@
-"""Who moved a session's branch: we by a push, GitHub by an update, or a person."""
+"""Attributes a new head of a session's branch to the bot, to GitHub's update, or to a person."""
 
 from bot.store import FactsReader, Session
 from bot.system.locations import Locations
@@ -8,26 +8,26 @@ from lifecycle.model.status import Mover
 
 
 class PushAttribution:
-    """Tells an update of the branch from a person's commit by the commits themselves."""
+    """Attributes heads by the bot's own pushes, and by the commits themselves."""
 
     def __init__(self, facts: FactsReader, locations: Locations) -> None:
         self._facts = facts
         self._locations = locations
 
     def who(self, session: Session, pull: Pull, before: Pull | None) -> Mover:
-        """Who brought the branch from where it was last seen to where it is now.
+        """Who moved the branch from the head of `before` to that of `pull`.
 
-        Raises `GitFailure` where the commits cannot be had: then nothing is known.
+        Raises `GitFailure` if the commits cannot be fetched: then nothing is known.
         """
         facts = self._facts.get(session.id)
         push, mirror = keys.push(pull.head), self._locations.mirror(session.project)
         last = facts.done.get(keys.push(before.head)) if before else None
         pushed = facts.done.get(push)
         if pushed is not None and last is not None and pushed.at < last.at:
-            # Back at an earlier push of ours, unless GitHub's answer is an old one.
+            # The branch is back at an earlier push of the bot, unless GitHub's answer is outdated.
             mirror.refresh()
-            taken_off = mirror.head_of(session.branch) == pull.head
-            return Mover.PERSON if taken_off else Mover.BOT
+            reset = mirror.head_of(session.branch) == pull.head
+            return Mover.PERSON if reset else Mover.BOT
         if pushed is not None or push in facts.pending or pull.head == session.work.base:
             return Mover.BOT
         old = before.head if before else session.work.head

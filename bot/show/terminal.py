@@ -1,4 +1,4 @@
-"""How a session's program is looked at from outside: its terminal, and what it printed."""
+"""The terminal, output and transcripts of sessions, for the pages and the API."""
 
 import shlex
 from collections.abc import Callable
@@ -14,18 +14,19 @@ from runtimes.agents.shared.messages import Message
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """How the pages learn of a session's program; each is given the session's id."""
+    """Functions that show a session; each takes the session's ID first."""
 
-    attach: Callable[[str], str]  #: The command line to look at it; empty: there is none.
-    log: Callable[[str], str]  #: The last lines it printed.
-    #: What was said in a run (0: the last), from a message on, so many. Raises `NoTranscript`.
+    attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
+    log: Callable[[str], str]  #: The last lines of its output.
+    #: The messages of a run (0: the last), from a number on, at most so many.
+    #: Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The last ones, at most so many, behind the place of the first. Raises `NoTranscript`.
+    #: The last messages of a run, at most so many, after the number of the first of these.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
-    """How the page shows a session's program."""
+    """The functions over a store and its sessions' hosts."""
     transcripts = Transcripts(
         store, locations.host.records, locations.adapters, locations.paths.archive, redact
     )

@@ -1,4 +1,4 @@
-"""What was said in a run, wherever it is kept: in the session's home, or in the archive."""
+"""The transcripts of runs, read from the session's host or from the archive."""
 
 import tempfile
 from collections import deque
@@ -19,16 +19,16 @@ from runtimes.agents.shared.messages import Message
 from runtimes.host import Records, RunRef
 from runtimes.local_records import LocalRecords
 
-_AT_ONCE = 500  #: Messages asked of a host in one call.
+_AT_ONCE = 500  #: The messages that a host is asked for in one call.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class NoTranscript(Exception):
-    """There is none; the message says why."""
+    """There is no such transcript; the message says why."""
 
 
 class Transcript:
-    """The messages of one run without secrets; remembers how far it read. For one thread."""
+    """The messages of one run, with secrets masked. Remembers how far it read; for one thread."""
 
     def __init__(
         self, records: Records, run: RunRef, begun: datetime, over: datetime, redact: Redaction
@@ -42,7 +42,7 @@ class Transcript:
         self._place = 0  #: Of the next message in the conversation.
 
     def new(self) -> list[Message]:
-        """Those since the last call, in order, but not too many at once; empty: that was all."""
+        """The next messages since the last call, in order; an empty list: there are no more yet."""
         while read := self._records.messages(self._run, self._place, _AT_ONCE):
             self._place += len(read)
             if found := [self._harmless(each) for each in read if self._is_of_run(each)]:
@@ -50,11 +50,11 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """At most so many, from a place on; the first message of the run has place 0."""
+        """At most `most` messages from number `first` on; the run's first message has number 0."""
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """The last of them, at most so many, behind the place of the first of these."""
+        """The last messages, at most `most`, after the number of the first of these."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 
@@ -71,7 +71,7 @@ class Transcript:
 
 
 class Transcripts:
-    """Finds them. May be used from any thread."""
+    """Finds transcripts. May be used from any thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Transcripts:
 
     @contextmanager
     def of(self, session: Session, run: int) -> Iterator[Transcript]:
-        """The transcript of a run. Raises `NoTranscript`."""
+        """Open the transcript of a run. Raises `NoTranscript`."""
         if not 0 < run <= session.run:
             raise NoTranscript(f"{session.id} has no run {run}")
         kind = self._store.agents.type_of_run(session, run)
@@ -104,7 +104,7 @@ class Transcripts:
 
     @contextmanager
     def _kept(self, run: RunRef) -> Iterator[Records]:
-        """Where the run's files are: at its host, or in the archive, which is laid out for it."""
+        """The recorded files of the run's host, or, if they are gone, of an unpacked archive."""
         archived = self._archive / run.session
         if self._records.files(run) or not archived.is_dir():
             yield self._records
