@@ -43,10 +43,10 @@ class ObservationsTable(StoreTable):
         """
         observations = [self._db.redact(seen) for seen in observations]
         with self._db.read() as connection:
-            news = _with_news(connection, observations)
-        if not news:
+            changing = _changing(connection, observations)
+        if not changing:
             return []
-        changed = self._db.write(lambda connection: add_observations(connection, news, now))
+        changed = self._db.write(lambda connection: add_observations(connection, changing, now))
         self._db.announce(changed)
         return changed
 
@@ -59,18 +59,18 @@ def add_observations(
     return list(changed)
 
 
-def _with_news(
+def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
     """The observations of each session of which one observation differs."""
     rows = _rows(connection, observations)
-    news = {
+    changing = {
         seen.session
         for seen in observations
         if (row := rows.get(seen.session))
         and (seen.received or seen.advanced or seen.missing or _differing(seen, row))
     }
-    return [seen for seen in observations if seen.session in news]
+    return [seen for seen in observations if seen.session in changing]
 
 
 def _rows(connection: sqlite3.Connection, observations: Sequence[Observation]) -> dict[str, Row]:
