@@ -12,7 +12,6 @@ from shlex import quote
 
 from runtimes.agents.base import (
     NO_LIMITS,
-    PROVIDER_DEFAULT,
     Endpoint,
     LaunchSpec,
     RunFiles,
@@ -137,15 +136,13 @@ class Claude(TerminalAgent):
         return LineMessageReader(paths, lambda: parse_line)
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        problems = []
-        if endpoint == PROVIDER_DEFAULT and not login_variable(
-            self._type, environ, self.login_variables
-        ):
-            problems.append(
-                "it has no credentials: set ANTHROPIC_API_KEY for the server and name it in `key`"
-                " of the agent type, or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which"
-                " `claude setup-token` creates for a subscription"
-            )
+        problems = self._credentials_missing(
+            environ,
+            endpoint,
+            "ANTHROPIC_API_KEY",
+            ", or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which `claude setup-token` creates"
+            " for a subscription",
+        )
         if (
             self._type.permission_mode == "auto"
             and os.geteuid() == 0

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from runtimes.agents.base import (
     NO_LIMITS,
-    PROVIDER_DEFAULT,
     Endpoint,
     LaunchSpec,
     RunFiles,
@@ -27,7 +26,6 @@ from runtimes.agents.shared.launch import (
     TerminalAgent,
     begin_run,
     conversation,
-    login_variable,
     option,
     prompt_argument,
 )
@@ -124,14 +122,10 @@ class Codex(TerminalAgent):
         return LineMessageReader(lambda: self.records(files), CodexMessageParser)
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        own_provider = any("model_provider" in word for word in self._type.args)
-        signs_in = login_variable(self._type, environ, self.login_variables)
-        if endpoint != PROVIDER_DEFAULT or signs_in or own_provider:
+        if any("model_provider" in word for word in self._type.args):
             return []
-        return [
-            "it has no credentials: set OPENAI_API_KEY for the server and name it in `key` of the"
-            " agent type, or name a model_provider of your own in its `args`"
-        ]
+        other = ", or name a model_provider of your own in its `args`"
+        return self._credentials_missing(environ, endpoint, _KEY, other)
 
 
 def _subagent_settings(allowed: bool | int) -> Sequence[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from runtimes.agents.base import (
     NO_LIMITS,
-    PROVIDER_DEFAULT,
     Endpoint,
     LaunchSpec,
     RunFiles,
@@ -28,7 +27,6 @@ from runtimes.agents.shared.launch import (
     TerminalAgent,
     begin_run,
     conversation,
-    login_variable,
     option,
     prompt_argument,
     tool_names,
@@ -118,14 +116,7 @@ class Gemini(TerminalAgent):
         return LineMessageReader(lambda: self.records(files), GeminiMessageParser)
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        if endpoint != PROVIDER_DEFAULT or login_variable(
-            self._type, environ, self.login_variables
-        ):
-            return []
-        return [
-            "it has no credentials: set GEMINI_API_KEY for the server and name it in `key` of the"
-            " agent type"
-        ]
+        return self._credentials_missing(environ, endpoint, "GEMINI_API_KEY")
 
 
 def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:

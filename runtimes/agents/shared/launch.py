@@ -30,6 +30,7 @@ class TerminalAgent:
     tools: Mapping[str, Collection[str]] = {}
     supports_subagents = True
     limits_subagents = False
+    login_variables: Collection[str] = ()
 
     def __init__(self, agent_type: AgentType) -> None:
         self._type = agent_type
@@ -59,6 +60,19 @@ class TerminalAgent:
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
         raise NotImplementedError
+
+    def _credentials_missing(
+        self, environ: Mapping[str, str], endpoint: Endpoint, key: str, alternative: str = ""
+    ) -> list[str]:
+        """Return the problem of a program without an endpoint that gets no login variable."""
+        if endpoint != PROVIDER_DEFAULT or login_variable(
+            self._type, environ, self.login_variables
+        ):
+            return []
+        return [
+            f"it has no credentials: set {key} for the server and name it in `key` of the agent"
+            f" type{alternative}"
+        ]
 
 
 def begin_run(
