@@ -12,7 +12,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reduce import of_pull
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
 from lifecycle.judge.stages import parked
-from lifecycle.model.actions import Action, Release, Start, Stop, Tell
+from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
@@ -119,7 +119,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
                 recheck_at = earliest(recheck_at, action.at)
                 continue
             known = action.key in facts.done or action.key in facts.pending
-            if awaits and isinstance(action, Tell):
+            if awaits and isinstance(action, SendMessage):
                 continue
             if known or action.key in facts.failures:
                 continue

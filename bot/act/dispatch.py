@@ -7,10 +7,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from bot.act.merging import Landing
+from bot.act.merging import Merger
 from bot.act.publishing import Publishing, of_branch, of_pull
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.act.runs import Agents
+from bot.act.runs import AgentRuns
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
@@ -36,7 +36,7 @@ class ActionDispatcher:
         store: Store,
         github: GitHub,
         locations: Locations,
-        agents: Agents,
+        agents: AgentRuns,
         public_url: str,
         redact: Redaction,
         people: WriteAccess,
@@ -53,7 +53,7 @@ class ActionDispatcher:
         self._public_url = public_url
         self._app_slug = app_slug
         self._publishing = Publishing(store.facts, github, locations, redact)
-        self._landing = Landing(store.refreshes, github, locations, people, clock)
+        self._merger = Merger(store.refreshes, github, locations, people, clock)
         self._clock = clock
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
@@ -124,7 +124,7 @@ class ActionDispatcher:
             return f"[projects.{session.project}]"
         if isinstance(action, actions.Start) and action.agent:
             return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
-        runs = isinstance(action, actions.Start | actions.Tell)
+        runs = isinstance(action, actions.Start | actions.SendMessage)
         if runs and session.agent_type not in self._locations.adapters:
             return f"[agent-types.{session.agent_type}]"
         return ""
@@ -134,7 +134,7 @@ class ActionDispatcher:
         match due.action:
             case actions.Start() as start:
                 return self._agents.start(session, start, check)
-            case actions.Tell() as message:
+            case actions.SendMessage() as message:
                 return self._agents.send_message(session, due, message, check)
             case actions.Stop(run=run):
                 return self._agents.stop(session, run)
@@ -159,9 +159,9 @@ class ActionDispatcher:
                 self._github.write.request_review(session.repository, number, reviewers)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.MergePull() as merge:
-                return self._landing.merge(session, merge, check)
+                return self._merger.merge(session, merge, check)
             case actions.Enqueue() as enqueue:
-                return self._landing.enqueue(session, enqueue, check)
+                return self._merger.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
                 self._github.merges.dequeue(session.repository, number)
                 return Completed(refreshes=(of_pull(session, number),))

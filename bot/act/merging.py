@@ -17,7 +17,7 @@ from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.mirror import Commit
 
 
-class Landing:
+class Merger:
     """Merges and enqueues. Every method may be repeated after a crash."""
 
     def __init__(

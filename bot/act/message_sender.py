@@ -22,7 +22,7 @@ from bot.system.locations import Locations
 from bot.text.prompt_text import one_line, printable
 from bot.text.prompts import Prompts
 from lifecycle.model import keys
-from lifecycle.model.actions import Tell
+from lifecycle.model.actions import SendMessage
 from lifecycle.model.facts import Sent
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
@@ -59,7 +59,7 @@ class MessageSender:
         self._clock = clock
 
     def send(
-        self, session: Session, due: DueAction, message: Tell, check: FinalCheck
+        self, session: Session, due: DueAction, message: SendMessage, check: FinalCheck
     ) -> ActionResult:
         """Send a message, or take the next step of an answer to a dialog."""
         run = self._locations.run_of(session, message.run)
@@ -75,7 +75,7 @@ class MessageSender:
             return RetryLater("the agent asks something and would take this message for the answer")
         return self._paste(session, due, message, run)
 
-    def _withdrawn(self, session: Session, message: Tell) -> Withdrawn | None:
+    def _withdrawn(self, session: Session, message: SendMessage) -> Withdrawn | None:
         """Whether the agent asks something and gets a message, or gets an answer and asks nothing.
 
         Both have the same cause, so the next decision orders the one that is right now.
@@ -88,7 +88,9 @@ class MessageSender:
             return Withdrawn("the agent does not ask anything any more")
         return None
 
-    def _paste(self, session: Session, due: DueAction, message: Tell, run: RunRef) -> ActionResult:
+    def _paste(
+        self, session: Session, due: DueAction, message: SendMessage, run: RunRef
+    ) -> ActionResult:
         mark, attempt = keys.visible(session.id, message.key), _next_attempt(due.receipt)
         runs = self._locations.host.runs
         if attempt >= _ATTEMPTS:
@@ -109,7 +111,7 @@ class MessageSender:
         return AwaitingReceipt(Receipt(sent=self._sent(sent_at, attempt), tries=attempt + 1))
 
     def _answer(
-        self, session: Session, due: DueAction, message: Tell, dialog: OpenDialog
+        self, session: Session, due: DueAction, message: SendMessage, dialog: OpenDialog
     ) -> ActionResult:
         """Take one step of an answer to the dialog that is open.
 

@@ -11,12 +11,12 @@ from bot.store import DueAction, Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text.prompts import Prompts
-from lifecycle.model.actions import Start, Tell
+from lifecycle.model.actions import SendMessage, Start
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity, Probe
 
 
-class Agents:
+class AgentRuns:
     """Starts, messages and stops agents. Every method may be repeated after a crash."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Agents:
         return self._starting.start(session, start, check)
 
     def send_message(
-        self, session: Session, due: DueAction, message: Tell, check: FinalCheck
+        self, session: Session, due: DueAction, message: SendMessage, check: FinalCheck
     ) -> ActionResult:
         """Send a message to the agent, or a person's answer to what it asks."""
         return self._messages.send(session, due, message, check)

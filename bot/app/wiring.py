@@ -10,7 +10,7 @@ from msgspec import Struct
 from bot.act.dispatch import ActionDispatcher
 from bot.act.outbox import Attempts, Outbox
 from bot.act.run_start import Starting
-from bot.act.runs import Agents
+from bot.act.runs import AgentRuns
 from bot.app.github_client import github_client
 from bot.app.leader_lease import LeaderLease
 from bot.archive.archiver import Archive
@@ -225,7 +225,7 @@ class ActWiring:
             settings.runtime.steering_files,
             clock,
         )
-        agents = Agents(
+        agents = AgentRuns(
             store,
             base.locations,
             prompts,

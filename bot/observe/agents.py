@@ -13,7 +13,7 @@ from bot.observe.liveness import (
     MISSING,
     believable_agent,
     lost_without_trace,
-    many_lost,
+    too_many_lost,
     without_frequent_news,
 )
 from bot.store import AwaitedReceipt, LiveSession, Observation, Receipt, Store
@@ -184,7 +184,7 @@ class AgentObserver:
         unchanged = (
             whole
             and live.agent.activity in _STILL
-            and live.agent.doubt is None
+            and live.agent.probe_failure is None
             and run.stored == live.agent
             and not any(map(_is_awaited, awaited))
         )
@@ -208,7 +208,7 @@ class AgentObserver:
         probes = [
             (live, look.probes.get(self._locations.run_of(live).name, MISSING)) for live in sessions
         ]
-        lost = many_lost(probes) if whole else 0
+        lost = too_many_lost(probes) if whole else 0
         if whole:
             self._report(
                 "many-lost",

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from bot.store import LiveSession
-from lifecycle.model.facts import Agent, Doubt
+from lifecycle.model.facts import Agent, ProbeFailure
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
 from runtimes.base import Seen
@@ -24,7 +24,7 @@ _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
-def many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
+def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
     """How many programs vanished without a trace, if there are too many to believe; 0 otherwise.
 
     An exit that a supervisor recorded is proof. Programs that were dead before do not count.
@@ -44,13 +44,15 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
     """A reading of the same run as the one before, without changes that mean nothing."""
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # A source that fails changes nothing: a new reader may find less than the last one.
-        now = replace(before, runtime=now.runtime, program=now.program, doubt=None)
+        now = replace(before, runtime=now.runtime, program=now.program, probe_failure=None)
     if not now.native_id:
         now = replace(now, native_id=before.native_id)
     if now.usage.tokens < before.usage.tokens:
         now = replace(now, usage=before.usage)
     if now.exit is None and {now.runtime, now.program} not in _AGREED:
-        now = replace(now, doubt=_doubt(before.doubt, now, at, policy.probe_rounds))
+        now = replace(
+            now, probe_failure=_counted_failure(before.probe_failure, now, at, policy.probe_rounds)
+        )
     same = (now.activity, now.question, now.error)
     if now.activity in _WAITS and same == (before.activity, before.question, before.error):
         # A new reader may take the time of a later line for the time of the question.
@@ -72,9 +74,11 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
     return replace(now, seen=before.seen, evidence=before.evidence, usage=usage)
 
 
-def _doubt(before: Doubt | None, now: Agent, at: datetime, most: int) -> Doubt:
+def _counted_failure(
+    before: ProbeFailure | None, now: Agent, at: datetime, most: int
+) -> ProbeFailure:
     """Count one more contradictory look; other evidence than before restarts the count."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
-        return Doubt(since=at, evidence=evidence)
+        return ProbeFailure(since=at, evidence=evidence)
     return replace(before, rounds=min(before.rounds + 1, most))

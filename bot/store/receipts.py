@@ -27,7 +27,7 @@ _MISSING = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'sent'"
 AWAITED = """SELECT seq, session, key, run, receipt FROM (
         SELECT seq, session, key, action, receipt FROM outbox WHERE state = 'sent'
         UNION ALL SELECT seq, session, key, action, receipt FROM outbox
-            WHERE state = 'due' AND action ->> 'type' = 'tell')
+            WHERE state = 'due' AND action ->> 'type' = 'send_message')
     JOIN sessions ON sessions.id = session WHERE action ->> 'run' = run"""
 
 _receipt: msgspec.json.Decoder[Receipt] = msgspec.json.Decoder(Receipt)

@@ -20,7 +20,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 
 _ACTIONS: Final[Mapping[type, str]] = {
     do.Start: "Start the agent",
-    do.Tell: "Message to the agent",
+    do.SendMessage: "Message to the agent",
     do.Publish: "Push commits",
     do.MergeRemote: "Merge remote commits into the workspace",
     do.UpdateBranch: "Update the branch from its base",

@@ -76,10 +76,10 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
     """The probes have failed or disagreed for too long."""
     if view.availability is not _UNKNOWN or view.alive:
         return None
-    doubt = view.facts.agent.doubt
-    if doubt is not None and doubt.rounds < view.policy.probe_rounds:
+    probe_failure = view.facts.agent.probe_failure
+    if probe_failure is not None and probe_failure.rounds < view.policy.probe_rounds:
         return None
-    began = _Sign(doubt.since, None) if doubt else _last_sign(view)
+    began = _Sign(probe_failure.since, None) if probe_failure else _last_sign(view)
     if wait := view.wait(began.at, view.policy.probe_seconds):
         return Recheck(min(filter(None, (wait.at, began.until))))
     key = keys.stuck(Reason.PROBE_FAILURE, began.at)

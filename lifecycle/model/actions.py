@@ -33,7 +33,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     waiting: tuple[Mapping[str, str], ...] = ()
 
 
-class Tell(Struct, frozen=True, kw_only=True, tag="tell"):
+class SendMessage(Struct, frozen=True, kw_only=True, tag="send_message"):
     """Send a message to the running program."""
 
     key: Key
@@ -253,7 +253,7 @@ class Release(Struct, frozen=True, kw_only=True, tag="release"):
 
 Action = (
     Start
-    | Tell
+    | SendMessage
     | Publish
     | MergeRemote
     | UpdateBranch

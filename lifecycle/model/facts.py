@@ -86,7 +86,7 @@ class Exit(Struct, frozen=True, kw_only=True):
     lost: str = ""
 
 
-class Doubt(Struct, frozen=True, kw_only=True):
+class ProbeFailure(Struct, frozen=True, kw_only=True):
     """Looks in a row that failed or contradict each other, all with the same evidence."""
 
     since: datetime
@@ -111,7 +111,9 @@ class Agent(Struct, frozen=True, kw_only=True):
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
     program: Probe = Probe.UNKNOWN
-    doubt: Doubt | None = None  #: Whether the probes fail or disagree; None: they do not.
+    probe_failure: ProbeFailure | None = (
+        None  #: Whether the probes fail or disagree; None: they do not.
+    )
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
     stopped: bool = False  #: Whether we ended it: nothing more is to be seen of it.

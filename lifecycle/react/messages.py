@@ -42,7 +42,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
             waiting=tuple(waiting(judged.view, prompt.name)),
         )
     else:
-        yield do.Tell(
+        yield do.SendMessage(
             key=cause.of_run(facts.run),
             run=facts.run,
             prompt=prompt,

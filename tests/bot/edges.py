@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bot.store import Observation, Receipt
 from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.actions import Prompt, SendMessage
 from lifecycle.model.facts import Agent, Sent, Work
 from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, Probe
@@ -102,7 +102,7 @@ def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
 def is_sent(room: Any, session: str) -> Key:
     """A message is sent to the session's agent; the key of its action."""
     key = keys.fix_ci("x", ["unit"]).of_run(1)
-    room.orders(session, Tell(key=key, run=1, prompt=Prompt(name="fix_ci")))
+    room.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
     (due,) = [due for due in room.store.outbox.due(room.clock()) if due.session == session]
     until = room.clock() + timedelta(seconds=8)
     room.store.receipts.mark_sent(due.seq, Receipt(sent=Sent(at=room.clock(), until=until)))

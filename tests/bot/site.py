@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed
 from bot.act.run_start import Starting
-from bot.act.runs import Agents
+from bot.act.runs import AgentRuns
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
 from bot.model_proxy.endpoints import ModelEndpoints
@@ -99,7 +99,7 @@ class Site:
             *(room.store.facts, nobody, self.locations, prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), room.clock),
         )
-        self.agents = Agents(
+        self.agents = AgentRuns(
             *(room.store, self.locations, prompts, self.archive),
             *(identities, starting, room.clock),
         )

@@ -15,7 +15,7 @@ from bot.store import Observation
 from bot.system.crash_points import log_crash_point
 from bot.system.redaction import Redaction
 from lifecycle.model import keys
-from lifecycle.model.actions import Prompt, Tell
+from lifecycle.model.actions import Prompt, SendMessage
 from lifecycle.model.facts import Agent, Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
@@ -26,7 +26,7 @@ from runtimes.host import run_name
 from tests.bot.site import Site
 
 CHOICES = ("Yes", "No")
-MESSAGE = Tell(key=keys.commit_work(0).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
+MESSAGE = SendMessage(key=keys.commit_work(0).of_run(1), run=1, prompt=Prompt(name="uncommitted"))
 
 
 class Terminal:
@@ -80,10 +80,12 @@ class Terminal:
         seen = Observation(session=self.site.id, run=1, agent=agent)
         self.site.room.store.observations.record([seen], self.since)
 
-    def is_ordered(self, message: Tell) -> None:
+    def is_ordered(self, message: SendMessage) -> None:
         self.site.room.orders(self.site.id, message)
 
-    def is_sent(self, message: Tell = MESSAGE, check: FinalCheck = lambda: None) -> ActionResult:
+    def is_sent(
+        self, message: SendMessage = MESSAGE, check: FinalCheck = lambda: None
+    ) -> ActionResult:
         """A message is ordered, if it is not yet, and carried out once."""
         self.is_ordered(message)
         return self.is_carried_out(check)
@@ -117,14 +119,14 @@ class Terminal:
         self.site.room.clock.passes(60)
         self.is_looked_at()
 
-    def answer(self, text: str, seconds_ago: float = 0, command: int = 1) -> Tell:
+    def answer(self, text: str, seconds_ago: float = 0, command: int = 1) -> SendMessage:
         at = self.site.room.clock() - timedelta(seconds=seconds_ago)
         values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
         prompt = Prompt(name="answer", values=values)
         key = keys.forward(f"comment:{command}").of_run(1)
-        return Tell(key=key, run=1, prompt=prompt)
+        return SendMessage(key=key, run=1, prompt=prompt)
 
-    def is_answered(self, answer: Tell) -> None:
+    def is_answered(self, answer: SendMessage) -> None:
         """An answer is given and arrives, in as many steps as it takes."""
         self.is_ordered(answer)
         while answer.key not in self.facts.done:

@@ -21,7 +21,7 @@ EVERY = tuple(MergeMethod)
 MERGE, SQUASH, REBASE = EVERY
 
 
-class Landing:
+class Merger:
     """A session with a pull request of one commit, and a GitHub that lands it as it is asked."""
 
     def __init__(self, site: Site) -> None:
@@ -108,59 +108,59 @@ class Landing:
 
 
 @pytest.fixture
-def landing(site: Site) -> Landing:
-    return Landing(site)
+def merger(site: Site) -> Merger:
+    return Merger(site)
 
 
 @pytest.mark.parametrize("by", ["ada", "cli:root", ""])
-def test_who_asked_and_who_approved_may_write_still_as_it_lands(landing: Landing, by: str) -> None:
-    assert landing.lands(SQUASH, by=by)[0] is SQUASH
+def test_who_asked_and_who_approved_may_write_still_as_it_lands(merger: Merger, by: str) -> None:
+    assert merger.lands(SQUASH, by=by)[0] is SQUASH
 
 
 @pytest.mark.parametrize(("gone", "queue"), [("ada", False), ("rob", False), ("rob", True)])
 def test_on_the_word_of_somebody_who_may_not_write_any_more_nothing_lands(
-    landing: Landing, gone: str, queue: bool
+    merger: Merger, gone: str, queue: bool
 ) -> None:
-    landing.gone = gone
-    result = landing.tries_to_land(SQUASH, by="ada", queue=queue)
+    merger.gone = gone
+    result = merger.tries_to_land(SQUASH, by="ada", queue=queue)
     assert isinstance(result, RetryLater)
     assert f"@{gone} approved or requested this merge and lost write access" in result.why
-    (refresh,) = landing.site.room.store.refreshes.due(landing.site.room.clock(), ("pull:",))
+    (refresh,) = merger.site.room.store.refreshes.due(merger.site.room.clock(), ("pull:",))
     assert refresh.subject == "pull:34"
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #9", "Mend, closes acme/other#12"])
 @pytest.mark.parametrize("method", [MERGE, REBASE])
 def test_commits_that_would_close_other_issues_are_squashed(
-    landing: Landing, method: MergeMethod, message: str
+    merger: Merger, method: MergeMethod, message: str
 ) -> None:
-    landing.commits(message)
-    assert landing.lands(method)[0] is SQUASH
+    merger.commits(message)
+    assert merger.lands(method)[0] is SQUASH
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #12", "Fix [parser] for 9 of 10"])
 def test_commits_that_close_nothing_or_the_sessions_own_issue_land_as_they_are(
-    landing: Landing, message: str
+    merger: Merger, message: str
 ) -> None:
-    landing.commits(message)
-    assert landing.lands(REBASE)[0] is REBASE
+    merger.commits(message)
+    assert merger.lands(REBASE)[0] is REBASE
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
 def test_where_it_cannot_be_squashed_people_are_told_what_is_in_the_way(
-    landing: Landing, allowed: tuple[MergeMethod, ...], asked: bool
+    merger: Merger, allowed: tuple[MergeMethod, ...], asked: bool
 ) -> None:
-    landing.commits("Mend\n\nFixes #9")
-    sha = (landing.site.workspace.head() or "")[:7]
-    result = landing.tries_to_land(REBASE, allowed, asked)
+    merger.commits("Mend\n\nFixes #9")
+    sha = (merger.site.workspace.head() or "")[:7]
+    result = merger.tries_to_land(REBASE, allowed, asked)
     assert isinstance(result, Rejected)
     assert f"a rebase would close other issues: reword {sha}, or" in result.why
 
 
 def test_what_an_update_of_the_branch_brought_in_is_not_told_as_the_agents(
-    landing: Landing,
+    merger: Merger,
 ) -> None:
-    site = landing.site
+    site = merger.site
     git(site.github, "symbolic-ref", "HEAD", "refs/heads/main")
     tree = git(site.github, "mktree")
     theirs = git(site.github, "commit-tree", tree, "-p", "main", "-m", "Theirs, fixes #9")
@@ -168,6 +168,6 @@ def test_what_an_update_of_the_branch_brought_in_is_not_told_as_the_agents(
     site.locations.mirror("widgets").refresh()
     git(site.workspace.path, "fetch", "--quiet", "origin")
     git(site.workspace.path, "merge", "--quiet", "--no-edit", "origin/main")
-    method, message = landing.lands(REBASE)
+    method, message = merger.lands(REBASE)
     assert method is REBASE
     assert "Theirs" not in message

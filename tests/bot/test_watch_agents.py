@@ -38,12 +38,12 @@ def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
     edge.fails = Unavailable("no tmux")
     for rounds in (1, 2, 3):
         watch.sweep()
-        doubt = the(room).doubt
-        assert doubt is not None
-        assert doubt.rounds == rounds
+        probe_failure = the(room).probe_failure
+        assert probe_failure is not None
+        assert probe_failure.rounds == rounds
     assert incidents(room) == ["runtime"]
     assert watch.sweep() == 0  # No look counts further than is asked for.
-    probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "doubt": None}
+    probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "probe_failure": None}
     assert replace(the(room), **probes) == before
     edge.fails = None
     watch.sweep()
@@ -89,18 +89,18 @@ def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
     began = room.clock()
     for rounds in (1, 2, 3, 3):
         watch.sweep()
-        doubt = the(room).doubt
-        assert doubt is not None
-        assert (doubt.since, doubt.rounds) == (began, rounds)
+        probe_failure = the(room).probe_failure
+        assert probe_failure is not None
+        assert (probe_failure.since, probe_failure.rounds) == (began, rounds)
         room.clock.passes(5)
     edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.UNKNOWN)
     watch.sweep()
-    doubt = the(room).doubt
-    assert doubt is not None
-    assert (doubt.since, doubt.rounds) == (room.clock(), 1)
+    probe_failure = the(room).probe_failure
+    assert probe_failure is not None
+    assert (probe_failure.since, probe_failure.rounds) == (room.clock(), 1)
     edge.seen["widgets-1_r1"] = ALIVE
     watch.sweep()
-    assert the(room).doubt is None
+    assert the(room).probe_failure is None
 
 
 # -- many deaths at once ---------------------------------------------------------------------------

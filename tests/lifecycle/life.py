@@ -92,7 +92,7 @@ class Life:
 
     def heard(self) -> list[str]:
         """The prompts that reached the agent."""
-        return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.Tell)]
+        return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.SendMessage)]
 
     def comments(self) -> list[str]:
         """What people were told, without the answers to what they asked for."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lifecycle.model.facts import Doubt, Ended, Facts, Spending, Work
+from lifecycle.model.facts import Ended, Facts, ProbeFailure, Spending, Work
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
 from tests.lifecycle.universe import (
     BASE,
@@ -65,8 +65,12 @@ def unanswered(seconds: float) -> Facts:
 
 
 def doubtful(seconds: float, rounds: float = 3) -> Facts:
-    doubt = Doubt(since=ago(seconds), evidence="tmux does not answer", rounds=int(rounds))
-    return facts(agent=agent(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN, doubt=doubt))
+    probe_failure = ProbeFailure(
+        since=ago(seconds), evidence="tmux does not answer", rounds=int(rounds)
+    )
+    return facts(
+        agent=agent(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN, probe_failure=probe_failure)
+    )
 
 
 def vanished(seconds: float) -> Facts:

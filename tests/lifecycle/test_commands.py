@@ -223,7 +223,7 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     assert life.heard() == ["start"]
     assert life.answers() == ["The agent is told as soon as it can hear."]
     life.agent_rests()
-    (tell,) = [a for _, a in life.out if isinstance(a, do.Tell)]
+    (tell,) = [a for _, a in life.out if isinstance(a, do.SendMessage)]
     assert str(tell.key) == "forward:comment-1#1"
     assert tell.prompt.name == "tell"
     assert tell.prompt.values == {"actor": "alice", "text": "Use tabs."}
@@ -234,7 +234,7 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
 @pytest.mark.parametrize("kind", ["tell", "answer"])
 def test_a_persons_own_words_go_to_an_agent_that_asks_as_an_answer(kind: str) -> None:
     given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, question="May I?"))
-    (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.Tell)]
+    (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.SendMessage)]
     assert tell.prompt.name == "answer"
     assert tell.prompt.values["question"] == "May I?"
 
@@ -243,14 +243,16 @@ def test_other_words_from_before_a_question_wait_until_it_is_answered() -> None:
     given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
     early = command("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
     found = decision(replace(given, commands=(early,)))
-    assert not [a for a in found.actions if isinstance(a, do.Tell)]
+    assert not [a for a in found.actions if isinstance(a, do.SendMessage)]
 
 
 def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
     agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
     given = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
     key = "forward:comment-answer"
-    assert [str(a.key) for a in decision(given).actions if isinstance(a, do.Tell)] == [f"{key}#1"]
+    assert [str(a.key) for a in decision(given).actions if isinstance(a, do.SendMessage)] == [
+        f"{key}#1"
+    ]
     for result, told in (("it was given", []), (REFUSED, ["answer_refused:comment-answer"])):
         found = replace(given, done={**given.done, parse(f"{key}#1"): Done(at=NOW, result=result)})
         said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
@@ -265,14 +267,14 @@ def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
 
 
 def test_an_answer_to_an_agent_that_asks_nothing_is_told_to_it() -> None:
-    (tell,) = [a for a in asking("answer", published()).actions if isinstance(a, do.Tell)]
+    (tell,) = [a for a in asking("answer", published()).actions if isinstance(a, do.SendMessage)]
     assert tell.prompt.name == "tell"
 
 
 def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
     for who in (agent(Activity.BLOCKED), AT_WORK):
         found = asking("tell", published(agent=who))
-        assert not [a for a in found.actions if isinstance(a, do.Tell | do.Start)]
+        assert not [a for a in found.actions if isinstance(a, do.SendMessage | do.Start)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import decide
-from lifecycle.model.facts import Agent, Doubt, Exit, Facts
+from lifecycle.model.facts import Agent, Exit, Facts, ProbeFailure
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason, Status
@@ -137,7 +137,11 @@ def test_only_two_dead_probes_without_recent_activity_are_an_end(
 def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None:
     probes: tuple[Any, ...] = ({"program": Probe.DEAD}, {"runtime": Probe.UNKNOWN})
     for given in probes:
-        who = agent(seconds_ago=3600, doubt=Doubt(since=ago(10), evidence="?", rounds=2), **given)
+        who = agent(
+            seconds_ago=3600,
+            probe_failure=ProbeFailure(since=ago(10), evidence="?", rounds=2),
+            **given,
+        )
         judged = decision(published(agent=who))
         assert judged.status is Status.REVIEW_PENDING
         assert not deeds(judged)
@@ -154,8 +158,10 @@ def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None
 def test_three_looks_and_five_minutes_of_the_same_evidence_are_stuck_by_a_probe_failure(
     rounds: int, seconds: float, status: Status
 ) -> None:
-    doubt = Doubt(since=ago(seconds), evidence="alive/unknown", rounds=rounds)
-    judged = decision(published(agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, doubt=doubt)))
+    probe_failure = ProbeFailure(since=ago(seconds), evidence="alive/unknown", rounds=rounds)
+    judged = decision(
+        published(agent=agent(seconds_ago=9000, program=Probe.UNKNOWN, probe_failure=probe_failure))
+    )
     assert judged.status is status
     if status is Status.STUCK:
         assert judged.reason is Reason.PROBE_FAILURE

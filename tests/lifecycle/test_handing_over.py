@@ -68,7 +68,7 @@ def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
 @pytest.mark.parametrize("word", ["", "shell"])
 def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(word: str) -> None:
     life = until_reviewed().person_commands("review", word)
-    (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
+    (tell,) = [action for _, action in life.out if isinstance(action, do.SendMessage)]
     assert (str(tell.key), tell.prompt.name) == ("forward:comment-1#1", "review")
     assert tell.prompt.values == {"pull": "34", "base": "main"}
     assert "reviewed" not in life.comments()

@@ -35,8 +35,8 @@ def dequeued(*checks: Any, **given: Any) -> Facts:
 
 
 def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
-    landing = (do.MergePull, do.Enqueue)
-    return [action for action in asked(given, **policy) if isinstance(action, landing)]
+    merger = (do.MergePull, do.Enqueue)
+    return [action for action in asked(given, **policy) if isinstance(action, merger)]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
         "ci_failing: checks fail: queue's",
     )
     (told,) = asked(given, mode=Mode.MERGE)
-    assert isinstance(told, do.Tell)
+    assert isinstance(told, do.SendMessage)
     assert told.prompt.items[0]["log"] == "boom"
 
 
 def test_a_check_that_failed_in_the_queue_is_not_run_again_there_flaky_or_not() -> None:
     flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
     (told,) = asked(dequeued(flaky), mode=Mode.MERGE)
-    assert isinstance(told, do.Tell)
+    assert isinstance(told, do.SendMessage)
 
 
 def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:

@@ -185,7 +185,7 @@ def test_a_recheck_does_not_depend_on_the_order_in_which_questions_are_asked() -
 def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
     for given, decision in judged():
         for action in decision.actions:
-            if isinstance(action, do.Tell):
+            if isinstance(action, do.SendMessage):
                 assert decision.signals.availability is Availability.IDLE, given
             if isinstance(action, do.Start) and str(action.key).startswith("start:message"):
                 assert decision.signals.availability is Availability.EXITED, given
@@ -196,7 +196,7 @@ def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
         if decision.status in TERMINAL:
             for action in decision.actions:
                 assert not isinstance(
-                    action, do.Start | do.Tell | do.Publish | do.OpenPull | do.MergePull
+                    action, do.Start | do.SendMessage | do.Publish | do.OpenPull | do.MergePull
                 )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Done, Doubt, Ended, Facts, Failure, Pull, Work
+from lifecycle.model.facts import Done, Ended, Facts, Failure, ProbeFailure, Pull, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Probe, PullState, Reason, Status
 from lifecycle.read.availability import Availability
@@ -145,11 +145,11 @@ _FAILED_LOOKS = (
 
 def unseen() -> Iterator[tuple[Facts, Decision, Decision]]:
     """Sessions whose program lives, each with what is decided once a look at it has failed."""
-    doubt = Doubt(since=NOW, evidence="tmux does not answer")
+    probe_failure = ProbeFailure(since=NOW, evidence="tmux does not answer")
     for given, decision in judged():
         if given.agent.runtime is Probe.ALIVE and given.agent.program is Probe.ALIVE:
             for runtime, program in _FAILED_LOOKS:
-                look = {"runtime": runtime, "program": program, "doubt": doubt}
+                look = {"runtime": runtime, "program": program, "probe_failure": probe_failure}
                 other = replace(given, agent=replace(given.agent, **look))
                 yield given, decision, decide(other, POLICY, NOW)
 
@@ -162,7 +162,7 @@ def test_a_failed_look_changes_no_status_and_asks_for_nothing_new() -> None:
 
 def test_nothing_is_said_to_an_agent_that_cannot_be_seen() -> None:
     for _, _, after in unseen():
-        assert not any(isinstance(action, do.Tell | do.Start) for action in after.actions)
+        assert not any(isinstance(action, do.SendMessage | do.Start) for action in after.actions)
 
 
 def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> None:

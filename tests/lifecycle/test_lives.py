@@ -132,7 +132,7 @@ def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> N
     life = until_reviewed().person_comments("One.").waits(40).person_comments("Two.").waits(40)
     assert life.heard() == ["start"]
     life.waits(25)
-    (tell,) = [action for _, action in life.out if isinstance(action, do.Tell)]
+    (tell,) = [action for _, action in life.out if isinstance(action, do.SendMessage)]
     assert [item["text"] for item in tell.prompt.items] == ["@rob: One.", "@rob: Two."]
 
 

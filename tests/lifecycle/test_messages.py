@@ -53,7 +53,7 @@ from tests.lifecycle.universe import (
 def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
     dirty = Work(base=BASE, head=HEAD, dirty=True)
     (tell,) = asked(published(work=dirty))
-    assert tell == do.Tell(
+    assert tell == do.SendMessage(
         key=parse("commit_work:0#1"), run=1, prompt=do.Prompt(name="uncommitted")
     )
     again = published(work=dirty, done=done("address_review:x#1", "commit_work:0#1"))
@@ -72,7 +72,7 @@ def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
 def test_red_checks_go_to_the_agent_with_their_logs() -> None:
     checks = (*FAILED, check(name="b"), check(CheckState.FAILED, "lint"))
     (tell,) = asked(of({"checks": checks}))
-    assert tell == do.Tell(
+    assert tell == do.SendMessage(
         key=parse(f"{ci_cause('unit', 'lint')}#1"),
         run=1,
         prompt=do.Prompt(
@@ -142,7 +142,7 @@ def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -
     (start,) = asked(of(red, agent=ended(0), work=work))
     assert isinstance(start, do.Start)
     assert start.prompt.name == "uncommitted"
-    names = [a.prompt.name for a in asked(of(red, work=work)) if isinstance(a, do.Tell)]
+    names = [a.prompt.name for a in asked(of(red, work=work)) if isinstance(a, do.SendMessage)]
     assert names == ["uncommitted", "fix_ci", "address_review", "resolve_conflict"]
 
 
@@ -165,7 +165,7 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
     )
     (tell,) = asked(given)
     ids = ("t1", "t4", "v1", "c1")
-    assert tell == do.Tell(
+    assert tell == do.SendMessage(
         key=parse(f"{review_cause(*ids)}#1"),
         run=1,
         prompt=do.Prompt(
@@ -189,7 +189,7 @@ def test_a_suggestion_goes_to_the_agent_as_a_patch_with_all_its_lines() -> None:
     said = thread(remark("t1", body="```suggestion\n2\n```"))
     given = of({"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)})
     (tell,) = asked(given)
-    assert isinstance(tell, do.Tell)
+    assert isinstance(tell, do.SendMessage)
     (item,) = tell.prompt.items
     assert item["where"] == "a.py:2-3"
     assert "-two\n-three\n+2\n" in item["text"]
@@ -197,7 +197,7 @@ def test_a_suggestion_goes_to_the_agent_as_a_patch_with_all_its_lines() -> None:
 
 def test_a_thread_about_a_whole_file_says_which() -> None:
     (tell,) = asked(of({"threads": (replace(thread(), line=None),)}))
-    assert isinstance(tell, do.Tell)
+    assert isinstance(tell, do.SendMessage)
     assert tell.prompt.items[0]["where"] == "a.py"
 
 
@@ -205,7 +205,7 @@ def test_of_an_old_thread_only_what_is_new_makes_it_heard_again() -> None:
     old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
     heard = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
     (tell,) = asked(of({"threads": (old, new)}, done=heard))
-    assert isinstance(tell, do.Tell)
+    assert isinstance(tell, do.SendMessage)
     assert tell.covers == (parse("remark:t3#1"),)
     assert len(tell.prompt.items) == 1
 
@@ -237,7 +237,7 @@ def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
 def test_people_are_not_heard_by_an_agent_that_is_not_at_rest(who: Agent) -> None:
     said = of({"comments": (remark(),)}, agent=who)
-    assert not [a for a in asked(said) if isinstance(a, do.Tell | do.Start)]
+    assert not [a for a in asked(said) if isinstance(a, do.SendMessage | do.Start)]
 
 
 def test_an_outdated_thread_is_heard_all_the_same() -> None:
@@ -254,7 +254,7 @@ def test_after_the_last_round_of_review_the_agent_hears_no_more() -> None:
 
 def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
     (tell,) = asked(of({"merge": Merge.CONFLICT}))
-    assert tell == do.Tell(
+    assert tell == do.SendMessage(
         key=parse(f"resolve_conflict:{BASE}:{HEAD}#1"),
         run=1,
         prompt=do.Prompt(name="resolve_conflict", values={"base": "main", "pull": "34"}),

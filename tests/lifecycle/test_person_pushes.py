@@ -92,7 +92,7 @@ def test_it_is_never_brought_into_files_that_are_not_committed(
     dirty: bool | None, prompts: list[str]
 ) -> None:
     found = actions(pushed(work=Work(base=BASE, head=HEAD, dirty=dirty)))
-    assert [a.prompt.name for a in found if isinstance(a, do.Tell)] == prompts
+    assert [a.prompt.name for a in found if isinstance(a, do.SendMessage)] == prompts
     assert not any(isinstance(a, do.MergeRemote) for a in found)
 
 
@@ -100,7 +100,7 @@ def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
     clash = {TAKE.key: Done(at=ago(50), result="conflict")}
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     (tell,) = actions(pushed(work=work, done=clash))
-    assert isinstance(tell, do.Tell)
+    assert isinstance(tell, do.SendMessage)
     assert str(tell.key) == f"merge_branch:{PROVIDER_DEFAULT}#1"
     assert tell.prompt.name == "merge_branch"
     heard = {**clash, **done(tell.key, seconds_ago=40)}
@@ -149,7 +149,7 @@ def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_so
     assert keys(taken(pull=said)) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
     assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
     resumed = taken(pull=said, commands=(command("resume"),))
-    assert any(isinstance(action, do.Tell) for action in asked(resumed))
+    assert any(isinstance(action, do.SendMessage) for action in asked(resumed))
     assert decision(resumed).reason is Reason.PULL_REQUEST
 
 
@@ -159,25 +159,27 @@ def command(kind: str, seconds_ago: float = 50) -> Command:
 
 def test_what_was_said_before_the_push_does_not_give_the_branch_back() -> None:
     earlier = taken(pull={"checks": FAILED}, commands=(command("resume", 101),))
-    assert not any(isinstance(action, do.Tell) for action in asked(earlier))
+    assert not any(isinstance(action, do.SendMessage) for action in asked(earlier))
 
 
 def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
     comment = {"checks": FAILED, "comments": (remark("c1", seconds_ago=80),)}
-    names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.Tell)]
+    names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.SendMessage)]
     assert names == ["fix_ci", "address_review"]
     heard = taken(
         pull=comment,
         done=done("remark:c1#1", "address_review:x#1", seconds_ago=70),
         agent=agent(seconds_ago=60),
     )
-    assert [a.prompt.name for a in asked(heard) if isinstance(a, do.Tell)] == ["fix_ci"]
+    assert [a.prompt.name for a in asked(heard) if isinstance(a, do.SendMessage)] == ["fix_ci"]
 
 
 def test_what_was_said_in_the_second_of_the_push_gives_the_branch_back() -> None:
     """GitHub tells the time of a comment in whole seconds."""
     said = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
-    names = [a.prompt.name for a in asked(taken(at=99.5, pull=said)) if isinstance(a, do.Tell)]
+    names = [
+        a.prompt.name for a in asked(taken(at=99.5, pull=said)) if isinstance(a, do.SendMessage)
+    ]
     assert names == ["fix_ci", "address_review"]
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.model import keys
-from lifecycle.model.actions import Tell
+from lifecycle.model.actions import SendMessage
 from lifecycle.model.facts import Command, Facts, Sent
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
@@ -36,7 +36,7 @@ def judged() -> list[tuple[Facts, Decision]]:
 
 def sent(given: Facts, decision: Decision, as_is: Sent) -> Facts:
     """The same facts after the message they ask for, or another one, was sent."""
-    wanted = [action.key for action in decision.actions if isinstance(action, Tell)]
+    wanted = [action.key for action in decision.actions if isinstance(action, SendMessage)]
     key = wanted[0] if wanted else keys.forward("x").of_run(given.run)
     return replace(given, sent={key: as_is})
 
@@ -44,7 +44,7 @@ def sent(given: Facts, decision: Decision, as_is: Sent) -> Facts:
 def with_messages() -> Iterator[tuple[Facts, Decision]]:
     """The combinations in which something is sent to the agent."""
     for given, decision in judged():
-        if any(isinstance(action, Tell) for action in decision.actions):
+        if any(isinstance(action, SendMessage) for action in decision.actions):
             yield given, decision
 
 
@@ -57,7 +57,7 @@ def test_nothing_else_is_sent_to_an_agent_before_the_last_message_arrived() -> N
     for given, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
         another = replace(given, sent={keys.forward("x").of_run(given.run): AWAITED})
         later = decide(another, POLICY, NOW)
-        assert not [action for action in later.actions if isinstance(action, Tell)], given
+        assert not [action for action in later.actions if isinstance(action, SendMessage)], given
         waiting += decision.signals.availability is Availability.WAITING
     assert waiting
 

@@ -25,7 +25,7 @@ def given(*checks: Check, **facts: Any) -> Facts:
 
 
 def told(facts: Facts, **policy: Any) -> list[do.Action]:
-    return [a for a in asked(facts, **policy) if isinstance(a, do.Tell)]
+    return [a for a in asked(facts, **policy) if isinstance(a, do.SendMessage)]
 
 
 def test_a_cancelled_check_counts_as_failed_and_does_not_nudge_the_agent() -> None:
@@ -99,7 +99,7 @@ def test_what_is_red_on_the_base_too_is_told_to_people_and_not_to_the_agent() ->
 
 def test_beside_failures_of_its_own_the_agent_is_told_which_are_the_bases() -> None:
     (tell,) = asked(given(ON_BASE, check(C.FAILED, "lint")))
-    assert isinstance(tell, do.Tell)
+    assert isinstance(tell, do.SendMessage)
     assert str(tell.key) == f"{ci_cause('lint')}#1"
     assert [item["name"] for item in tell.prompt.items] == ["lint"]
     assert tell.prompt.values["red_on_base"] == "unit"

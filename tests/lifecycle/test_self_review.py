@@ -53,7 +53,7 @@ def test_what_it_mends_is_pushed_first_and_not_read_over_again(life: Life) -> No
 def test_it_is_told_which_change_that_is() -> None:
     (tell,) = asked(pushed(), self_review=True)
     prompt = do.Prompt(name="self_review", values={"base": BASE, "head": HEAD})
-    assert tell == do.Tell(key=parse(f"{CAUSE}#1"), run=1, prompt=prompt)
+    assert tell == do.SendMessage(key=parse(f"{CAUSE}#1"), run=1, prompt=prompt)
 
 
 def test_what_is_not_committed_is_spoken_of_first(life: Life) -> None:

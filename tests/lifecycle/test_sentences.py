@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lifecycle.decide import decide
 from lifecycle.judge.blockers import BLOCKERS
 from lifecycle.judge.rules import RULES
-from lifecycle.model.facts import Doubt, Facts, Failure, Issue, Spending
+from lifecycle.model.facts import Facts, Failure, Issue, ProbeFailure, Spending
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import (
     Activity,
@@ -138,7 +138,9 @@ SAID = {
             agent=agent(
                 runtime=Probe.UNKNOWN,
                 program=Probe.UNKNOWN,
-                doubt=Doubt(since=ago(9000), evidence="tmux does not answer", rounds=3),
+                probe_failure=ProbeFailure(
+                    since=ago(9000), evidence="tmux does not answer", rounds=3
+                ),
             )
         ),
         S.STUCK,

@@ -76,7 +76,7 @@ def test_a_cause_of_any_of_them_needs_people_and_is_told_there() -> None:
 
 def test_the_agent_hears_of_each_of_them() -> None:
     given = both(pull(comments=(remark("c1"),)), second(**RED))
-    said = [action.prompt for action in asked(given) if isinstance(action, do.Tell)]
+    said = [action.prompt for action in asked(given) if isinstance(action, do.SendMessage)]
     assert [(each.name, each.values["pull"]) for each in said] == [
         ("fix_ci", "35"),
         ("address_review", "34"),

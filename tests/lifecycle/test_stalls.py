@@ -5,7 +5,7 @@ import pytest
 from lifecycle.judge.reduce import read
 from lifecycle.judge.signals import Attention
 from lifecycle.judge.stages import Evidence
-from lifecycle.model.facts import Agent, Doubt, Facts
+from lifecycle.model.facts import Agent, Facts, ProbeFailure
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason
 from lifecycle.read.session_view import SessionView
@@ -49,7 +49,10 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         Reason.NO_PROGRESS,
     ),
     "not to be seen for five minutes": (
-        agent(program=Probe.UNKNOWN, doubt=Doubt(since=ago(300), evidence="?", rounds=3)),
+        agent(
+            program=Probe.UNKNOWN,
+            probe_failure=ProbeFailure(since=ago(300), evidence="?", rounds=3),
+        ),
         f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
     ),
@@ -88,7 +91,7 @@ FINE: dict[str, Facts] = {
         agent=agent(
             seconds_ago=9000,
             program=Probe.UNKNOWN,
-            doubt=Doubt(since=ago(299), evidence="?", rounds=3),
+            probe_failure=ProbeFailure(since=ago(299), evidence="?", rounds=3),
         )
     ),
     "not to be seen for a moment, nobody knows since when": published(

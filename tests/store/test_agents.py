@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from bot.store import AgentRecord, Observation, Store
 from lifecycle.model import keys
-from lifecycle.model.actions import Action, Prompt, Start, Tell
+from lifecycle.model.actions import Action, Prompt, SendMessage, Start
 from lifecycle.model.facts import Agent, Ended, Usage
 from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
@@ -12,7 +12,9 @@ from tests.store.conftest import Scenario
 
 
 def message(prompt: str, number: int) -> Action:
-    return Tell(key=keys.reword(f"{prompt}{number}").of_run(1), run=1, prompt=Prompt(name=prompt))
+    return SendMessage(
+        key=keys.reword(f"{prompt}{number}").of_run(1), run=1, prompt=Prompt(name=prompt)
+    )
 
 
 def works(scenario: Scenario, number: int, agent: str, *actions: Action) -> str:

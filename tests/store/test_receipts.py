@@ -6,13 +6,13 @@ import pytest
 
 from bot.store import AwaitedReceipt, DueAction, Observation, Receipt, Store
 from lifecycle.model import keys
-from lifecycle.model.actions import CloseIssue, Prompt, Tell
+from lifecycle.model.actions import CloseIssue, Prompt, SendMessage
 from lifecycle.model.facts import Agent, Sent
 from lifecycle.model.status import Activity
 from tests.store.conftest import Scenario
 
 KEY, COVERED = keys.fix_ci("x", []).of_run(1), keys.remark("5").of_run(1)
-MESSAGE = Tell(key=KEY, run=1, prompt=Prompt(name="fix_ci"), covers=(COVERED,))
+MESSAGE = SendMessage(key=KEY, run=1, prompt=Prompt(name="fix_ci"), covers=(COVERED,))
 
 
 @pytest.fixture
