@@ -1,5 +1,8 @@
 """Which package may import which. A new arrow is a decision, made by adding it to a table here."""
 
+import ast
+import re
+
 import pytest
 
 from tests.house.source import ROOMS, Module, modules
@@ -62,6 +65,9 @@ HOST_SIDE = (
     "runtimes.workspaces.steering",
     "runtimes.workspaces.worktree",
 )
+
+#: What observers may not do in the store: create sessions, grant commands, order actions.
+_CREATES = r"sessions\.create|outbox\.add\w*|commands\.(add\w*|authorize|grant|refuse)$"
 
 ALL = modules(*ROOMS)
 
@@ -133,6 +139,35 @@ def test_the_bot_opens_no_file_or_terminal_of_a_session_beside_the_host() -> Non
         if any(inside(name, place) for place in HOST_SIDE)
     ]
     assert wrong == []
+
+
+def test_only_the_outbox_writes_to_github() -> None:
+    wrong = [
+        f"{module.name}: {chain}"
+        for module in modules("bot")
+        if part(module.name) not in {"act", "github", "demo"}
+        for chain in _chains(module)
+        if re.search(r"github\.(write|reviews|reports|merges)(\.|$)", chain)
+    ]
+    assert wrong == []
+
+
+def test_observers_only_record_facts() -> None:
+    wrong = [
+        f"{module.name}: {chain}"
+        for module in modules("bot")
+        if part(module.name) == "observe"
+        for chain in _chains(module)
+        if re.search(
+            r"\b(sessions\.create|outbox\.add|commands\.(add|authorize|grant|refuse))", chain
+        )
+    ]
+    assert wrong == []
+
+
+def _chains(module: Module) -> set[str]:
+    """Every chain of attributes in a module, such as `self._github.write.comment`."""
+    return {ast.unparse(node) for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
 
 
 def test_there_are_no_import_cycles() -> None:
