@@ -97,7 +97,7 @@ class Merger:
         messages.
         """
         repository = self._github.read.repository(session.repository)
-        allowed, method = repository.merge_methods, repository.way(merge.method)
+        allowed, method = repository.merge_methods, repository.merge_method(merge.method)
         if merge.asked and method is not merge.method:
             others = ", ".join(allowed)
             return Rejected(f"{session.repository} forbids {merge.method}; it allows {others}")

@@ -133,7 +133,9 @@ def signatures(installed: Installation) -> CheckResult:
             here = us.read.repository(place)
             branch = project.base_branch or here.default_branch
             if us.read.requires_signatures(place, branch):
-                method = here.way(_policy(us, place, installed.settings.policy).merge_method)
+                method = here.merge_method(
+                    _policy(us, place, installed.settings.policy).merge_method
+                )
                 wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
                 if method is not MergeMethod.SQUASH:
                     severity = Severity.FAIL

@@ -1,4 +1,7 @@
-"""Who we are at GitHub: a token, or an App that gets itself a token for each repository."""
+"""Authentication: a token, or a GitHub App that requests a token for each repository.
+
+https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
+"""
 
 import re
 from base64 import b64encode
@@ -15,46 +18,47 @@ from msgspec import Struct
 
 from bot.github.errors import Refused
 
-#: A token is renewed this long before it ends, so that a push started with it can finish.
+#: A token is renewed this long before it expires, so that a push that uses it can finish.
 RENEW_EARLY = timedelta(minutes=10)
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
-    """Either an App's id and private key (PEM), or a token. Never shown.
+    """An App's id and private key (PEM), or a token. Its repr shows neither.
 
-    Raises `ValueError` where a token holds spaces or line breaks: no HTTP header can carry it.
+    Raises:
+        ValueError: the token contains characters that no HTTP header can carry.
     """
 
     token: str = ""
     app_id: str = ""
     private_key: str = ""
-    #: Whose installations of the App are used; empty: everybody's. Not looked at for a token.
+    #: The owners whose installations of the App are used; empty for all. Ignored for a token.
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse here, without showing it, what would fail later in a message that shows it."""
+        """Refuse an invalid token here: a later error message would show it."""
         if re.search(r"[^!-~]", self.token):
             raise ValueError("The GitHub token holds a space or a line break: paste it again.")
 
     def __repr__(self) -> str:
-        """Which kind of credentials these are, and nothing of them."""
+        """The kind of credentials."""
         kind = f"app {self.app_id}" if self.app_id else "token" if self.token else "none"
         return f"Credentials({kind})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Nothing for pretty printers, which would read the fields."""
+        """No fields for pretty printers."""
         return []
 
 
 class InstallationToken(Struct, frozen=True):
-    """GitHub's answer to the question for an installation's token."""
+    """https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app"""
 
     token: str
     expires_at: datetime
 
 
 class AccessTokens:
-    """The token for each repository. An App's are made on demand, once for all who wait for one."""
+    """The token for each repository; an App's tokens are requested on demand. Thread-safe."""
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class AccessTokens:
         clock: Callable[[], datetime],
     ) -> None:
         self._credentials = credentials
-        self._make = make  # Asks GitHub: (repository, the App's own token) -> token.
+        self._make = make  # Requests a token: (repository, the App's JWT) -> token.
         self._clock = clock
         self._app = AppAuth(http, credentials.app_id, credentials.private_key)
         self._made: dict[str, InstallationToken] = {}
@@ -72,7 +76,7 @@ class AccessTokens:
 
     @property
     def is_app(self) -> bool:
-        """Whether an App is used: it is where one is named, whatever token there is besides."""
+        """Whether the bot authenticates as an App; an App takes precedence over a token."""
         return bool(self._credentials.app_id)
 
     def of(self, repository: str) -> str:
@@ -89,7 +93,7 @@ class AccessTokens:
             return made.token
 
     def app_jwt(self) -> str:
-        """The short-lived token with which the App speaks for itself."""
+        """The short-lived JWT of the App itself."""
         try:
             return self._app.get_jwt()
         except (jwt.PyJWTError, ValueError, TypeError) as error:
@@ -100,16 +104,16 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the App works for this account where it is installed."""
+        """Whether the App's installation in this account is used."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 
     def forget(self, repository: str) -> None:
-        """Drop an App's token that GitHub does not take any more."""
+        """Drop an App's token that GitHub no longer accepts."""
         self._made.pop(repository, None)
 
     def git_header(self, repository: str) -> str:
-        """The value of `http.<url>.extraHeader` with which git may fetch and push."""
+        """The value of `http.<url>.extraHeader` that lets git fetch and push."""
         login = b64encode(f"x-access-token:{self.of(repository)}".encode()).decode()
         return f"Authorization: Basic {login}"
 

@@ -1,4 +1,4 @@
-"""The checks of commits as GitHub tells them -> ours: which count, and what the base says."""
+"""Converts check runs and commit statuses to checks, and compares them with the base branch."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -37,25 +37,23 @@ class BaseCommit(GraphQLShape, frozen=True):
 
 
 class BaseObject(GraphQLShape, frozen=True):
-    """What has the name that was asked for; only a commit has a history."""
+    """A Git object; only a commit has a history."""
 
     history: NodeList[BaseCommit] = NodeList(nodes=())
 
 
 class BaseRepository(GraphQLShape, frozen=True):
-    """The repository around it."""
-
     object: BaseObject | None
 
 
 class BaseData(GraphQLShape, frozen=True):
-    """The answer to base_checks.graphql."""
+    """base_checks.graphql"""
 
     repository: BaseRepository
 
 
 class CheckIdentity(NamedTuple):
-    """What makes two runs the same check. A name alone does not: two workflows may share it."""
+    """What makes two runs the same check: two workflows may share a name."""
 
     app: str
     workflow: str
@@ -64,23 +62,23 @@ class CheckIdentity(NamedTuple):
 
     @property
     def without_event(self) -> tuple[str, str, str]:
-        """The same whatever started it: a push on the base is a pull request on the head."""
+        """The identity without its event: a push on the base branch, a pull request on the head."""
         return self.app, self.workflow, self.name
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
-    """What the last commits of the base branch say of checks."""
+    """The checks of the base branch's last commits."""
 
-    reported: bool = False  #: Whether any of them had one.
-    red: frozenset[tuple[str, str, str]] = frozenset()  #: Those that failed when they last ended.
+    reported: bool = False  #: Whether any commit had a check.
+    red: frozenset[tuple[str, str, str]] = frozenset()  #: Checks whose last completed run failed.
 
 
 def checks_of(
     pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: BaseChecks
 ) -> tuple[Check, ...]:
-    """The newest of each identity; a required one that never reported is there as pending.
+    """The newest run of each check, and the required checks that never reported as pending.
 
-    What the bot says itself is no check.
+    The bot's own check runs and statuses are left out.
     """
     rollups = (rollup for page in pages if (rollup := rollup_of(page)))
     contexts = [each for rollup in rollups for each in rollup.contexts.nodes if each]
@@ -109,31 +107,31 @@ def checks_of(
 
 
 def rollup_of(page: PullRequest) -> CheckRollup | None:
-    """The checks of the newest commit; None: it has none."""
+    """The checks of the newest commit; None if it has none."""
     return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
 
 
 def needs_base_checks(checks: Sequence[Check]) -> bool:
-    """Whether it matters what the base branch says: something failed, or nothing ran."""
+    """Whether the checks of the base branch matter: a check failed, or none ran."""
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
 
 def base_checks(commits: Iterable[BaseCommit], me: str) -> BaseChecks:
-    """What the base branch's last commits say, the newest first."""
+    """The checks of the base branch's last commits, newest first."""
     states: dict[tuple[str, str, str], CheckState] = {}
     for commit in commits:
         rollup = commit.status_check_rollup
-        for told in (each for each in (rollup.contexts.nodes if rollup else ()) if each):
-            state = check_state(told)
-            if not _is_own(told, me) and state is not CheckState.PENDING:
-                states.setdefault(check_identity(told).without_event, state)
+        for context in (each for each in (rollup.contexts.nodes if rollup else ()) if each):
+            state = check_state(context)
+            if not _is_own(context, me) and state is not CheckState.PENDING:
+                states.setdefault(check_identity(context).without_event, state)
     red = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
     return BaseChecks(reported=bool(states), red=red)
 
 
 def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ...]:
-    """What failed on a commit that a merge queue tried: it counts, whoever requires it."""
+    """The failed checks of a merge queue's commit; all of them count as required."""
     return tuple(
         Check(
             id=" / ".join(filter(None, ("merge queue", *check_identity(each)))),
@@ -149,7 +147,7 @@ def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ..
 
 
 def required_checks(base: BaseRef | None) -> frozenset[str] | None:
-    """The names of the checks the base branch's rules require; None: none, or not for us to see."""
+    """The names of the required checks; None if there are none or the bot may not see them."""
     if base is None:
         return None
     found: list[frozenset[str]] = []
@@ -162,21 +160,26 @@ def required_checks(base: BaseRef | None) -> frozenset[str] | None:
     return frozenset().union(*found) if found else None
 
 
-def check_identity(told: CheckContext) -> CheckIdentity:
-    """Which check it is."""
-    if told.typename == "StatusContext":
-        return CheckIdentity("status", "", "", told.context)
-    suite = told.check_suite
+def check_identity(context: CheckContext) -> CheckIdentity:
+    """Which check a run or status belongs to."""
+    if context.typename == "StatusContext":
+        return CheckIdentity("status", "", "", context.context)
+    suite = context.check_suite
     run = suite.workflow_run if suite else None
     app = suite.app.slug if suite and suite.app else ""
-    return CheckIdentity(app, run.workflow.name if run else "", run.event if run else "", told.name)
+    return CheckIdentity(
+        app, run.workflow.name if run else "", run.event if run else "", context.name
+    )
 
 
-def _is_own(told: CheckContext, me: str) -> bool:
-    suite = told.check_suite
+def _is_own(context: CheckContext, me: str) -> bool:
+    suite = context.check_suite
     if suite and suite.app and f"{suite.app.slug}[bot]" == me:
         return True
-    return told.creator is not None and me in (told.creator.login, f"{told.creator.login}[bot]")
+    return context.creator is not None and me in (
+        context.creator.login,
+        f"{context.creator.login}[bot]",
+    )
 
 
 def _age(context: HeadCheck) -> tuple[datetime, int]:

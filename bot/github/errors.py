@@ -1,27 +1,27 @@
-"""How a call to GitHub can fail, sorted by what helps: waiting, looking again, or a person."""
+"""Failures of GitHub requests, by their remedy: waiting, refreshing, or a person's help."""
 
 from datetime import datetime
 
-EVERYTHING = ""  #: The resource of a limit that is none of one alone.
+EVERYTHING = ""  #: The resource of a rate limit that applies to all requests.
 
 
 class GitHubFailure(Exception):
-    """A call to GitHub failed; the message says what was asked, what came back and the remedy."""
+    """A request failed; the message says which, why, and the remedy."""
 
 
 class TryLater(GitHubFailure):
-    """GitHub could not answer now: an outage, a time-out, a rate limit, an answer nobody can read.
+    """GitHub cannot answer now: an outage, a timeout, a rate limit, an invalid response.
 
-    Nothing is known of what was asked. A write may have happened all the same.
+    A write may have happened all the same.
     """
 
     def __init__(self, message: str, at: datetime | None = None) -> None:
         super().__init__(message)
-        self.at = at  #: When GitHub said to come back, or None where it did not say.
+        self.at = at  #: When GitHub allows a retry; None if it does not say.
 
 
 class Limited(TryLater):
-    """A rate limit is used up: nothing more is to be asked before `until`."""
+    """A rate limit is exhausted; requests are held until `until`."""
 
     def __init__(self, message: str, until: datetime, resource: str = EVERYTHING) -> None:
         super().__init__(f"{message} The rate limit is used up until {until:%H:%M:%S} UTC.", until)
@@ -30,11 +30,11 @@ class Limited(TryLater):
 
 
 class NotInstalled(TryLater):
-    """The App is suspended or not installed there: all waits until a person brings it back."""
+    """The App is suspended or not installed there. Work waits until a person installs it."""
 
 
 class Refused(GitHubFailure):
-    """GitHub said no, and will say no again until a person changes something."""
+    """GitHub refuses the request, and will until a person changes something."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -42,4 +42,4 @@ class Refused(GitHubFailure):
 
 
 class Conflicted(Refused):
-    """A merge was refused because the pull request is not what was judged: look at it again."""
+    """GitHub refuses because the pull request has changed since it was read: read it again."""

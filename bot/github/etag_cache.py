@@ -1,4 +1,7 @@
-"""What was read before: asked whether it is the same still, GitHub says so at no cost."""
+"""Caches responses by ETag: an unchanged one does not count against the rate limit.
+
+https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -7,33 +10,33 @@ from threading import Lock, local
 
 from msgspec import Struct
 
-#: So many answers are remembered; the one that was of use longest ago goes first.
-_MOST = 500
+#: The least recently used response is dropped first.
+_CACHE_SIZE = 500
 
 
 class CachedResponse(Struct, frozen=True, kw_only=True):
-    """What was read, as it came."""
+    """A response's body."""
 
     content: bytes
-    more: bool  #: Whether it is a page of a list that goes on.
-    etag: str  #: GitHub's name for exactly this; empty: it gave none.
+    more: bool  #: Whether another page follows.
+    etag: str  #: Empty if GitHub sent none.
 
 
 class EtagCache:
-    """Answers by what was asked. May be used from any thread.
+    """Responses by URL. Thread-safe.
 
-    What is read is remembered only once what follows from it is written down: an ETag that is kept
-    before would let GitHub say "nothing new" of what nobody has heard of.
+    A response is cached only after the caller has recorded what follows from it. If it were cached
+    earlier, a crash in between would lose it: GitHub would response "not modified" next time.
     """
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, CachedResponse] = OrderedDict()
         self._lock = Lock()
-        self._here = local()  # What this thread has read since it began to remember.
+        self._here = local()  # What this thread has read in its `caching` block.
 
     @contextmanager
     def caching(self) -> Iterator[None]:
-        """Remember what this thread reads in here, if the end is reached: write it down in here."""
+        """Cache what this thread reads inside, unless the block raises."""
         read: dict[str, CachedResponse] = {}
         self._here.read = read
         try:
@@ -41,21 +44,21 @@ class EtagCache:
         finally:
             self._here.read = None
         with self._lock:
-            for asked, answer in read.items():
-                self._known[asked] = answer
-                self._known.move_to_end(asked)
-            while len(self._known) > _MOST:
+            for url, response in read.items():
+                self._known[url] = response
+                self._known.move_to_end(url)
+            while len(self._known) > _CACHE_SIZE:
                 self._known.popitem(last=False)
 
-    def cached(self, asked: str) -> CachedResponse | None:
-        """What was answered last, for one who remembers; None: it is to be read whole."""
-        return self._known.get(asked) if self._reading() is not None else None
+    def cached(self, url: str) -> CachedResponse | None:
+        """The cached response of a URL; None outside of a `caching` block."""
+        return self._known.get(url) if self._reading() is not None else None
 
-    def note(self, asked: str, answer: CachedResponse) -> None:
-        """It was answered so."""
+    def note(self, url: str, response: CachedResponse) -> None:
+        """Note a response, to be cached at the end of the block."""
         read = self._reading()
-        if read is not None and answer.etag:
-            read[asked] = answer
+        if read is not None and response.etag:
+            read[url] = response
 
     def _reading(self) -> dict[str, CachedResponse] | None:
         return getattr(self._here, "read", None)

@@ -1,4 +1,4 @@
-"""What tells at little cost whether something at GitHub has changed -> one `Glance`."""
+"""Cheap summaries of issues and pull requests, by which the resync finds changed ones."""
 
 from datetime import datetime
 
@@ -9,33 +9,33 @@ from bot.github.responses import UNDECODABLE
 from bot.github.shapes import CommitNode, GraphQLShape, NodeList
 from bot.github.snapshots import Fingerprint
 
-#: In these states a base that moves changes what is to be done.
-_RESTS_ON_BASE = {"BEHIND", "DIRTY"}
+#: In these merge states a new commit on the base branch changes what the bot does.
+_DEPENDS_ON_BASE = {"BEHIND", "DIRTY"}
 
 
 class IssueFingerprint(GraphQLShape, frozen=True):
-    """How an issue stands."""
+    """The fingerprint fields of an issue."""
 
     state: str
     updated_at: datetime
 
 
 class StateCount(GraphQLShape, frozen=True):
-    """How many checks are in a state."""
+    """The number of checks in one state."""
 
     state: str
     count: int
 
 
 class ContextCounts(GraphQLShape, frozen=True):
-    """How many checks there are of each state."""
+    """The number of checks by state."""
 
     check_run_counts_by_state: tuple[StateCount, ...] | None
     status_context_counts_by_state: tuple[StateCount, ...] | None
 
 
 class RollupCounts(GraphQLShape, frozen=True):
-    """All checks of a commit, counted."""
+    """The checks of a commit, counted."""
 
     state: str
     contexts: ContextCounts
@@ -48,13 +48,13 @@ class ThreadState(GraphQLShape, frozen=True):
 
 
 class BaseTip(GraphQLShape, frozen=True):
-    """Where the base branch is."""
+    """The tip of the base branch."""
 
     target: CommitNode | None
 
 
 class PullFingerprint(GraphQLShape, frozen=True):
-    """How a pull request stands."""
+    """The fingerprint fields of a pull request."""
 
     state: str
     updated_at: datetime
@@ -69,7 +69,7 @@ class PullFingerprint(GraphQLShape, frozen=True):
 
 
 def fingerprint_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
-    """What came back for one alias; None where it is null or cannot be read."""
+    """The fingerprint in the data of one alias; None if it is null or invalid."""
     try:
         if pull:
             return _of_pull(msgspec.json.decode(answer, type=PullFingerprint))
@@ -81,14 +81,16 @@ def fingerprint_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
 
 def _of_pull(pull: PullFingerprint) -> Fingerprint:
     rollup = pull.status_check_rollup
-    # Whether a check is red on the base too, or none is expected, is said of the base's own tip.
-    rests = pull.merge_state_status in _RESTS_ON_BASE or not rollup or rollup.state == "FAILURE"
+    # Whether a check fails on the base branch too, or none is expected, depends on its tip.
+    depends_on_base = (
+        pull.merge_state_status in _DEPENDS_ON_BASE or not rollup or rollup.state == "FAILURE"
+    )
     return Fingerprint(
         state=pull.state,
         updated=pull.updated_at,
         more=(
             *(pull.is_draft, pull.head_ref_oid, pull.mergeable, pull.merge_state_status),
             *(pull.review_decision, pull.review_threads, rollup),
-            pull.base_ref if rests else None,
+            pull.base_ref if depends_on_base else None,
         ),
     )

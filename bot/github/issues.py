@@ -1,11 +1,11 @@
-"""An issue as GitHub tells it -> an `IssueReading`."""
+"""Converts the response of issue.graphql to an `IssueSnapshot`."""
 
 from bot.github.pulls import login_of
 from bot.github.shapes import IssueRepository, TimelineEvent
-from bot.github.snapshots import Edit, IssueReading, Labeling, Reopening
+from bot.github.snapshots import Edit, IssueSnapshot, Labeling, Reopening
 from lifecycle.model.facts import Issue
 
-LABELINGS = {
+_LABELINGS = {
     "LabeledEvent": True,
     "UnlabeledEvent": False,
     "AssignedEvent": True,
@@ -13,10 +13,10 @@ LABELINGS = {
 }
 
 
-def issue_snapshot(repository: IssueRepository) -> IssueReading:
-    """One reading of an issue, with who labelled and who changed it."""
-    said = repository.issue_or_pull_request
-    events = said.timeline_items.nodes
+def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
+    """A snapshot of an issue, with who labelled and who edited it."""
+    found = repository.issue_or_pull_request
+    events = found.timeline_items.nodes
     renamed = [
         Edit(actor=login_of(event.actor), at=event.created_at)
         for event in events
@@ -28,42 +28,44 @@ def issue_snapshot(repository: IssueRepository) -> IssueReading:
         if event.typename == "ReopenedEvent"
     ]
     rewritten = (
-        [Edit(actor=login_of(said.editor), at=said.last_edited_at)] if said.last_edited_at else []
+        [Edit(actor=login_of(found.editor), at=found.last_edited_at)]
+        if found.last_edited_at
+        else []
     )
-    return IssueReading(
+    return IssueSnapshot(
         issue=Issue(
-            number=said.number,
-            title=said.title,
-            body=said.body,
-            url=said.url,
-            author=login_of(said.author),
+            number=found.number,
+            title=found.title,
+            body=found.body,
+            url=found.url,
+            author=login_of(found.author),
             private=repository.is_private,
-            open=not said.closed,
-            state_reason=(said.state_reason or "").lower() if said.closed else "",
+            open=not found.closed,
+            state_reason=(found.state_reason or "").lower() if found.closed else "",
         ),
-        is_pull=said.typename == "PullRequest",
+        is_pull=found.typename == "PullRequest",
         labels=(
-            *(label.name for label in said.labels.nodes),
-            *(f"@{one.login}" for one in (said.assignees.nodes if said.assignees else ())),
+            *(label.name for label in found.labels.nodes),
+            *(f"@{one.login}" for one in (found.assignees.nodes if found.assignees else ())),
         ),
         labelings=tuple(
             Labeling(
-                label=_worn(event),
+                label=_label(event),
                 actor=login_of(event.actor),
                 at=event.created_at,
-                added=LABELINGS[event.typename],
+                added=_LABELINGS[event.typename],
             )
             for event in events
-            if event.typename in LABELINGS and _worn(event)
+            if event.typename in _LABELINGS and _label(event)
         ),
         edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
-        # Of two in one second, which is all that GitHub tells, the later in the timeline counts.
+        # GitHub's times are whole seconds: of two events in one, the later in the timeline counts.
         reopened=max(reversed(reopened), key=lambda event: event.at, default=None),
     )
 
 
-def _worn(event: TimelineEvent) -> str:
-    """The label, or whom it was assigned to as `@login`; empty where that is gone."""
+def _label(event: TimelineEvent) -> str:
+    """The label, or the assignee as `@login`; empty if it was deleted."""
     if event.label:
         return event.label.name
     return f"@{login_of(event.assignee)}" if event.assignee else ""

@@ -1,4 +1,4 @@
-"""GitHub's words -> ours, one table each. A word that is not in its table is never good news."""
+"""Maps GitHub's enums to ours. An unknown value never means success."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from bot.github.shapes import CheckContext, PullRequest, ReviewNode
 from lifecycle.model.status import CheckState, Merge, PullState
 from lifecycle.model.status import Review as ReviewState
 
-#: What a finished check run concluded.
+#: `CheckConclusionState`.
 CONCLUSIONS = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -19,7 +19,7 @@ CONCLUSIONS = {
     "STALE": CheckState.STALE,
 }
 
-#: What a commit status says. Every other state of a check run is that of one under way.
+#: `StatusState`, the state of a commit status.
 STATUSES = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -28,8 +28,8 @@ STATUSES = {
     "EXPECTED": CheckState.PENDING,
 }
 
-#: `mergeStateStatus`. UNSTABLE means that only checks nobody requires are not green; DRAFT that
-#: nothing but being a draft, which we know by itself, stands in the way.
+#: `MergeStateStatus`. UNSTABLE: only checks that are not required fail. DRAFT: only being a draft,
+#: which is a fact of its own, blocks the merge.
 MERGES = {
     "CLEAN": Merge.CLEAN,
     "HAS_HOOKS": Merge.CLEAN,
@@ -40,7 +40,7 @@ MERGES = {
     "BLOCKED": Merge.PROTECTED,
 }
 
-#: `reviewDecision`; null: the reviews themselves decide.
+#: `PullRequestReviewDecision`; if it is null, the reviews decide.
 DECISIONS = {
     "APPROVED": ReviewState.APPROVED,
     "CHANGES_REQUESTED": ReviewState.CHANGES_REQUESTED,
@@ -55,7 +55,7 @@ PULL_STATES = {
 
 
 def check_state(context: CheckContext) -> CheckState:
-    """What one check run or commit status says; an unknown word reads as pending."""
+    """The state of a check run or commit status; pending if unknown."""
     if context.typename == "StatusContext":
         return STATUSES.get(context.state or "", CheckState.PENDING)
     if context.status != "COMPLETED":
@@ -64,18 +64,18 @@ def check_state(context: CheckContext) -> CheckState:
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """What stands between a pull request and its base; clean only if GitHub says so twice."""
+    """Whether a pull request can be merged; clean only if both fields say so."""
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = MERGES.get(status, Merge.UNKNOWN)
     if state is Merge.CLEAN and mergeable != "MERGEABLE":
         return Merge.UNKNOWN
-    # What it says while it works a merge out anew was true of an earlier base or head.
+    # While GitHub recomputes mergeability, the status is that of an earlier base or head.
     return Merge.UNKNOWN if state is Merge.CONFLICT and mergeable == "UNKNOWN" else state
 
 
 def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
-    """What the reviewers say together: GitHub's decision, or else each writer's latest review."""
+    """GitHub's review decision, or else the latest reviews of people with write access."""
     if pull.review_decision is not None:
         return DECISIONS.get(pull.review_decision, ReviewState.NONE)
     said = _writers(latest)

@@ -1,4 +1,4 @@
-"""Pages of a pull request as GitHub tells it -> one `PullReading`."""
+"""Converts the pages of pull.graphql to one `PullSnapshot`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -19,16 +19,16 @@ from bot.github.shapes import (
     ReviewNode,
     ReviewThread,
 )
-from bot.github.snapshots import PullReading
+from bot.github.snapshots import PullSnapshot
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
 from lifecycle.model.status import Merge, PullState
 
-_NOTHING = BaseChecks()
-SIDES = {"APPROVED": True, "CHANGES_REQUESTED": False}
+_NO_CHECKS = BaseChecks()
+_VERDICTS = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 
 def login_of(actor: Actor | None) -> str:
-    """An account's name as REST spells it, with `[bot]` for an App's; empty where it is gone."""
+    """An account's login as REST spells it, with `[bot]` for an App; empty if it was deleted."""
     if actor is None:
         return ""
     bot = actor.typename == "Bot" and not actor.login.endswith("[bot]")
@@ -36,19 +36,19 @@ def login_of(actor: Actor | None) -> str:
 
 
 def pull_snapshot(
-    pages: Sequence[PullRequest], me: str, now: datetime, base_checks: BaseChecks = _NOTHING
-) -> PullReading:
-    """One reading of all pages, the newest of which says how the pull request stands.
+    pages: Sequence[PullRequest], me: str, now: datetime, base_checks: BaseChecks = _NO_CHECKS
+) -> PullSnapshot:
+    """A snapshot of all pages; the last page has the state of the pull request.
 
-    `checks_complete` is False where a page is missing, or the beginning of an open thread, or the
+    `checks_complete` is False if a page or the beginning of an open thread is missing, or if the
     checks are not those of the head.
     """
     last = pages[-1]
     base = last.base_ref
     required = required_checks(base)
     latest = [review for page in pages for review in page.latest_opinionated_reviews.nodes]
-    verdicts = tuple(_verdict(review, me) for review in latest if review.state in SIDES)
-    told = {review.full_database_id for review in latest if review.state in SIDES}
+    verdicts = tuple(_verdict(review, me) for review in latest if review.state in _VERDICTS)
+    told = {review.full_database_id for review in latest if review.state in _VERDICTS}
     reviews = [review for page in pages for review in page.reviews.nodes]
     comments = [comment for page in pages for comment in page.comments.nodes]
     threads = [thread for page in pages for thread in page.review_threads.nodes]
@@ -60,7 +60,7 @@ def pull_snapshot(
             if review.body.strip() and review.full_database_id not in told
         ),
     ]
-    return PullReading(
+    return PullSnapshot(
         pull=Pull(
             number=last.number,
             url=last.url,
@@ -98,7 +98,7 @@ def pull_snapshot(
 
 
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
-    """The last time that a merge queue let go of it without merging it."""
+    """The last time a merge queue removed it without merging it."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]
@@ -131,7 +131,7 @@ def _verdict(review: ReviewNode, me: str) -> Verdict:
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),
-        approved=SIDES[review.state],
+        approved=_VERDICTS[review.state],
         sha=review.commit.oid if review.commit else "",
         remark=_review_remark(review, me) if review.body.strip() else None,
     )
@@ -180,7 +180,7 @@ def _is_bot(actor: Actor | None) -> bool:
 def _edits(
     comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
-    """The remarks whose last editor is not their author, with that editor."""
+    """The remarks whose last editor is not their author, with their editor."""
     written: list[tuple[str, CommentNode | ReviewNode]] = [
         *(("comment", comment) for comment in comments),
         *(("review", review) for review in reviews),

@@ -40,9 +40,9 @@ from bot.github.shapes import (
 from bot.github.snapshots import (
     CheckReport,
     Fingerprint,
-    IssueReading,
+    IssueSnapshot,
     PointBudget,
-    PullReading,
+    PullSnapshot,
     RepositorySettings,
 )
 from lifecycle.model.policy import MergeMethod
@@ -146,7 +146,7 @@ class GitHubReader:
                 return False
             raise
 
-    def issue(self, repo: str, number: int) -> IssueReading | None:
+    def issue(self, repo: str, number: int) -> IssueSnapshot | None:
         """An issue, or the pull request with this number; None if neither exists."""
         data = self._api.graphql(repo, "issue", IssueData, {"number": number})
         return issue_snapshot(data.repository) if data else None
@@ -227,7 +227,7 @@ class GitHubReader:
             f"The pull requests of branch {branch} in {repo} could not be listed completely."
         )
 
-    def pull(self, repo: str, number: int) -> PullReading | None:
+    def pull(self, repo: str, number: int) -> PullSnapshot | None:
         """A pull request with its checks, reviews, threads and comments; None if there is none."""
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}

@@ -1,7 +1,7 @@
-"""What an answer of GitHub means: which of our failures a status, a header or an error text is.
+"""Maps responses of GitHub to failures, by status, headers and error text.
 
-Rules: GitHub's "Rate limits for the REST API" and "Rate limits and query limits for the GraphQL
-API". A secondary limit without a time means at least one minute.
+A rate limit without a time means at least one minute:
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ LIMIT_PAUSE = timedelta(seconds=60)
 TEXT_LIMIT = 300
 SUSPENDED_TEXT = "installation has been suspended"
 ARCHIVED_TEXT = "repository was archived"
-#: How long an App that is not installed any more waits before it looks whether it is again.
+#: The wait before looking again whether the App is installed, or the repository unarchived.
 REINSTALL = timedelta(minutes=5)
 
-#: What msgspec raises at bytes that are no JSON of the wanted shape.
+#: What msgspec raises for bytes that are not JSON of the expected shape.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 REMEDIES = {
@@ -36,7 +36,7 @@ REMEDIES = {
 
 
 class ErrorDetail(Struct, frozen=True):
-    """One entry of `errors` in a refusal."""
+    """An entry of `errors` in a REST error."""
 
     message: str | None = None
     code: str | None = None
@@ -44,14 +44,14 @@ class ErrorDetail(Struct, frozen=True):
 
 
 class ErrorBody(Struct, frozen=True):
-    """The body GitHub sends with an error."""
+    """The body of a REST error."""
 
     message: str = ""
     errors: tuple[ErrorDetail | str, ...] | str = ()
 
 
 class GraphQLError(Struct, frozen=True):
-    """One entry of `errors` in an answer of GraphQL."""
+    """An entry of `errors` in a GraphQL response."""
 
     message: str = ""
     type: str = ""
@@ -62,7 +62,7 @@ class GraphQLError(Struct, frozen=True):
 def http_failure(
     asked: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> TryLater | Refused:
-    """The failure an HTTP answer outside 200-299 stands for."""
+    """The failure that an HTTP response outside 200-299 means."""
     said = error_message(body)
     message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
     if status in (403, 429) and (limit := _limit_of(message, headers, said, now)):
@@ -70,19 +70,17 @@ def http_failure(
     if status == 403 and SUSPENDED_TEXT in said.lower():
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
     if status == 403 and ARCHIVED_TEXT in said.lower():
-        # Until that is known its sessions act; what they came upon it with is not lost for that.
-        return TryLater(
-            f"{message} It waits until the repository is not any more.", now + REINSTALL
-        )
+        # Sessions act until the bot knows that it is archived; their actions wait.
+        return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
-        return TryLater(f"{message} It is asked again later.", _wait_of(headers, now))
+        return TryLater(f"{message} It is retried later.", _wait_of(headers, now))
     return Refused(f"{message} {REMEDIES.get(status, '')}".rstrip(), status)
 
 
 def graphql_failure(
     asked: str, problems: Iterable[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
-    """The failure that the errors of a GraphQL answer stand for, the most lasting one first."""
+    """The failure that the errors of a GraphQL response mean, the most lasting one first."""
     problems = tuple(problems)
     said = _short("; ".join(problem.message for problem in problems))
     message = f"{asked}: GitHub answered: {said}."
@@ -95,17 +93,17 @@ def graphql_failure(
     if "UNPROCESSABLE" in types:
         return Refused(message, 422)
     if any((problem.extensions or {}).get("code") for problem in problems):
-        # The query itself is not understood, which no waiting changes.
+        # The server does not know a field of the query.
         return Refused(f"{message} This GitHub is too old for Mergewright.", 400)
-    return TryLater(f"{message} It is asked again later.")
+    return TryLater(f"{message} It is retried later.")
 
 
 def exhausted_limit(
     asked: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
-    """The limit that was reached with this answer; None: there is more, or nobody says.
+    """The rate limit that this response exhausted, or None.
 
-    `resource`: what it is of, where the answer does not say.
+    `resource` is what the limit applies to if the response does not say.
     """
     if headers.get("x-ratelimit-remaining") != "0":
         return None
@@ -114,7 +112,7 @@ def exhausted_limit(
 
 
 def error_message(body: bytes) -> str:
-    """What GitHub's error body says, in one short line; empty where it is no such body."""
+    """The message of an error body in one short line; empty for any other body."""
     try:
         said = msgspec.json.decode(body, type=ErrorBody)
     except UNDECODABLE:
@@ -130,7 +128,7 @@ def error_message(body: bytes) -> str:
 
 
 def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime) -> Limited | None:
-    """The limit that was reached, or None where the answer is no limit but a plain refusal."""
+    """The rate limit that a 403 or 429 means, or None."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
     if limit := exhausted_limit(message, headers, now):
@@ -142,7 +140,7 @@ def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime
 
 def _wait_of(headers: Mapping[str, str], now: datetime) -> datetime | None:
     seconds = headers.get("retry-after", "")
-    # A server in between may send a date, or nonsense; then we do not know.
+    # A proxy may send a date or something else, which is ignored.
     return now + timedelta(seconds=int(seconds)) if _plausible(seconds) else None
 
 

@@ -1,4 +1,4 @@
-"""The parts of REST's answers that are read, and nothing else: as `shapes` has GraphQL's."""
+"""The parts of REST responses that the reader uses."""
 
 from datetime import datetime
 
@@ -6,13 +6,16 @@ from msgspec import Struct
 
 
 class RepositoryPermissions(Struct, frozen=True):
-    """What the asking account may do in a repository."""
+    """What the authenticated account may do in a repository."""
 
     push: bool = False
 
 
 class RepositoryResponse(Struct, frozen=True):
-    """GET repos/OWNER/NAME. The merge methods are shown to those who may push."""
+    """https://docs.github.com/rest/repos/repos#get-a-repository
+
+    Only accounts that may push see the merge methods.
+    """
 
     default_branch: str
     private: bool
@@ -24,7 +27,7 @@ class RepositoryResponse(Struct, frozen=True):
 
 
 class BlockingIssue(Struct, frozen=True):
-    """One entry of GET issues/NUMBER/dependencies/blocked_by."""
+    """https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by"""
 
     number: int
     state: str
@@ -32,12 +35,12 @@ class BlockingIssue(Struct, frozen=True):
 
     @property
     def repository(self) -> str:
-        """Where it is: `owner/name`."""
+        """`owner/name`."""
         return "/".join(self.repository_url.rsplit("/", 2)[1:])
 
 
 class RepositoryIdResponse(Struct, frozen=True):
-    """GET repos/OWNER/NAME or repositories/ID, as far as it says which repository it is."""
+    """The part of a repository that identifies it."""
 
     id: int
     full_name: str
@@ -46,20 +49,20 @@ class RepositoryIdResponse(Struct, frozen=True):
 
 
 class PermissionResponse(Struct, frozen=True):
-    """GET collaborators/LOGIN/permission."""
+    """https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user"""
 
     permission: str
 
 
 class CommentAuthor(Struct, frozen=True):
-    """Who wrote a comment: its account, and GitHub's word for what that is."""
+    """The author of a comment; the type is `User`, `Bot`, ..."""
 
     login: str
     type: str
 
 
 class ListedComment(Struct, frozen=True):
-    """One entry of GET issues/comments: on an issue, or in a pull request's conversation."""
+    """https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository"""
 
     id: int
     html_url: str
@@ -71,17 +74,17 @@ class ListedComment(Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """The issue or pull request it stands on."""
+        """The issue or pull request it belongs to."""
         return int(self.issue_url.rpartition("/")[2])
 
     @property
     def on_pull(self) -> bool:
-        """Whether that is a pull request."""
+        """Whether it belongs to a pull request."""
         return f"/pull/{self.number}#" in self.html_url
 
 
 class ListedIssue(Struct, frozen=True):
-    """One entry of GET issues, with who wrote it and what."""
+    """https://docs.github.com/rest/issues/issues#list-repository-issues"""
 
     id: int
     number: int
@@ -92,6 +95,6 @@ class ListedIssue(Struct, frozen=True):
 
 
 class AppResponse(Struct, frozen=True):
-    """GET app."""
+    """https://docs.github.com/rest/apps/apps#get-the-authenticated-app"""
 
     slug: str

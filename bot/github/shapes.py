@@ -1,7 +1,7 @@
-"""The parts of GraphQL's answers that are read, and nothing else: unknown fields are skipped.
+"""The parts of GraphQL responses that the reader uses; other fields are ignored.
 
-A field that is missing or null where it must not be makes the whole answer unreadable, which is
-`TryLater`: what is not there is never taken for "fine".
+A field that is unexpectedly missing or null makes the whole response invalid, which is `TryLater`:
+missing data never means success. https://docs.github.com/en/graphql/reference/objects
 """
 
 from datetime import datetime
@@ -13,24 +13,24 @@ T = TypeVar("T")
 
 
 class GraphQLShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """GraphQL's spelling of names."""
+    """A GraphQL object, whose fields are spelled in camel case."""
 
 
 class PageInfo(GraphQLShape, frozen=True):
-    """Where a list goes on."""
+    """GraphQL's `PageInfo`: where a list continues."""
 
     has_next_page: bool
     end_cursor: str | None = None
 
 
 class NodeList(GraphQLShape, Generic[T], frozen=True):
-    """A list that is read in one go."""
+    """A list that is read at once."""
 
     nodes: tuple[T, ...]
 
 
 class NewestNodes(GraphQLShape, Generic[T], frozen=True):
-    """The end of a list, and how many there are in all."""
+    """The end of a list, and the length of all of it."""
 
     total_count: int
     nodes: tuple[T, ...]
@@ -44,32 +44,32 @@ class NodePage(GraphQLShape, Generic[T], frozen=True):
 
 
 class TotalCount(GraphQLShape, frozen=True):
-    """How many there are."""
+    """The length of a list."""
 
     total_count: int
 
 
 class Actor(GraphQLShape, frozen=True):
-    """An account. GraphQL leaves away the `[bot]` with which REST names an App's account."""
+    """An account. GraphQL omits the `[bot]` that ends an App's login in REST."""
 
     typename: str = field(name="__typename")
     login: str
 
 
 class NamedNode(GraphQLShape, frozen=True):
-    """Something of which only the name matters."""
+    """An object of which only the name is used."""
 
     name: str
 
 
 class CommitNode(GraphQLShape, frozen=True):
-    """A commit's name."""
+    """A commit."""
 
     oid: str
 
 
 class RepositoryName(GraphQLShape, frozen=True):
-    """A repository's name, as `owner/name`."""
+    """A repository, as `owner/name`."""
 
     name_with_owner: str
 
@@ -78,7 +78,7 @@ class RepositoryName(GraphQLShape, frozen=True):
 
 
 class TimelineEvent(GraphQLShape, frozen=True):
-    """A label or an assignee put on or taken off, a new title, or that it was reopened."""
+    """An event of an issue: labelled, assigned, renamed, reopened, ..."""
 
     typename: str = field(name="__typename")
     created_at: datetime
@@ -88,13 +88,13 @@ class TimelineEvent(GraphQLShape, frozen=True):
 
 
 class Assignee(GraphQLShape, frozen=True):
-    """Whom an issue is assigned to."""
+    """An assignee."""
 
     login: str
 
 
 class IssueOrPull(GraphQLShape, frozen=True):
-    """What has this number."""
+    """The issue or pull request with a number."""
 
     typename: str = field(name="__typename")
     number: int
@@ -107,19 +107,19 @@ class IssueOrPull(GraphQLShape, frozen=True):
     editor: Actor | None
     labels: NodeList[NamedNode]
     timeline_items: NodeList[TimelineEvent]
-    assignees: NodeList[Assignee] | None = None  #: Not asked for of a pull request.
+    assignees: NodeList[Assignee] | None = None  #: Not queried for a pull request.
     state_reason: str | None = None
 
 
 class IssueRepository(GraphQLShape, frozen=True):
-    """The repository around it."""
+    """The repository."""
 
     is_private: bool
     issue_or_pull_request: IssueOrPull
 
 
 class IssueData(GraphQLShape, frozen=True):
-    """The answer to issue.graphql."""
+    """issue.graphql"""
 
     repository: IssueRepository
 
@@ -128,20 +128,20 @@ class IssueData(GraphQLShape, frozen=True):
 
 
 class PullOfBranch(GraphQLShape, frozen=True):
-    """A pull request whose head has the branch's name, in whatever repository."""
+    """A pull request from a branch of this name in any repository."""
 
     number: int
     head_repository: RepositoryName | None
 
 
 class BranchRepository(RepositoryName, frozen=True):
-    """The repository around them."""
+    """The repository."""
 
     pull_requests: NodePage[PullOfBranch]
 
 
 class BranchData(GraphQLShape, frozen=True):
-    """The answer to pulls_of_branch.graphql."""
+    """pulls_of_branch.graphql"""
 
     repository: BranchRepository
 
@@ -152,7 +152,7 @@ class BranchData(GraphQLShape, frozen=True):
 class CommentNode(GraphQLShape, frozen=True):
     """A comment on the pull request or in a thread."""
 
-    full_database_id: str  # A string, since the number may have 64 bits.
+    full_database_id: str  # A string, because it has 64 bits.
     body: str
     created_at: datetime
     last_edited_at: datetime | None
@@ -190,7 +190,7 @@ class ReviewThread(GraphQLShape, frozen=True):
 
 
 class WorkflowRun(GraphQLShape, frozen=True):
-    """What started a job of GitHub Actions."""
+    """The workflow run of a GitHub Actions job."""
 
     event: str
     workflow: NamedNode
@@ -203,14 +203,14 @@ class CheckApp(GraphQLShape, frozen=True):
 
 
 class CheckSuite(GraphQLShape, frozen=True):
-    """The group a check run belongs to."""
+    """The check suite of a check run."""
 
     app: CheckApp | None
     workflow_run: WorkflowRun | None
 
 
 class CheckContext(GraphQLShape, frozen=True, kw_only=True):
-    """What a CheckRun or a StatusContext says."""
+    """A `CheckRun` or a `StatusContext`."""
 
     typename: str = field(name="__typename")
     # CheckRun
@@ -225,7 +225,7 @@ class CheckContext(GraphQLShape, frozen=True, kw_only=True):
 
 
 class HeadCheck(CheckContext, frozen=True, kw_only=True):
-    """One of a pull request's head."""
+    """A check of a pull request's head."""
 
     is_required: bool
     # CheckRun
@@ -238,7 +238,7 @@ class HeadCheck(CheckContext, frozen=True, kw_only=True):
 
 
 class CheckRollup(GraphQLShape, frozen=True):
-    """All checks of a commit. GitHub gives null for one that may not be seen."""
+    """The checks of a commit; null for one that the bot may not see."""
 
     contexts: NodePage[HeadCheck | None]
 
@@ -250,7 +250,7 @@ class HeadCommit(CommitNode, frozen=True):
 
 
 class HeadNode(GraphQLShape, frozen=True):
-    """The wrapping GitHub puts around a pull request's commit."""
+    """A `PullRequestCommit`."""
 
     commit: HeadCommit
 
@@ -269,20 +269,20 @@ class RequiredCheck(GraphQLShape, frozen=True):
 
 
 class RuleParameters(GraphQLShape, frozen=True):
-    """A rule's parameters; those of other rules read as none."""
+    """The parameters of a rule; empty for rules of other types."""
 
     required_status_checks: tuple[RequiredCheck, ...] = ()
 
 
 class RulesetRule(GraphQLShape, frozen=True):
-    """One rule that a ruleset lays on the base branch."""
+    """A rule of a ruleset for the base branch."""
 
     type: str
     parameters: RuleParameters | None
 
 
 class BaseRef(GraphQLShape, frozen=True):
-    """The base branch, with the rules we are allowed to see."""
+    """The base branch, with the rules that the bot may see."""
 
     target: CommitNode | None
     branch_protection_rule: BranchProtection | None
@@ -290,7 +290,7 @@ class BaseRef(GraphQLShape, frozen=True):
 
 
 class QueueCheck(CheckContext, frozen=True, kw_only=True):
-    """One of the commit that a merge queue tried."""
+    """A check of a merge queue's commit."""
 
     # CheckRun
     database_id: int = 0
@@ -306,13 +306,13 @@ class QueueRollup(GraphQLShape, frozen=True):
 
 
 class QueueCommit(GraphQLShape, frozen=True):
-    """The commit by which a merge queue tried a pull request on its base."""
+    """The commit on which a merge queue runs the checks of a pull request."""
 
     status_check_rollup: QueueRollup | None
 
 
 class RemovedFromQueueEvent(GraphQLShape, frozen=True):
-    """That a merge queue let go of a pull request."""
+    """A merge queue removed a pull request."""
 
     created_at: datetime
     reason: str | None = None
@@ -352,13 +352,13 @@ class PullRequest(GraphQLShape, frozen=True):
 
 
 class PullRepository(GraphQLShape, frozen=True):
-    """The repository around it."""
+    """The repository."""
 
     pull_request: PullRequest
 
 
 class PullData(GraphQLShape, frozen=True):
-    """The answer to pull.graphql."""
+    """pull.graphql"""
 
     repository: PullRepository
 
@@ -373,6 +373,6 @@ class Login(GraphQLShape, frozen=True):
 
 
 class ViewerData(GraphQLShape, frozen=True):
-    """The answer to viewer.graphql."""
+    """viewer.graphql"""
 
     viewer: Login

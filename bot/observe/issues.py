@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.snapshots import IssueReading
+from bot.github.snapshots import IssueSnapshot
 from bot.github.write_access import WriteAccess, is_local
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import Numbered, RefreshBudget
@@ -162,7 +162,7 @@ class IssueObserver:
         for command in starts:
             self._report_start(project, reading, command)
 
-    def _update(self, id: str, reading: IssueReading | None) -> None:
+    def _update(self, id: str, reading: IssueSnapshot | None) -> None:
         """Keep the issue as it is now; its text stays as it was when the label was added."""
         session = self._store.sessions.get(id)
         if session is None or session.project not in self._projects:
@@ -185,7 +185,7 @@ class IssueObserver:
         if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
             self._crash_point(CrashPoint.OBSERVED, id)
 
-    def _current(self, session: Session, reading: IssueReading) -> Issue:
+    def _current(self, session: Session, reading: IssueSnapshot) -> Issue:
         triggers = triggers_of(self._projects[session.project], self._agents)
         issue = replace(
             session.issue,
@@ -198,7 +198,7 @@ class IssueObserver:
         )
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
-    def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueReading) -> Issue:
+    def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
         """Report a reopening or another label; the issue with the time of its last label."""
         if not session.issue.open:
             candidate = reopening(session, reading, self._people)
@@ -211,7 +211,7 @@ class IssueObserver:
         self._on_candidate(self._candidate(session.project, reading, label))
         return replace(issue, labelled_at=label.at)
 
-    def _report_label(self, project: str, reading: IssueReading) -> None:
+    def _report_label(self, project: str, reading: IssueSnapshot) -> None:
         triggers = triggers_of(self._projects[project], self._agents)
         if not reading.issue.open or reading.is_pull or not has_any(reading.labels, triggers):
             return
@@ -221,7 +221,7 @@ class IssueObserver:
         self._on_candidate(self._new(project, reading, label or unknown))
 
     def _report_start(
-        self, project: str, reading: IssueReading | None, command: NewCommand
+        self, project: str, reading: IssueSnapshot | None, command: NewCommand
     ) -> None:
         trigger = Requested(
             key=command.key,
@@ -243,7 +243,7 @@ class IssueObserver:
             candidate = self._new(project, reading, trigger)
         self._on_candidate(candidate)
 
-    def _label(self, project: str, reading: IssueReading) -> Labelled | None:
+    def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
         """The last label or assignment that asks for an agent and is still on."""
         name = self._projects[project].label.lower()
         triggers = triggers_of(self._projects[project], self._agents)
@@ -258,7 +258,7 @@ class IssueObserver:
             names_agent=label.startswith(f"{name}:"),
         )
 
-    def _candidate(self, project: str, reading: IssueReading, trigger: Trigger) -> Candidate:
+    def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
         """A trigger with the permissions behind it. Raises `GitHubFailure`."""
         repository = self._projects[project].repository
         # Who sends a command is authorized before; the actor of a label is looked up here.
@@ -277,7 +277,7 @@ class IssueObserver:
             priority=priority_of(reading.labels),
         )
 
-    def _new(self, project: str, reading: IssueReading, trigger: Trigger) -> Candidate:
+    def _new(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
         """A candidate for a new session, with the issue as the session begins with it."""
         candidate = self._candidate(project, reading, trigger)
         if not candidate.allowed or candidate.edited_by is not None or candidate.is_pull:
@@ -292,7 +292,7 @@ class IssueObserver:
         issue = self._with_blockers(candidate.repository, issue, begun=False)
         return replace(candidate, issue=issue)
 
-    def _edited_by(self, repository: str, reading: IssueReading, since: datetime) -> str | None:
+    def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
         """Who edited the text since then without write access; empty: unknown, None: nobody."""
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same one may have come after.

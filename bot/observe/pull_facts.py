@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
-from bot.github.snapshots import PullReading
+from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.triggers import frozen_by_label, has_any
 from bot.store import Outsider, Session
@@ -51,7 +51,7 @@ class PullFacts:
         self._app_slug = app_slug
         self._log_failures: dict[int, int] = {}  # By check run.
 
-    def complete(self, session: Session, reading: PullReading, before: Pull | None) -> Pull:
+    def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
         """The pull request with everything its session is judged by.
 
         `before`: its facts so far. Raises `GitHubFailure`.
@@ -113,7 +113,7 @@ class PullFacts:
             ]
         return found
 
-    def _frozen(self, repository: str, reading: PullReading, before: Pull | None) -> Frozen | None:
+    def _frozen(self, repository: str, reading: PullSnapshot, before: Pull | None) -> Frozen | None:
         """The freeze by a label; who added it is read once, when the label is first seen."""
         if not has_any(reading.labels, {FREEZES}):
             return None
@@ -172,7 +172,7 @@ class PullFacts:
         self._log_failures.pop(check.run_id, None)
         return replace(check, log=found.log, notes=found.notes)
 
-    def _verdict(self, repository: str, reading: PullReading, verdict: Verdict) -> Verdict:
+    def _verdict(self, repository: str, reading: PullSnapshot, verdict: Verdict) -> Verdict:
         remark = self._remark(repository, reading, verdict.remark) if verdict.remark else None
         author = verdict.author
         # Some bots approve whatever passes its checks, and have write access too.
@@ -181,11 +181,11 @@ class PullFacts:
         allowed = allowed and self._people.may_write(repository, author)
         return replace(verdict, allowed=allowed, remark=remark)
 
-    def _thread(self, repository: str, reading: PullReading, thread: Thread) -> Thread:
+    def _thread(self, repository: str, reading: PullSnapshot, thread: Thread) -> Thread:
         remarks = tuple(self._remark(repository, reading, remark) for remark in thread.remarks)
         return replace(thread, remarks=remarks)
 
-    def _remark(self, repository: str, reading: PullReading, remark: Remark) -> Remark:
+    def _remark(self, repository: str, reading: PullSnapshot, remark: Remark) -> Remark:
         """The remark with whether it may be acted on and whether it addresses the bot."""
         if remark.own:
             return remark

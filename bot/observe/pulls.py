@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.snapshots import PullReading
+from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.pull_facts import PullFacts
 from bot.observe.refresh_budget import Numbered, RefreshBudget
@@ -159,7 +159,7 @@ class PullObserver:
         project = self._projects.get(session.project)
         return project.fork if project and project.push_to == "fork" else ""
 
-    def _owner(self, repository: str, reading: PullReading) -> str | None:
+    def _owner(self, repository: str, reading: PullSnapshot) -> str | None:
         """The session that a pull request belongs to, by branch, repository, author and head.
 
         A pull request by somebody else with write access belongs to it at a head that the bot
@@ -220,7 +220,7 @@ class PullObserver:
         self._merge_unknown[session] = self._merge_unknown.get(session, 0) + 1
         return timedelta(seconds=delay(self._merge_unknown[session], *_MERGE_UNKNOWN))
 
-    def _report_reopening(self, session: Session, reading: PullReading) -> None:
+    def _report_reopening(self, session: Session, reading: PullSnapshot) -> None:
         """Report that somebody reopened the pull request of an ended session."""
         if session.ended is None or reading.pull.state is not PullState.OPEN:
             return

@@ -69,4 +69,4 @@ class RefreshBudget:
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self._refreshes.request(refreshes[:_AT_ONCE], now)
         rest = refreshes[_AT_ONCE : budget.spare if budget else None]
-        self._refreshes.request(rest, now, apart=budget.apart(now) if budget else timedelta())
+        self._refreshes.request(rest, now, apart=budget.interval(now) if budget else timedelta())

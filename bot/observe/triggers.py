@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 
-from bot.github.snapshots import IssueReading, Labeling
+from bot.github.snapshots import IssueSnapshot, Labeling
 from bot.github.write_access import WriteAccess
 from bot.store import Session
 from config.settings import ProjectSettings
@@ -28,7 +28,7 @@ def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
     return any(name.lower() in wanted for name in labels)
 
 
-def last_labeling(reading: IssueReading, wanted: Container[str]) -> Labeling | None:
+def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
     """The last `labeled` event of a wanted label that is still on; None: nobody is known."""
     # Of two events in one second, the resolution of GitHub's times, the later in the timeline wins.
     events = sorted(reading.labelings, key=lambda event: event.at)
@@ -37,7 +37,7 @@ def last_labeling(reading: IssueReading, wanted: Container[str]) -> Labeling | N
     return current[-1] if current else None
 
 
-def frozen_by_label(reading: IssueReading, before: Frozen | None, now: datetime) -> Frozen | None:
+def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime) -> Frozen | None:
     """The freeze that a label stands for, which takes no more than the right to add a label.
 
     `before`: the freeze as it was known, for a timeline that no longer has the event.
@@ -50,7 +50,7 @@ def frozen_by_label(reading: IssueReading, before: Frozen | None, now: datetime)
     return Frozen(scope="session", by=labeling.actor, at=labeling.at)
 
 
-def reopening(session: Session, reading: IssueReading, people: WriteAccess) -> Candidate | None:
+def reopening(session: Session, reading: IssueSnapshot, people: WriteAccess) -> Candidate | None:
     """The reopening of an ended session's issue or pull request.
 
     None: the session has not ended, or nobody reopened it. Raises `GitHubFailure` where the

@@ -11,7 +11,7 @@ from bot.decide.assignment import Assignment
 from bot.decide.opening import Opening
 from bot.github.errors import Refused, TryLater
 from bot.github.repository_aliases import RepositoryAliases
-from bot.github.snapshots import CheckReport, IssueReading, Labeling, PointBudget, PullReading
+from bot.github.snapshots import CheckReport, IssueSnapshot, Labeling, PointBudget, PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer
 from bot.observe.issues import IssueObserver
@@ -141,9 +141,9 @@ class Bench:
         later = self.room.clock() + timedelta(days=1)
         return [refresh.subject for refresh in self.store.refreshes.due(later, ("",))]
 
-    def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueReading:
+    def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueSnapshot:
         put = Labeling(label="mergewright", actor=by, at=self.room.clock(), added=True)
-        reading = IssueReading(
+        reading = IssueSnapshot(
             issue=Issue(number=number, title="It breaks", author="mallory"),
             is_pull=False,
             labels=("mergewright",),
@@ -163,7 +163,7 @@ class Bench:
     def pull(
         self, author: str = "mergewright-bot", repository: str = REPOSITORY, **pull: Any
     ) -> None:
-        self.github.pulls[34] = PullReading(
+        self.github.pulls[34] = PullSnapshot(
             pull=Pull(number=34, **{"head": "a1", "base": "b1", **pull}),
             head_repository=repository,
             head_branch="mergewright/12-it-breaks",

@@ -204,11 +204,11 @@ def _graphql(request: httpx.Request) -> httpx.Response:
 def test_what_may_be_spared_is_spread_until_there_is_more() -> None:
     budget = PointBudget(cost=1, limit=5000, remaining=5000, reset_at=NOW + timedelta(hours=1))
     assert budget.spare == 3750
-    assert budget.apart(NOW) == timedelta(hours=1) / 3750
+    assert budget.interval(NOW) == timedelta(hours=1) / 3750
     less = PointBudget(cost=2, limit=5000, remaining=1260, reset_at=NOW + timedelta(hours=1))
-    assert (less.spare, less.apart(NOW)) == (10, timedelta(minutes=12))
+    assert (less.spare, less.interval(NOW)) == (10, timedelta(minutes=12))
     none = PointBudget(cost=1, limit=5000, remaining=1250, reset_at=NOW + timedelta(hours=1))
-    assert (none.spare, none.apart(NOW)) == (0, timedelta(hours=1))
+    assert (none.spare, none.interval(NOW)) == (0, timedelta(hours=1))
 
 
 def test_what_is_left_is_what_github_said_last_until_it_begins_anew(

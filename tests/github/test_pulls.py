@@ -22,7 +22,7 @@ from bot.github.shapes import (
     RuleParameters,
     RulesetRule,
 )
-from bot.github.snapshots import PullReading
+from bot.github.snapshots import PullSnapshot
 from lifecycle.model.facts import Check
 from lifecycle.model.status import CheckState, PullState
 from lifecycle.model.status import Review as ReviewState
@@ -45,7 +45,7 @@ ME, SLUG = "mergewright[bot]", "mergewright"
 OLD = "c" * 40
 
 
-def read(*pages: PullRequest, **changes: Any) -> PullReading:
+def read(*pages: PullRequest, **changes: Any) -> PullSnapshot:
     return pull_snapshot(pages or (page(**changes),), ME, NOW)
 
 

@@ -11,7 +11,7 @@ from bot.demo.github.world import Token
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.github_app import PERMISSIONS
-from bot.github.snapshots import PullReading
+from bot.github.snapshots import PullSnapshot
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
 
@@ -71,7 +71,7 @@ def pull(repo: Repository) -> Pull:
     return repo.open_pull(BRANCH, title="Retry", by="wright", body="Tries again.")
 
 
-def read(github: GitHub, pull: Pull) -> PullReading:
+def read(github: GitHub, pull: Pull) -> PullSnapshot:
     reading = github.read.pull(pull.repo.full_name, pull.number)
     assert reading is not None
     return reading

@@ -67,7 +67,7 @@ def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: Gi
 def test_an_old_memory_makes_room(
     github: GitHub, reads: GitHubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.github.etag_cache._MOST", 1)
+    monkeypatch.setattr("bot.github.etag_cache._CACHE_SIZE", 1)
     for _ in range(2):
         with github.caching():
             assert len(reads()[0]) == 102
