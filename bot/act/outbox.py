@@ -188,6 +188,10 @@ class Outbox:
                 self._retry(due, result)
             case Rejected(why=why, reason=reason):
                 self._fail(due, reason or _reason(due), why)
+            case Withdrawn(why=why) if due.receipt is not None:
+                # It was sent before, and may arrive yet: then it counts from when it was sent.
+                log.info("%s: not sent again: %s", about, why)
+                self._store.receipts.mark_sent(due.seq, due.receipt)
             case Withdrawn(why=why):
                 log.info("%s: withdrawn: %s", about, why)
                 self._store.outbox.withdraw(due.seq, self._clock())

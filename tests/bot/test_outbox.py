@@ -10,13 +10,13 @@ import pytest
 
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.store import DueAction, StoreFull
+from bot.store import DueAction, Receipt, StoreFull
 from bot.store.outbox import add_repository_actions
 from bot.system.crash_points import log_crash_point
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model import keys
-from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, Start
-from lifecycle.model.facts import Facts
+from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, SendMessage, Start
+from lifecycle.model.facts import Facts, Sent
 from lifecycle.model.key import Key, parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
@@ -162,6 +162,20 @@ def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Be
     bench.drains()
     assert bench.did == []
     assert facts(bench).pending == frozenset()
+
+
+def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None:
+    message = SendMessage(key=parse("fix_ci:x#1"), run=1, prompt=Prompt(name="fix_ci"))
+    bench.drains()
+    bench.room.orders("widgets-12", message)
+    now = bench.room.clock()
+    (due,) = bench.room.store.outbox.due(now)
+    receipt = Receipt(sent=Sent(at=now, until=now, missing=True))
+    bench.room.store.receipts.note(due.seq, receipt)
+    bench.wanted = False
+    bench.drains()
+    assert facts(bench).sent == {message.key: receipt.sent}
+    assert bench.drains() == 0
 
 
 def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
