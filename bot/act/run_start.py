@@ -43,7 +43,7 @@ class _Prepared(Struct, frozen=True, kw_only=True):
     ]  #: The files restored from the base branch of which the work has another version.
 
 
-class Handover(Protocol):
+class AgentDirectory(Protocol):
     """Configured agents, and the assignment of a session to another one."""
 
     @property
@@ -68,7 +68,7 @@ class Starting:
         locations: Locations,
         prompts: Prompts,
         archive: Archive,
-        assignment: Handover,
+        assignment: AgentDirectory,
         models: ModelEndpoints,
         steering: tuple[str, ...],
         clock: Clock,

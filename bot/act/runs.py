@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from bot.act.message_sender import MessageSender
 from bot.act.releasing import end_programs, release
 from bot.act.results import ActionResult, Completed, FinalCheck
-from bot.act.run_start import Handover, Starting, values_of
+from bot.act.run_start import AgentDirectory, Starting, values_of
 from bot.archive.archiver import Archive
 from bot.store import DueAction, Observation, Session, Store
 from bot.system.clock import Clock
@@ -25,7 +25,7 @@ class AgentRuns:
         locations: Locations,
         prompts: Prompts,
         archive: Archive,
-        assignment: Handover,
+        assignment: AgentDirectory,
         starting: Starting,
         clock: Clock,
     ) -> None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 
-from bot.store import Configuration, RepositoryFile, Store
+from bot.store import Configuration, FetchedFile, Store
 from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
 from lifecycle.model import keys
@@ -55,7 +55,7 @@ class Policies:
         frozen = any(one.scope in scopes for one in self._store.freezes.all())
         return frozen or self.of_repository(repository).mode is Mode.OBSERVE
 
-    def adopt(self, files: Iterable[RepositoryFile]) -> bool:
+    def adopt(self, files: Iterable[FetchedFile]) -> bool:
         """Apply configuration files that were read. Returns whether a policy changed.
 
         An invalid file becomes an incident and a check of its commit; the last valid one stays in
@@ -65,7 +65,7 @@ class Policies:
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]
         return any(changed)
 
-    def _adopt(self, file: RepositoryFile, kept: Configuration | None) -> bool:
+    def _adopt(self, file: FetchedFile, kept: Configuration | None) -> bool:
         repository, now = file.repository, self._store.clock()
         incident = f"configuration:{repository}"
         try:
@@ -102,7 +102,7 @@ class Policies:
         return now != before
 
 
-def _report(file: RepositoryFile, error: RepositoryError) -> ReportConfiguration:
+def _report(file: FetchedFile, error: RepositoryError) -> ReportConfiguration:
     return ReportConfiguration(
         key=keys.report_configuration(file.head, file.blob),
         head=file.head,

@@ -17,7 +17,7 @@ from lifecycle.model.names import NAME, SHOWS_STATUS
 _MAX_DESCRIPTION, _MAX_ANNOTATIONS = 140, 50
 
 
-class FileProblem(Protocol):
+class AnnotatedLine(Protocol):
     """A problem at a line of a file."""
 
     @property
@@ -124,7 +124,7 @@ class StatusReporter:
             raise TryLater(str(refusal)) from refusal
 
     def report_problems(
-        self, repo: str, head: str, name: str, path: str, problems: Sequence[FileProblem]
+        self, repo: str, head: str, name: str, path: str, problems: Sequence[AnnotatedLine]
     ) -> None:
         """Report the problems of a file as a failed check of a commit, once for each check name.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.store import RepositoryFile, Store
+from bot.store import FetchedFile, Store
 from bot.system.clock import Clock
 from config.repository import PATH
 
@@ -24,11 +24,11 @@ class RepositoryConfig:
         self._clock = clock
         self._branches: dict[str, str] = {}  # The default branch of each, once it was read.
 
-    def read(self) -> list[RepositoryFile]:
+    def read(self) -> list[FetchedFile]:
         """Read every repository's file; those that differ from the ones kept in the store."""
         return self._changed(self._repositories)
 
-    def read_pushed(self) -> list[RepositoryFile]:
+    def read_pushed(self) -> list[FetchedFile]:
         """Like `read`, of repositories whose default branch was pushed to or is not known yet.
 
         The refreshes of branches stay due: pull requests are read for them too.
@@ -42,12 +42,12 @@ class RepositoryConfig:
             or (repository, self._branches[repository]) in pushed
         )
 
-    def _changed(self, repositories: Iterable[str]) -> list[RepositoryFile]:
+    def _changed(self, repositories: Iterable[str]) -> list[FetchedFile]:
         kept = {one.repository: one.blob for one in self._store.configurations.all()}
         read = [self._read(repository) for repository in repositories]
         return [one for one in read if one and one.blob != kept.get(one.repository, "")]
 
-    def _read(self, repository: str) -> RepositoryFile | None:
+    def _read(self, repository: str) -> FetchedFile | None:
         try:
             seen = self._github.files.get(repository, PATH)
         except GitHubFailure as failure:
@@ -55,4 +55,4 @@ class RepositoryConfig:
             self._branches.setdefault(repository, "")
             return None
         self._branches[repository] = seen.branch
-        return RepositoryFile(repository=repository, head=seen.head, blob=seen.blob, text=seen.text)
+        return FetchedFile(repository=repository, head=seen.head, blob=seen.blob, text=seen.text)

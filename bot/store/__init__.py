@@ -18,7 +18,7 @@ from bot.store.incidents import Freeze, Incident
 from bot.store.lease import LeaseTable, this_process
 from bot.store.outbox import OutboxTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
-from bot.store.repositories import Configuration, RepositoryFile, RepositoryRecord
+from bot.store.repositories import Configuration, FetchedFile, RepositoryRecord
 from bot.store.retention import ResourceOwner
 from bot.store.sessions import SessionsTable
 from bot.store.store import Store
@@ -66,6 +66,7 @@ __all__ = [
     "DueRefresh",
     "FactsReader",
     "Fenced",
+    "FetchedFile",
     "Freeze",
     "HistoryKind",
     "HistoryRow",
@@ -85,7 +86,6 @@ __all__ = [
     "RefreshRequest",
     "RefreshesTable",
     "ReplayableDecision",
-    "RepositoryFile",
     "RepositoryRecord",
     "ResourceOwner",
     "Session",

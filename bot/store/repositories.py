@@ -46,7 +46,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     valid: str = ""  #: The text of the last valid file.
 
 
-class RepositoryFile(Struct, frozen=True, kw_only=True):
+class FetchedFile(Struct, frozen=True, kw_only=True):
     """A configuration file as it was read from the default branch."""
 
     repository: str

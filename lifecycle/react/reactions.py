@@ -188,7 +188,3 @@ def answers_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, 
     `said`: as `Judged.said`.
     """
     return tuple(row for row in ANSWERS[status] if row.when(signals) and (said or not row.people))
-
-
-#: Statuses in which nothing follows but that they are told: somebody else has to move.
-QUIET: Final = frozenset({S.QUEUED})

@@ -1,10 +1,12 @@
 """What every committed file must be, and must not contain."""
 
+import ast
 import re
+from collections import Counter
 
 import pytest
 
-from tests.house.source import ROOT, texts, tracked
+from tests.house.source import ROOT, modules, texts, tracked
 
 MOST_LINES = 400
 
@@ -77,3 +79,15 @@ def test_scripts_are_executable_and_documented() -> None:
         assert first.startswith("#!/"), script
         assert second.startswith("# "), script
         assert script.stat().st_mode & 0o111, script
+
+
+def test_public_class_names_are_unique() -> None:
+    """One word, one meaning. The stand-in for GitHub shares no code with the bot."""
+    names = [
+        node.name
+        for module in modules("bot", "config", "lifecycle", "runtimes")
+        if not module.name.startswith("bot.demo")
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
