@@ -33,7 +33,7 @@ from runtimes.agents.shared.messages import LineMessageReader
 #: in the chat mode `ask`, where it only talks.
 _UNATTENDED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNATTENDED, "confirm": (), "reject": (*_UNATTENDED, "--chat-mode", "ask")}
-#: No updates, questions or analytics, and commits that pass the repository's hooks.
+#: No updates, questions or analytics; commits run the repository's hooks.
 #: It streams, because the words on the screen are the only sign of progress during a response of
 #: minutes. Then it estimates what a request used, without reasoning and cached tokens; with
 #: `--no-stream` among the `args` of an agent type it takes the provider's numbers.

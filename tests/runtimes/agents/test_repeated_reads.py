@@ -1,6 +1,5 @@
 """Reading an agent again without news costs next to nothing and misses nothing."""
 
-import os
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,13 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec import Struct
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
-from runtimes.agents.shared.files import WatchedFile
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import (
@@ -24,44 +21,6 @@ from tests.runtimes.agents.recordings import (
     copy_recording,
     each_recording,
 )
-
-
-class Said(Struct):
-    status: str
-
-
-def write_status(path: Path, status: str, age: float) -> None:
-    """Rewrite a file in place with text of the same length."""
-    path.write_text(f'{{"status": "{status}"}}')
-    at = path.stat().st_mtime - age
-    os.utime(path, (at, at))
-
-
-def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
-    path = tmp_path / "status.json"
-    whole = WatchedFile(path, Said)
-    assert whole.read() is None
-    write_status(path, "busy", age=60)
-    assert (whole.read(), whole.changed) == (Said("busy"), True)
-    assert (whole.read(), whole.changed) == (Said("busy"), False)
-    write_status(path, "idle", age=30)
-    assert whole.read() == Said("idle")
-    path.write_text("half")
-    assert whole.read() is None
-    path.unlink()
-    assert whole.read() is None
-
-
-def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path: Path) -> None:
-    path = tmp_path / "status.json"
-    whole = WatchedFile(path, Said)
-    write_status(path, "busy", age=0)
-    before = path.stat()
-    assert whole.read() == Said("busy")
-    path.write_text('{"status": "idle"}')
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert whole.read() == Said("idle")
-
 
 #: Audit events of a read: https://docs.python.org/3/library/audit_events.html.
 COSTLY = {"open", "os.scandir", "os.listdir", "sqlite3.connect", "socket.connect"}

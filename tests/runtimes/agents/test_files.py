@@ -1,0 +1,146 @@
+"""Reading and writing files in folders where agents may have put anything."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from runtimes.agents.shared.files import (
+    WatchedFile,
+    contains,
+    last_line_with,
+    open_database,
+    open_regular,
+    read_text,
+    write_private,
+)
+
+
+def written(place: Path) -> Path:
+    with closing(sqlite3.connect(place)) as database:
+        database.execute("create table texts as select 'hello' as text")
+        database.commit()
+    return place
+
+
+def texts(place: Path) -> list[tuple[str]]:
+    with open_database(place) as database:
+        return database.execute("select text from texts").fetchall()
+
+
+@pytest.mark.parametrize("name", ["kept.db", "kept.db-wal", "kept.db-journal"])
+@pytest.mark.parametrize("what", ["a link", "a pipe"])
+def test_links_and_pipes_are_not_opened_as_databases(tmp_path: Path, name: str, what: str) -> None:
+    place = written(tmp_path / "kept.db")
+    assert texts(place) == [("hello",)]
+    odd = tmp_path / name
+    odd.unlink(missing_ok=True)
+    if what == "a link":
+        odd.symlink_to(written(tmp_path / "of_somebody_else.db"))
+    else:
+        os.mkfifo(odd)
+    with pytest.raises(sqlite3.OperationalError, match=f"{name} is no regular file"):
+        texts(place)
+
+
+def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
+    place = written(tmp_path / "kept.db")
+    with (
+        open_database(place) as database,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        database.execute("insert into texts values ('more')")
+
+
+def test_a_long_query_is_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtimes.agents.shared.files._QUERY_STEPS", 100)
+    endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select sum(x) from n"
+    place = written(tmp_path / "kept.db")
+    with (
+        open_database(place) as database,
+        pytest.raises(sqlite3.OperationalError, match="interrupted"),
+    ):
+        database.execute(endless).fetchone()
+
+
+def test_links_and_pipes_are_not_opened_as_files(tmp_path: Path) -> None:
+    pipe, link, target = (tmp_path / name for name in ("pipe", "link", "target"))
+    os.mkfifo(pipe)
+    target.write_text("secret\n")
+    link.symlink_to(target)
+    with os.fdopen(os.open(pipe, os.O_RDWR), "w+b", buffering=0) as end:
+        end.write(b"secret\n")
+        for path in (pipe, link, tmp_path / "missing"):
+            assert not contains(path, "secret")
+            assert (read_text(path), last_line_with(path, "secret")) == ("", "")
+        with pytest.raises(OSError, match="no regular file"), open_regular(pipe):
+            pass
+
+
+def test_a_key_is_found_anywhere_in_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert not contains(log, "mw-1")
+    log.write_text("")
+    assert not contains(log, "mw-1")
+    log.write_text("a\nb mw-1 c")
+    assert contains(log, "mw-1")
+    assert not contains(log, "mw-2")
+
+
+def test_the_last_complete_line_with_a_text_is_found(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("x 1\nx 2\ny\nx 3")
+    assert last_line_with(log, "x") == "x 2"
+    assert last_line_with(log, "z") == ""
+    log.write_text("x 1\n")
+    assert last_line_with(log, "x") == "x 1"
+
+
+def test_private_files_are_written_for_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    write_private(path, "a")
+    path.with_name("file.new").write_text("left by a crash")
+    write_private(path, "b")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("b", 0o600)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert list(path.parent.iterdir()) == [path]
+
+
+class _Status(Struct):
+    status: str
+
+
+def write_status(path: Path, status: str, age: float) -> None:
+    """Rewrite a file in place with text of the same length."""
+    path.write_text(f'{{"status": "{status}"}}')
+    at = path.stat().st_mtime - age
+    os.utime(path, (at, at))
+
+
+def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    watched = WatchedFile(path, _Status)
+    assert watched.read() is None
+    write_status(path, "busy", age=60)
+    assert (watched.read(), watched.changed) == (_Status("busy"), True)
+    assert (watched.read(), watched.changed) == (_Status("busy"), False)
+    write_status(path, "idle", age=30)
+    assert watched.read() == _Status("idle")
+    path.write_text("half")
+    assert watched.read() is None
+    path.unlink()
+    assert watched.read() is None
+
+
+def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    watched = WatchedFile(path, _Status)
+    write_status(path, "busy", age=0)
+    before = path.stat()
+    assert watched.read() == _Status("busy")
+    path.write_text('{"status": "idle"}')
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert watched.read() == _Status("idle")
