@@ -20,7 +20,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 
 _ACTIONS: Final[Mapping[type, str]] = {
     do.Start: "Start the agent",
-    do.SendMessage: "Message to the agent",
+    do.SendMessage: "Send a message to the agent",
     do.Publish: "Push commits",
     do.MergeRemote: "Merge remote commits into the workspace",
     do.UpdateBranch: "Update the branch from its base",
@@ -28,7 +28,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
     do.OpenPull: "Open the pull request",
     do.MakeReady: "Mark the pull request ready for review",
     do.RequestReview: "Request reviews",
-    do.Comment: "Comment",
+    do.Comment: "Post a comment",
     do.Report: "Update the status comment",
     do.ReportCheck: "Update the check run",
     do.ShowStatus: "Update the status label",

@@ -35,4 +35,5 @@ def sentence(text: str) -> str:
     named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)
     capital = text if named else text[:1].upper() + text[1:]
     ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
+    ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
     return capital if ended else f"{capital}."

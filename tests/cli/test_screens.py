@@ -61,8 +61,8 @@ def test_a_session_is_shown_with_all_that_is_known(mergewright: CommandLine, hou
         "shell, run 1, active since 5m: it printed",
         "mergewright/12-it-breaks at ccccccc",
         "checks: 1 passed, 1 failed (unit)",
-        "pending Comment",
-        "working: The agent is at work -> Comment",
+        "pending Post a comment",
+        "working: The agent is at work -> Post a comment",
     ):
         assert words in shown
 

@@ -97,7 +97,7 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         "mergewright/7-x",
         "line 1\ndone &lt;b&gt;",
         "GitHub said &lt;403&gt;",
-        "<strong>Comment</strong>",
+        "<strong>Post a comment</strong>",
         "<strong>React to a comment</strong>",
         "failed",
         "waiting",
