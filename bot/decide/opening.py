@@ -61,12 +61,12 @@ class Opening:
             self._store.commands.grant(requested.key, session.id, now)
             return
         issue, why = candidate.issue, self._unfit(candidate, requested)
-        if issue is None or why:
-            self._store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
-            return
-        default = self._projects[candidate.project].agent
-        self._open(candidate, issue, requested.agent or default, requested.resume)
-        self._store.commands.refuse(requested.key, "a session was opened")
+        if issue is not None and not why:
+            agent = requested.agent or self._projects[candidate.project].agent
+            if self._open(candidate, issue, agent, requested):
+                return
+            why = f"the id or branch of {candidate.project}-{issue.number} is taken"
+        self._store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
 
     def _reply(self, candidate: Candidate, requested: Requested, why: str) -> tuple[Action, ...]:
         if requested.is_local or self._is_silenced(candidate.repository):
@@ -129,7 +129,10 @@ class Opening:
         )
         self._store.commands.add_granted(session.id, command)
 
-    def _open(self, candidate: Candidate, issue: Issue, agent: str, resume: str = "") -> None:
+    def _open(
+        self, candidate: Candidate, issue: Issue, agent: str, requested: Requested | None = None
+    ) -> bool:
+        """Open a session and settle its start command; False if its id or branch is taken."""
         name, project = candidate.project, self._projects[candidate.project]
         requester = candidate.trigger.actor
         chosen = self._assignment.choose(agent, name, requester)
@@ -144,11 +147,13 @@ class Opening:
             agent_type=chosen.agent_type,
             agent_name=chosen.agent,
             priority=candidate.priority,
-            native_id=resume,
+            native_id=requested.resume if requested else "",
         )
-        if self._store.sessions.create(new):
+        opened = self._store.sessions.create(new, requested.key if requested else "")
+        if opened:
             log.info("%s: opened for %s#%s", new.id, project.repository, issue.number)
             self._crash_point(CrashPoint.OBSERVED, new.id)
+        return opened
 
 
 def _edited(candidate: Candidate) -> str:

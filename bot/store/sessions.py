@@ -30,6 +30,8 @@ from bot.store.usage import spending
 from bot.store.values import HistoryKind, LiveSession, NewSession, Session
 from lifecycle.model.facts import Agent, Work
 
+_SETTLE_START = """UPDATE commands SET state = 'refused', refusal = 'a session was opened'
+    WHERE key = ? AND state = 'authorized'"""
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
         agent_type, agent_name, priority, since, due, wants_slot, wanted_since, agent, work, issue)
     VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
@@ -76,8 +78,8 @@ class SessionsTable(StoreTable):
     #: What `live` last read, by id, with its version. Replaced, never changed.
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
-    def create(self, new: NewSession) -> bool:
-        """Create a session that is due at once.
+    def create(self, new: NewSession, command: str = "") -> bool:
+        """Create a session that is due at once, and settle the start command with this key.
 
         Returns False, with nothing written, if its id, issue or branch already has one.
         """
@@ -102,6 +104,7 @@ class SessionsTable(StoreTable):
             if not connection.execute(_CREATE, values).rowcount:
                 return False
             add_history(connection, new.id, HistoryKind.CREATED, new.requester, data, new.created)
+            connection.execute(_SETTLE_START, (command,))
             return True
 
         created = self._db.write(work)

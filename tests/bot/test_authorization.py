@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bot.github.errors import TryLater
 from bot.github.snapshots import Edit
-from bot.store import DueAction, NewCommand, Observation
+from bot.store import DueAction, NewCommand, NewSession, Observation
 from bot.text import messages
 from lifecycle.judge.judge import judge
 from lifecycle.model.actions import Comment, React, Start
@@ -133,6 +133,40 @@ def test_a_start_command_goes_to_the_session_that_was_opened_meanwhile(
     conversation.bench.issues.read_requested()
     (command,) = conversation.store.facts.get("widgets-12").commands
     assert (command.kind, command.text) == ("start", "rob")
+
+
+def test_a_crash_after_a_session_was_opened_gives_it_no_second_start(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = conversation.bench
+    bench.labelled(labels=(), labelings=())
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.opening, "_crash_point", lambda *_: 1 / 0)
+        conversation.command("start")
+    bench.room.clock.passes(60)
+    assert bench.issues.read_requested() == 1
+    assert conversation.store.commands.outcome("comment:start:12") == "a session was opened"
+    assert conversation.store.facts.get("widgets-12").commands == ()
+
+
+def test_a_start_whose_branch_belongs_to_another_session_is_answered(
+    conversation: Conversation,
+) -> None:
+    bench = conversation.bench
+    other = NewSession(
+        id="widgets-99",
+        project="widgets",
+        repository=REPOSITORY,
+        created=bench.room.clock(),
+        issue=Issue(number=99, title="x"),
+        branch="mergewright/12-it-breaks",
+        requester="ada",
+        agent_type="shell",
+    )
+    assert conversation.store.sessions.create(other)
+    bench.labelled(labels=(), labelings=())
+    conversation.command("start")
+    assert "id or branch of widgets-12 is taken" in conversation.comments[0][1]
 
 
 def test_the_first_run_resumes_the_conversation_of_its_start_command(
