@@ -89,7 +89,7 @@ SOURCES = (
     _shared("opencode.messages", "test_opencode_messages.py", "test_messages.py"),
     _shared("shared.activity", "test_activity.py"),
     _shared("shared.dialogs", "test_answer_choices.py", "test_dialogs.py"),
-    _shared("shared.files", "test_files.py", "test_recordings.py"),
+    _shared("shared.files", "test_files.py"),
     _shared("shared.hooks", "test_hooks.py", "test_damaged_files.py"),
     _shared("shared.line_tail", "test_line_tail.py", "test_damaged_files.py"),
     _shared("shared.messages", "test_messages.py"),

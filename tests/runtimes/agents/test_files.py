@@ -11,6 +11,7 @@ from msgspec import Struct
 from runtimes.agents.shared.files import (
     WatchedFile,
     contains,
+    decode_lines,
     last_line_with,
     open_database,
     open_regular,
@@ -144,3 +145,8 @@ def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path
     path.write_text('{"status": "idle"}')
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert watched.read() == _Status("idle")
+
+
+def test_malformed_lines_are_left_out() -> None:
+    lines = ['{"status": "busy"}', "half", "7", "[" * 100_000, '{"status": "idle"}']
+    assert [*decode_lines(lines, _Status)] == [_Status("busy"), _Status("idle")]
