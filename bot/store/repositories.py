@@ -19,7 +19,10 @@ _REMOVE = "DELETE FROM repositories WHERE id = :id OR name = :name"
 _ADD = """INSERT INTO repositories (id, name, current_name, archived)
     VALUES (:id, :name, :current_name, :archived)"""
 #: The tables with a column `repository`.
-_TABLES = (*("sessions", "session_pulls", "commands", "outbox", "refreshes", "usage", "outsiders"),)
+_TABLES = (
+    *("sessions", "session_pulls", "commands", "outbox", "refreshes", "usage", "outsiders"),
+    "configurations",
+)
 _RENAMES = tuple(
     f"UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"  # noqa: S608 - our tables
     for table in _TABLES

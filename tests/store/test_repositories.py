@@ -1,27 +1,60 @@
 """Repositories that are renamed or archived."""
 
-from bot.store import RefreshRequest, RepositoryRecord, Store
-from tests.store.conftest import Scenario
+import sqlite3
+
+from bot.store import (
+    Configuration,
+    Observation,
+    Outsider,
+    RefreshRequest,
+    RepositoryRecord,
+    Store,
+)
+from lifecycle.model import keys
+from lifecycle.model.actions import ReportConfiguration
+from lifecycle.model.facts import Agent, Pull, Usage
+from tests.store.conftest import REPOSITORY, Scenario
 
 WIDGETS = RepositoryRecord(id=7, name="acme/widgets", current_name="acme/widgets")
 
 
-def test_rows_of_a_repository_follow_its_new_configured_name(
+def names(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """The repositories that each table with such a column names."""
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master ORDER BY 1")]
+    found = {}
+    for table in tables:
+        columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
+        if "repository" in columns:
+            rows = connection.execute(f"SELECT DISTINCT repository FROM {table}")
+            found[table] = [row[0] for row in rows]
+    return found
+
+
+def test_every_row_of_a_repository_follows_its_new_configured_name(
     scenario: Scenario, store: Store
 ) -> None:
-    store.repositories.record(WIDGETS, scenario.clock())
+    now = scenario.now
+    store.repositories.record(WIDGETS, now)
     name = scenario.session(12)
-    store.refreshes.request(
-        [RefreshRequest(repository="acme/widgets", subject="issue:12")], scenario.clock()
+    store.commands.add(scenario.command())
+    store.refreshes.request([RefreshRequest(repository=REPOSITORY, subject="issue:12")], now)
+    used = Agent(run=1, usage=Usage(output=5, cost_usd=1.5))
+    pulls = (Pull(number=34, head="feed"),)
+    store.observations.record([Observation(session=name, agent=used, pulls=pulls)], now)
+    store.outsiders.add(Outsider(repository=REPOSITORY, issue=12, login="eve", number=12), now)
+    report = ReportConfiguration(
+        key=keys.report_configuration("feed", "b"), head="feed", path="p", problems=()
     )
+    store.configurations.set(Configuration(repository=REPOSITORY, blob="b"), [report])
+
+    before = store.db.write(names)
+    assert before == {table: [REPOSITORY] for table in before}, "every table has a row"
     renamed = RepositoryRecord(id=7, name="acme/gadgets", current_name="acme/gadgets")
-    store.repositories.record(renamed, scenario.clock())
+    store.repositories.record(renamed, now)
     assert store.repositories.all() == [renamed]
     assert store.sessions.of_issue("acme/gadgets", 12) == name
-    assert store.sessions.of_issue("acme/widgets", 12) is None
-    assert [one.repository for one in store.refreshes.due(scenario.clock(), ("issue:",))] == [
-        "acme/gadgets"
-    ]
+    after = store.db.write(names)
+    assert after == {table: ["acme/gadgets"] for table in before}
 
 
 def test_archiving_a_repository_is_a_fact_and_wakes_its_sessions(
