@@ -1,4 +1,4 @@
-"""A client whose GitHub is whatever the test says, at a time that stands still."""
+"""A client whose responses the test defines, at a fixed time."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Parts of a pull request as GraphQL answers them, each with what a test does not care about."""
+"""Parts of GraphQL responses of pull requests, with defaults for what a test does not set."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

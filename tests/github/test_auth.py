@@ -1,4 +1,4 @@
-"""Who we are at GitHub, and that nobody gets to see it."""
+"""Authentication, and that credentials are never shown."""
 
 import json
 import threading
@@ -58,7 +58,7 @@ def installed(mock: respx.MockRouter, clock: Clock) -> respx.Route:
     return mock.post(f"{API}/app/installations/99/access_tokens").mock(side_effect=token)
 
 
-def test_a_token_goes_with_every_call(github: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_every_request_carries_the_token(github: GitHub, respx_mock: respx.MockRouter) -> None:
     respx_mock.get(REPO, headers={"Authorization": "Bearer s3cret"}).respond(json=SETTINGS)
     respx_mock.post(GRAPHQL, headers={"Authorization": "Bearer s3cret"}).respond(
         json={"data": {"viewer": {"login": "wright"}}}
@@ -80,16 +80,16 @@ def test_a_token_goes_with_every_call(github: GitHub, respx_mock: respx.MockRout
         ("http://127.0.0.1:9/api/v3", "http://127.0.0.1:9/api/graphql"),
     ],
 )
-def test_graphql_is_beside_rest(respx_mock: respx.MockRouter, api_url: str, graphql: str) -> None:
+def test_the_graphql_address_is_derived_from_the_api_url(
+    respx_mock: respx.MockRouter, api_url: str, graphql: str
+) -> None:
     respx_mock.post(graphql).respond(json={"data": {"viewer": {"login": "wright"}}})
     client = GitHub(api_url, Credentials(token="s3cret"))
     assert client.read.me() == "wright"
     client.close()
 
 
-def test_an_app_that_is_named_is_used_whatever_token_there_is_besides(
-    respx_mock: respx.MockRouter, clock: Clock
-) -> None:
+def test_an_app_takes_precedence_over_a_token(respx_mock: respx.MockRouter, clock: Clock) -> None:
     installed(respx_mock, clock)
     both = Credentials(token="s3cret", app_id="7", private_key=PRIVATE)
     client = GitHub(API, both, clock=clock)
@@ -98,13 +98,13 @@ def test_an_app_that_is_named_is_used_whatever_token_there_is_besides(
     client.close()
 
 
-def test_who_we_are_is_asked_once(github: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_the_bots_login_is_read_once(github: GitHub, respx_mock: respx.MockRouter) -> None:
     route = respx_mock.post(GRAPHQL).respond(json={"data": {"viewer": {"login": "wright"}}})
     assert [github.read.me() for _ in range(3)] == ["wright"] * 3
     assert route.call_count == 1
 
 
-def test_nobody_is_us_while_github_does_not_say_who_we_are(
+def test_no_login_is_the_bots_while_github_does_not_answer(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     asked = respx_mock.post(GRAPHQL).respond(502)
@@ -113,14 +113,14 @@ def test_nobody_is_us_while_github_does_not_say_who_we_are(
     assert [github.read.is_me(login) for login in ("wright", "ann")] == [True, False]
 
 
-def test_an_app_is_known_by_its_slug(app: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_an_apps_login_is_its_slug(app: GitHub, respx_mock: respx.MockRouter) -> None:
     route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
     assert app.read.me() == "mergewright[bot]"
     _, _, with_marker = route.calls[0].request.headers["Authorization"].partition(" ")
     assert jwt.decode(with_marker, PUBLIC, ["RS256"])["iss"] == "7"
 
 
-def test_an_apps_token_is_good_for_one_repository_only(
+def test_an_apps_token_is_limited_to_one_repository(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     route = installed(respx_mock, clock)
@@ -129,7 +129,7 @@ def test_an_apps_token_is_good_for_one_repository_only(
     assert json.loads(route.calls[0].request.content) == {"repositories": ["widgets"]}
 
 
-def test_git_gets_the_same_token_in_its_own_way(
+def test_git_gets_the_same_token_as_a_header(
     app: GitHub, github: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     installed(respx_mock, clock)
@@ -137,7 +137,7 @@ def test_git_gets_the_same_token_in_its_own_way(
     assert header("s3cret") == github.git_header("acme/widgets")
 
 
-def test_a_token_is_renewed_before_it_ends(
+def test_a_token_is_renewed_before_it_expires(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     installed(respx_mock, clock)
@@ -148,7 +148,7 @@ def test_a_token_is_renewed_before_it_ends(
     assert app.git_header("acme/widgets") == header("ghs_2")
 
 
-def test_many_who_wait_for_a_token_share_one(
+def test_threads_waiting_for_a_token_share_one(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     route = installed(respx_mock, clock)
@@ -163,7 +163,7 @@ def test_many_who_wait_for_a_token_share_one(
     assert route.call_count == 1
 
 
-def test_a_token_that_ended_early_is_replaced_once(
+def test_a_token_that_expired_early_is_replaced_once(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     installed(respx_mock, clock)
@@ -172,7 +172,7 @@ def test_a_token_that_ended_early_is_replaced_once(
     assert app.read.repository("acme/widgets").clone_url == "there"
 
 
-def test_only_a_token_that_ended_is_replaced(
+def test_only_an_expired_token_is_replaced(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     installed(respx_mock, clock)
@@ -182,7 +182,7 @@ def test_only_a_token_that_ended_is_replaced(
     assert len([call for call in respx_mock.calls if call.request.url == REPO]) == 1
 
 
-def test_an_app_that_is_not_let_in_at_all_gives_up(
+def test_an_app_whose_new_token_is_refused_gives_up(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     route = installed(respx_mock, clock)
@@ -192,7 +192,7 @@ def test_an_app_that_is_not_let_in_at_all_gives_up(
     assert route.call_count == 2
 
 
-def test_a_repository_the_app_is_not_installed_on_waits_until_it_is(
+def test_a_repository_without_the_app_waits_for_its_installation(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
@@ -202,7 +202,7 @@ def test_a_repository_the_app_is_not_installed_on_waits_until_it_is(
     assert http_failure.value.at == clock.now + REINSTALL
 
 
-def test_an_outage_while_getting_a_token_is_tried_again_later(
+def test_an_outage_while_requesting_a_token_is_retried_later(
     app: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(503)
@@ -210,7 +210,7 @@ def test_an_outage_while_getting_a_token_is_tried_again_later(
         app.git_header("acme/widgets")
 
 
-def test_a_key_nobody_can_read_is_refused_without_showing_it() -> None:
+def test_an_unreadable_private_key_is_refused_without_showing_it() -> None:
     client = GitHub(API, Credentials(app_id="7", private_key="not-a-key"))
     with pytest.raises(Refused, match="PEM") as refusal:
         client.git_header("acme/widgets")
@@ -218,7 +218,7 @@ def test_a_key_nobody_can_read_is_refused_without_showing_it() -> None:
     client.close()
 
 
-def test_each_client_remembers_its_own_signature(respx_mock: respx.MockRouter) -> None:
+def test_each_client_caches_its_own_jwt(respx_mock: respx.MockRouter) -> None:
     hosts = ["https://one.example/api/v3", "https://two.example/api/v3"]
     pairs = (KeyPair(PRIVATE, PUBLIC), key_pair())
     for host, pair in zip(hosts, pairs, strict=True):
@@ -231,14 +231,14 @@ def test_each_client_remembers_its_own_signature(respx_mock: respx.MockRouter) -
 
 
 @pytest.mark.parametrize("secret", ["ghp_1\n", "ghp 1", "gh\u00e9", "ghp\x00"])
-def test_a_token_no_header_can_carry_is_refused_without_showing_it(secret: str) -> None:
+def test_a_token_with_invalid_characters_is_refused_without_showing_it(secret: str) -> None:
     with pytest.raises(ValueError, match="paste it again") as refusal:
         Credentials(token=secret)
     assert secret not in str(refusal.value)
 
 
 @pytest.mark.parametrize("show", [repr, str, "{}".format])
-def test_credentials_never_show_themselves(show: Any) -> None:
+def test_the_repr_of_credentials_shows_no_secret(show: Any) -> None:
     shown = show(Credentials(token="ghp_1", app_id="7", private_key=PRIVATE))
     assert "ghp_1" not in shown
     assert "KEY" not in shown

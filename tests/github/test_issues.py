@@ -1,4 +1,4 @@
-"""What is made of an issue's answer."""
+"""The conversion of issues."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from bot.github.shapes import (
 from tests.github.pages import START, user
 
 
-def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
+def test_edits_of_title_and_body_are_listed_oldest_first() -> None:
     renamed = (
         TimelineEvent(typename="RenamedTitleEvent", created_at=START, actor=user("zoe")),
         TimelineEvent(
@@ -39,7 +39,7 @@ def test_edits_are_told_oldest_first_whatever_was_edited() -> None:
     assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
 
 
-def test_a_bot_that_puts_a_label_on_is_named_as_where_it_comments() -> None:
+def test_a_bot_that_labels_has_the_login_it_comments_with() -> None:
     put = TimelineEvent(
         typename="LabeledEvent",
         created_at=START,

@@ -1,4 +1,4 @@
-"""The limits of GitHub: what is used up is not asked for, and changes come one after the other."""
+"""Rate limits, and the interval between writes."""
 
 import json
 import time
@@ -45,7 +45,7 @@ def limits(clock: Clock) -> RateLimits:
     return RateLimits(clock, 1.0)
 
 
-def test_nothing_is_sent_while_a_secondary_limit_holds(
+def test_nothing_is_sent_during_a_secondary_rate_limit(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", Mock(side_effect=AssertionError("nobody sleeps for it")))
@@ -60,7 +60,7 @@ def test_nothing_is_sent_while_a_secondary_limit_holds(
     assert (asked.call_count, queried.call_count) == (1, 0)
 
 
-def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(
+def test_a_limit_raised_often_keeps_no_frames_alive(
     limits: RateLimits,
 ) -> None:
     def depth() -> int:
@@ -72,7 +72,7 @@ def test_a_limit_that_is_told_again_and_again_holds_on_to_none_who_asked(
     assert depth() == depth()
 
 
-def test_what_is_used_up_of_rest_leaves_graphql_alone(
+def test_an_exhausted_rest_limit_leaves_graphql_usable(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     exhausted_limit = {**USED_UP, "x-ratelimit-resource": "core"}
@@ -85,7 +85,7 @@ def test_what_is_used_up_of_rest_leaves_graphql_alone(
     assert asked.call_count == 1
 
 
-def test_after_the_last_that_may_be_asked_nothing_is_sent(
+def test_nothing_is_sent_after_the_last_request_of_a_limit(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", Mock(side_effect=AssertionError("nobody sleeps for it")))
@@ -101,7 +101,7 @@ def test_after_the_last_that_may_be_asked_nothing_is_sent(
     assert github.read.me() == "wright"
 
 
-def test_the_points_of_graphql_that_are_used_up_are_waited_for(
+def test_exhausted_graphql_points_are_waited_for(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     limited = {"errors": [{"type": "RATE_LIMITED", "message": "used up"}]}
@@ -115,7 +115,7 @@ def test_the_points_of_graphql_that_are_used_up_are_waited_for(
     assert asked.call_count == 1
 
 
-def test_a_limit_ends_and_is_one_accounts_alone(limits: RateLimits, clock: Clock) -> None:
+def test_a_limit_ends_and_concerns_one_account(limits: RateLimits, clock: Clock) -> None:
     def ask(account: str) -> str:
         with limits.guard(account, "graphql"):
             return "answered"
@@ -129,7 +129,7 @@ def test_a_limit_ends_and_is_one_accounts_alone(limits: RateLimits, clock: Clock
     assert ask("acme") == "answered"
 
 
-def test_changes_of_one_account_keep_their_distance(
+def test_writes_of_one_account_keep_an_interval(
     limits: RateLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -142,7 +142,7 @@ def test_changes_of_one_account_keep_their_distance(
     assert later.value.at == NOW + timedelta(seconds=3)
 
 
-def test_a_limit_that_is_reached_while_a_change_waits_for_its_turn_holds_it_back(
+def test_a_limit_reached_while_a_write_waits_holds_it_back(
     limits: RateLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(_: float) -> None:
@@ -154,7 +154,7 @@ def test_a_limit_that_is_reached_while_a_change_waits_for_its_turn_holds_it_back
         limits.wait_turn("acme", "core")
 
 
-def test_who_is_sent_away_comes_back_after_those_who_were_before(
+def test_deferred_writes_come_back_in_order(
     limits: RateLimits, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -175,7 +175,7 @@ def test_who_is_sent_away_comes_back_after_those_who_were_before(
     limits.wait_turn("acme", "core")
 
 
-def test_only_changes_wait_for_their_turn(
+def test_only_writes_wait_for_their_turn(
     respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[tuple[str, ...]] = []
@@ -201,7 +201,7 @@ def _graphql(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, json={"data": {"viewer": {"login": "wright"}}})
 
 
-def test_what_may_be_spared_is_spread_until_there_is_more() -> None:
+def test_spare_points_are_spread_until_the_reset() -> None:
     budget = PointBudget(cost=1, limit=5000, remaining=5000, reset_at=NOW + timedelta(hours=1))
     assert budget.spare == 3750
     assert budget.interval(NOW) == timedelta(hours=1) / 3750
@@ -211,7 +211,7 @@ def test_what_may_be_spared_is_spread_until_there_is_more() -> None:
     assert (none.spare, none.interval(NOW)) == (0, timedelta(hours=1))
 
 
-def test_what_is_left_is_what_github_said_last_until_it_begins_anew(
+def test_the_point_budget_is_the_last_reported_until_the_reset(
     limits: RateLimits, clock: Clock
 ) -> None:
     assert limits.budget("acme") is None
@@ -222,7 +222,7 @@ def test_what_is_left_is_what_github_said_last_until_it_begins_anew(
     assert limits.budget("acme") is None
 
 
-def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_their_distance(
+def test_the_apps_own_limit_holds_its_requests_and_spaces_its_writes(
     respx_mock: respx.MockRouter, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -249,7 +249,7 @@ def test_a_limit_of_the_app_itself_holds_for_all_it_asks_and_its_changes_keep_th
     github.close()
 
 
-def test_after_the_last_that_the_app_itself_may_ask_it_asks_nothing_more(
+def test_the_app_sends_nothing_after_its_last_request(
     respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     github = GitHub(API, Credentials(app_id="7", private_key=PRIVATE), clock=clock)

@@ -1,4 +1,4 @@
-"""GitHub's words against ours, every one of them."""
+"""The mapping of GitHub's enums."""
 
 import pytest
 
@@ -38,7 +38,7 @@ MERGEABLE = {
         (None, CheckState.PENDING),
     ],
 )
-def test_a_finished_check_run_says_what_it_concluded(
+def test_a_completed_check_run_has_the_state_of_its_conclusion(
     conclusion: str | None, state: CheckState
 ) -> None:
     run = HeadCheck(
@@ -50,7 +50,7 @@ def test_a_finished_check_run_says_what_it_concluded(
 @pytest.mark.parametrize(
     "status", ["QUEUED", "IN_PROGRESS", "PENDING", "REQUESTED", "WAITING", "A_WORD_OF_TOMORROW"]
 )
-def test_an_unfinished_check_run_is_pending_whatever_it_concluded_before(status: str) -> None:
+def test_a_rerunning_check_run_is_pending_despite_an_earlier_conclusion(status: str) -> None:
     run = HeadCheck(typename="CheckRun", is_required=False, status=status, conclusion="SUCCESS")
     assert check_state(run) is CheckState.PENDING
 
@@ -66,23 +66,25 @@ def test_an_unfinished_check_run_is_pending_whatever_it_concluded_before(status:
         ("A_WORD_OF_TOMORROW", CheckState.PENDING),
     ],
 )
-def test_a_commit_status_counts_like_a_check_run(said: str, state: CheckState) -> None:
+def test_a_commit_status_is_a_check(said: str, state: CheckState) -> None:
     status = HeadCheck(typename="StatusContext", is_required=False, context="ci", state=said)
     assert check_state(status) is state
 
 
 @pytest.mark.parametrize(("said", "state"), MERGEABLE.items())
-def test_a_mergeable_pull_request_is_what_its_merge_state_says(said: str, state: Merge) -> None:
+def test_a_mergeable_pull_request_has_the_state_of_its_merge_status(
+    said: str, state: Merge
+) -> None:
     assert merge_state("MERGEABLE", said) is state
 
 
 @pytest.mark.parametrize("said", MERGEABLE)
-def test_a_conflict_is_a_conflict_whatever_the_merge_state(said: str) -> None:
+def test_a_conflicting_pull_request_is_a_conflict_in_every_merge_status(said: str) -> None:
     assert merge_state("CONFLICTING", said) is Merge.CONFLICT
 
 
 @pytest.mark.parametrize("said", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN", "DIRTY"])
-def test_nothing_is_clean_or_in_conflict_before_github_has_tried_the_merge(said: str) -> None:
+def test_mergeability_is_unknown_until_github_has_computed_it(said: str) -> None:
     assert merge_state("UNKNOWN", said) is Merge.UNKNOWN
 
 
@@ -95,7 +97,7 @@ def test_nothing_is_clean_or_in_conflict_before_github_has_tried_the_merge(said:
         ("A_WORD_OF_TOMORROW", ReviewState.NONE),
     ],
 )
-def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> None:
+def test_githubs_review_decision_takes_precedence(decision: str, state: ReviewState) -> None:
     contrary = (review("ann", "APPROVED"), review("ben", "CHANGES_REQUESTED"))
     assert review_state(page(review_decision=decision), contrary) is state
 
@@ -117,14 +119,14 @@ def test_githubs_review_decision_stands(decision: str, state: ReviewState) -> No
         ([review("eve", "CHANGES_REQUESTED", writer=False)], 1, ReviewState.PENDING),
     ],
 )
-def test_without_a_decision_the_writers_latest_reviews_decide(
+def test_without_a_decision_the_latest_reviews_of_writers_decide(
     reviews: list[ReviewNode], requested: int, state: ReviewState
 ) -> None:
     said = page(review_requests=TotalCount(total_count=requested))
     assert review_state(said, reviews) is state
 
 
-def test_an_app_is_named_as_rest_names_it() -> None:
+def test_an_apps_login_ends_with_bot_as_in_rest() -> None:
     assert login_of(Actor(typename="Bot", login="dependabot")) == "dependabot[bot]"
     assert login_of(Actor(typename="Bot", login="dependabot[bot]")) == "dependabot[bot]"
     assert login_of(Actor(typename="User", login="dependabot")) == "dependabot"

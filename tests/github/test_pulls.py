@@ -1,4 +1,4 @@
-"""What is made of a pull request's pages."""
+"""The conversion of pull requests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -68,7 +68,7 @@ def base(protection: BranchProtection | None = None, *rules: RulesetRule) -> Bas
     )
 
 
-def test_the_plain_fields_are_taken_over() -> None:
+def test_plain_fields_are_copied() -> None:
     reading = read(is_draft=True, merged_by=user("ann"), base_ref=base())
     pull = reading.pull
     assert (pull.number, pull.title, pull.draft, pull.state) == (34, "Retry", True, PullState.OPEN)
@@ -82,20 +82,20 @@ def test_the_plain_fields_are_taken_over() -> None:
 
 
 @pytest.mark.parametrize("state", PullState)
-def test_every_state_has_its_word(state: PullState) -> None:
+def test_every_pull_request_state_is_mapped(state: PullState) -> None:
     assert read(state=state.name).pull.state is state
 
 
-def test_a_fork_that_is_gone_is_no_repository_of_ours() -> None:
+def test_a_deleted_fork_has_no_repository() -> None:
     assert read(head_repository=None).head_repository == ""
 
 
-def test_the_newest_run_of_one_identity_counts_whatever_the_order() -> None:
+def test_the_newest_run_of_a_check_counts_in_any_order() -> None:
     runs = [run(2, "unit", "SUCCESS"), run(3, "unit", None), run(1, "unit", "FAILURE")]
     assert states(read(commits=checks(*runs)).pull.checks) == [CheckState.PENDING]
 
 
-def test_a_name_alone_is_no_identity() -> None:
+def test_checks_of_one_name_from_two_workflows_are_two_checks() -> None:
     found = read(
         commits=checks(
             run(1, "unit", "FAILURE"),
@@ -123,7 +123,7 @@ def test_the_newest_commit_status_of_a_context_counts() -> None:
     assert found[0].run_id is None
 
 
-def test_checks_of_every_page_count() -> None:
+def test_checks_of_all_pages_count() -> None:
     first = page(commits=checks(run(1, "unit", "FAILURE"), more=True))
     second = page(commits=checks(run(2, "lint")))
     reading = read(first, second)
@@ -144,11 +144,11 @@ def test_checks_of_every_page_count() -> None:
         pytest.param({"review_threads": listed(more=True)}, id="threads"),
     ],
 )
-def test_a_reading_says_when_something_is_missing(missing: dict[str, Any]) -> None:
+def test_a_snapshot_with_missing_parts_is_incomplete(missing: dict[str, Any]) -> None:
     assert not read(**missing).pull.checks_complete
 
 
-def test_no_checks_at_all_is_a_complete_reading() -> None:
+def test_a_snapshot_without_checks_is_complete() -> None:
     pull = read().pull
     assert pull.checks_complete
     assert pull.checks == ()
@@ -186,26 +186,26 @@ def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None
     assert [check.required for check in reported.checks] == [True]
 
 
-def test_what_protection_and_every_ruleset_require_is_waited_for() -> None:
+def test_checks_required_by_protection_and_by_rulesets_are_expected() -> None:
     pull = read(base_ref=base(protects("unit"), requires("lint"), requires("types"))).pull
     assert [check.name for check in pull.checks] == ["lint", "types", "unit"]
 
 
-def test_rules_that_may_not_be_read_expect_nothing() -> None:
+def test_unreadable_rules_require_no_checks() -> None:
     hidden = BaseRef(target=None, branch_protection_rule=None, rules=None)
     pull = read(base_ref=hidden).pull
     assert not pull.checks_expected
     assert pull.base == "b" * 40
 
 
-def test_protection_without_status_checks_expects_none() -> None:
+def test_protection_without_status_checks_requires_none() -> None:
     rule = BranchProtection(requires_status_checks=False, required_status_check_contexts=("unit",))
     pull = read(base_ref=base(rule)).pull
     assert not pull.checks_expected
     assert pull.checks == ()
 
 
-def test_remarks_are_stable_and_tell_people_bots_and_ourselves_apart() -> None:
+def test_comments_have_stable_ids_and_say_whether_a_bot_wrote_them() -> None:
     found = read(
         comments=listed(
             comment(2, author=bot("renovate")),
@@ -225,7 +225,7 @@ def test_remarks_are_stable_and_tell_people_bots_and_ourselves_apart() -> None:
     assert not any(each.allowed for each in found)
 
 
-def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
+def test_the_text_of_a_review_appears_once() -> None:
     latest = review("ann", "CHANGES_REQUESTED", id=3, body="Still no.")
     reading = read(
         latest_opinionated_reviews=listed(latest, review("ben", "DISMISSED", id=4)),
@@ -244,7 +244,7 @@ def test_a_review_speaks_once_in_its_verdict_or_among_the_comments() -> None:
     assert [each.id for each in reading.pull.comments] == ["review:1", "review:2", "review:4"]
 
 
-def test_an_opinion_counts_on_whichever_page_it_stands() -> None:
+def test_reviews_of_all_pages_count() -> None:
     pages = (
         page(latest_opinionated_reviews=listed(review("ann", "CHANGES_REQUESTED"), more=True)),
         page(latest_opinionated_reviews=listed(review("ben", "APPROVED"))),
@@ -255,7 +255,7 @@ def test_an_opinion_counts_on_whichever_page_it_stands() -> None:
     assert pull.checks_complete
 
 
-def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
+def test_reviews_say_whether_a_bot_wrote_them() -> None:
     said = [
         msgspec.structs.replace(review("", "COMMENTED", id=n, body="Look."), author=author)
         for n, author in enumerate([user("ann"), bot("renovate"), bot(SLUG)])
@@ -274,7 +274,7 @@ def test_a_review_tells_people_bots_and_ourselves_apart_too() -> None:
     assert (verdict.remark.bot, verdict.remark.own) == (True, False)
 
 
-def test_a_verdict_carries_the_commit_it_was_given_on() -> None:
+def test_a_verdict_names_the_reviewed_commit() -> None:
     latest = listed(review("ann", "APPROVED"))
     (verdict,) = read(latest_opinionated_reviews=latest).pull.verdicts
     assert verdict.approved
@@ -282,7 +282,7 @@ def test_a_verdict_carries_the_commit_it_was_given_on() -> None:
     assert verdict.remark is None
 
 
-def test_a_thread_comes_with_its_place_and_all_its_comments() -> None:
+def test_a_thread_has_its_location_and_all_its_comments() -> None:
     (found,) = read(
         review_threads=listed(
             thread(
@@ -303,7 +303,7 @@ def test_a_thread_comes_with_its_place_and_all_its_comments() -> None:
     ]
 
 
-def test_text_changed_by_another_hand_is_told_apart() -> None:
+def test_comments_edited_by_others_name_the_editor() -> None:
     edited: dict[str, Any] = {"last_edited_at": START}
     reading = read(
         comments=listed(
@@ -331,14 +331,14 @@ def own(id: int, name: str, conclusion: str = "FAILURE") -> HeadCheck:
     )
 
 
-def test_what_the_bot_says_itself_is_no_check() -> None:
+def test_the_bots_own_check_runs_are_left_out() -> None:
     said = msgspec.structs.replace(status("ours", "FAILURE"), creator=bot(SLUG))
     theirs = msgspec.structs.replace(status("theirs", "SUCCESS"), creator=bot("ci"))
     reading = read(commits=checks(own(1, "mergewright"), said, theirs, run(2, "unit")))
     assert [check.name for check in reading.pull.checks] == ["unit", "theirs"]
 
 
-def test_a_check_of_the_bots_own_that_is_required_is_not_waited_for() -> None:
+def test_a_required_check_run_of_the_bot_is_not_expected() -> None:
     needs = BranchProtection(requires_status_checks=True, required_status_check_contexts=(SLUG,))
     reading = read(commits=checks(own(1, SLUG)), base_ref=base(needs))
     assert reading.pull.checks == ()
@@ -360,14 +360,14 @@ def reds(base: BaseChecks) -> list[str]:
     return [check.name for check in pull.checks if check.red_on_base]
 
 
-def test_a_check_that_fails_on_the_base_too_says_so_whatever_started_it_there() -> None:
+def test_a_check_that_fails_on_the_base_branch_too_is_marked() -> None:
     pushed = run(9, "unit", "FAILURE", event="push"), run(8, "types", "FAILURE")
     assert reds(on_main(pushed)) == ["unit"]
     assert reds(on_main((run(9, "unit", "FAILURE", workflow="Nightly"),))) == []
     assert reds(BaseChecks()) == []
 
 
-def test_of_the_bases_commits_the_newest_that_ended_counts() -> None:
+def test_the_newest_completed_run_on_the_base_branch_counts() -> None:
     running, red, green = run(9, "unit", None), run(8, "unit", "FAILURE"), run(7, "unit")
     assert reds(on_main((running,), (red,), (green,))) == ["unit"]
     assert reds(on_main((running,), (green,), (red,))) == []
@@ -377,7 +377,7 @@ def test_of_the_bases_commits_the_newest_that_ended_counts() -> None:
     ("commits", "expected"),
     [([], False), ([()], False), ([(), (run(1, "unit"),)], True), ([(own(1, "ours"),)], False)],
 )
-def test_where_the_base_had_checks_some_are_expected(
+def test_checks_are_expected_if_the_base_branch_had_some(
     commits: list[Sequence[CheckContext]], expected: bool
 ) -> None:
     read = pull_snapshot((page(),), ME, NOW, on_main(*commits))

@@ -1,4 +1,4 @@
-"""Reading over several pages, and what of an answer may be missing."""
+"""Pagination, and responses with missing parts."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def answers(
     return asked
 
 
-def test_each_list_goes_on_where_it_was_left(github: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_each_list_continues_at_its_cursor(github: GitHub, respx_mock: respx.MockRouter) -> None:
     asked = answers(
         respx_mock,
         page(
@@ -62,7 +62,7 @@ def test_each_list_goes_on_where_it_was_left(github: GitHub, respx_mock: respx.M
     assert asked == [place, {**place, "comments": "c1", "opinions": "o1", "threads": "t1"}]
 
 
-def test_a_list_without_an_end_is_read_in_part_and_says_so(
+def test_an_endless_list_makes_the_snapshot_incomplete(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     asked = answers(respx_mock, page(commits=checks(run(1, "unit", "FAILURE"), more=True)))
@@ -73,7 +73,7 @@ def test_a_list_without_an_end_is_read_in_part_and_says_so(
     assert len(asked) == PULL_PAGES
 
 
-def test_a_push_between_two_pages_spoils_the_reading(
+def test_a_push_between_two_pages_fails_the_read(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     answers(
@@ -87,7 +87,7 @@ def test_a_push_between_two_pages_spoils_the_reading(
 
 @pytest.mark.parametrize("kind", ["FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"])
 @pytest.mark.parametrize("field", ["branchProtectionRule", "rules"])
-def test_rules_that_may_not_be_read_are_done_without(
+def test_unreadable_rules_are_ignored(
     github: GitHub, respx_mock: respx.MockRouter, kind: str, field: str
 ) -> None:
     hidden = BaseRef(target=CommitNode(oid="d" * 40), branch_protection_rule=None, rules=None)
@@ -98,7 +98,7 @@ def test_rules_that_may_not_be_read_are_done_without(
     assert not reading.pull.checks_expected
 
 
-def test_rules_that_could_not_be_read_just_now_are_not(
+def test_rules_that_fail_to_load_fail_the_read(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     hidden = BaseRef(target=CommitNode(oid="d" * 40), branch_protection_rule=None, rules=None)
@@ -108,9 +108,7 @@ def test_rules_that_could_not_be_read_just_now_are_not(
         github.read.pull("acme/widgets", 34)
 
 
-def test_checks_that_may_not_be_read_are_never_taken_for_none(
-    github: GitHub, respx_mock: respx.MockRouter
-) -> None:
+def test_unreadable_checks_fail_the_read(github: GitHub, respx_mock: respx.MockRouter) -> None:
     path = [*PLACE, "commits", "nodes", 0, "commit", "statusCheckRollup"]
     refusal = {"type": "FORBIDDEN", "path": path, "message": "Resource not accessible."}
     answers(respx_mock, page(), errors=[refusal])
@@ -158,7 +156,7 @@ def test_pull_requests_of_a_branch_are_read_page_by_page(
 
 
 @pytest.mark.parametrize("permission", ["superadmin", "", "Write"])
-def test_a_word_of_tomorrow_is_no_permission(
+def test_an_unknown_permission_does_not_allow_writing(
     github: GitHub, respx_mock: respx.MockRouter, permission: str
 ) -> None:
     route = respx_mock.get(f"{REPO}/collaborators/eve/permission")
@@ -167,7 +165,7 @@ def test_a_word_of_tomorrow_is_no_permission(
 
 
 @pytest.mark.parametrize("login", ["../../../user", "a b?c#d", "renovate[bot]"])
-def test_a_login_cannot_lead_elsewhere(
+def test_a_login_cannot_change_the_path(
     github: GitHub, respx_mock: respx.MockRouter, login: str
 ) -> None:
     route = respx_mock.route().respond(404)
@@ -176,14 +174,12 @@ def test_a_login_cannot_lead_elsewhere(
     assert asked == f"/api/v3/repos/acme/widgets/collaborators/{quote(login, safe='')}/permission"
 
 
-def test_an_account_that_is_gone_is_not_even_asked_about(
-    github: GitHub, respx_mock: respx.MockRouter
-) -> None:
+def test_a_deleted_account_is_not_looked_up(github: GitHub, respx_mock: respx.MockRouter) -> None:
     assert not github.read.may_write("acme/widgets", "")
     assert len(respx_mock.calls) == 0
 
 
-def test_merge_methods_that_are_not_told_are_left_to_github(
+def test_unknown_merge_methods_are_left_to_github(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(REPO).respond(

@@ -1,4 +1,4 @@
-"""A GitHub that keeps state and answers over HTTP, with a repository for each test."""
+"""The stand-in GitHub over HTTP, with a repository for each test."""
 
 from collections.abc import Iterator
 from itertools import count

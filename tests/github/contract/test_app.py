@@ -1,4 +1,4 @@
-"""An App instead of a token, and what git is let in with."""
+"""Authentication as an App."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from tests.github.contract.conftest import names, read
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_an_app_knows_its_own_words_again(app: GitHub, repo: Repository, pull: Pull) -> None:
+def test_an_app_recognises_its_own_comments(app: GitHub, repo: Repository, pull: Pull) -> None:
     assert app.read.me() == "mergewright[bot]"
     for _ in range(2):
         app.write.comment(repo.full_name, pull.number, "Started.", "started:1")
@@ -25,7 +25,9 @@ def test_an_app_knows_its_own_words_again(app: GitHub, repo: Repository, pull: P
     assert (remark.author, remark.own, remark.bot) == ("mergewright[bot]", True, True)
 
 
-def test_git_is_let_in_with_the_header(server: FaultyGitHub, github: GitHub, app: GitHub) -> None:
+def test_git_authenticates_with_the_header(
+    server: FaultyGitHub, github: GitHub, app: GitHub
+) -> None:
     repo = server.repository(f"acme/secrets-{next(names)}", private=True)
     repo.permission("wright", "write")
     for client in (github, app):
@@ -36,7 +38,7 @@ def test_git_is_let_in_with_the_header(server: FaultyGitHub, github: GitHub, app
 
 @pytest.mark.parametrize("level", ["", "none"])
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
-def test_each_permission_that_is_missing_is_named(
+def test_every_missing_permission_is_named(
     server: FaultyGitHub, app: GitHub, repo: Repository, needed: AppPermission, level: str
 ) -> None:
     granted = server.world.apps["mergewright"].permissions
@@ -71,7 +73,7 @@ TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
 
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
-def test_there_is_something_that_each_permission_alone_lets_us_do(
+def test_every_permission_is_needed(
     server: FaultyGitHub, app: GitHub, pull: Pull, needed: AppPermission
 ) -> None:
     manifest: dict[str, str] = {one.name: one.level for one in PERMISSIONS}
@@ -87,7 +89,7 @@ def test_there_is_something_that_each_permission_alone_lets_us_do(
         known.permissions = before
 
 
-def test_reading_alone_is_too_little_where_we_write(
+def test_read_permission_is_missing_where_write_is_needed(
     server: FaultyGitHub, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     granted = server.world.apps["mergewright"].permissions
@@ -97,7 +99,7 @@ def test_reading_alone_is_too_little_where_we_write(
     assert "contents: write is missing (it has read)" in said
 
 
-def test_a_token_that_may_not_push_is_found_out(
+def test_a_token_without_push_access_is_reported(
     server: FaultyGitHub, github: GitHub, repo: Repository
 ) -> None:
     assert github.read.missing_permissions(repo.full_name) == ()
@@ -115,7 +117,7 @@ def test_a_token_that_may_not_push_is_found_out(
         ("read:org, repo, workflow", False),
     ],
 )
-def test_a_classic_token_without_the_scope_to_write_is_found_out(
+def test_a_classic_token_without_a_write_scope_is_reported(
     server: FaultyGitHub, repo: Repository, scopes: str, lacks: bool
 ) -> None:
     server.user("wright", token="classic", scopes=scopes)
@@ -125,7 +127,7 @@ def test_a_classic_token_without_the_scope_to_write_is_found_out(
     client.close()
 
 
-def test_a_suspended_app_waits_and_then_goes_on(
+def test_a_suspended_app_waits_until_it_is_unsuspended(
     server: FaultyGitHub, app: GitHub, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = server.world.apps["mergewright"]
@@ -140,7 +142,7 @@ def test_a_suspended_app_waits_and_then_goes_on(
         app.read.repository(repo.full_name)
 
 
-def test_an_app_that_was_taken_off_waits_and_then_goes_on(
+def test_an_uninstalled_app_waits_until_it_is_installed(
     server: FaultyGitHub, app: GitHub, repo: Repository
 ) -> None:
     known = server.world.apps["mergewright"]
@@ -154,7 +156,7 @@ def test_an_app_that_was_taken_off_waits_and_then_goes_on(
     assert app.read.repository(repo.full_name).default_branch == "main"
 
 
-def test_an_installation_of_somebody_nobody_allowed_is_ignored(
+def test_an_installation_of_another_owner_is_ignored(
     server: FaultyGitHub, key: str, repo: Repository
 ) -> None:
     number = str(server.world.apps["mergewright"].id)

@@ -1,4 +1,4 @@
-"""Merging against the stand-in: at once, in the background, and by the merge queue."""
+"""Merges: direct, asynchronous, and through the merge queue."""
 
 from datetime import UTC, datetime
 
@@ -36,7 +36,7 @@ def queued(github: GitHub, pull: Pull) -> Pull:
 
 
 @pytest.mark.parametrize("method", MergeMethod)
-def test_a_merge_happens_once_by_each_method(
+def test_a_pull_request_is_merged_once_by_each_method(
     github: GitHub, server: FaultyGitHub, pull: Pull, method: MergeMethod
 ) -> None:
     asked = (pull.repo.full_name, pull.number, pull.head, method, "Retry (#1)", "Closes #12")
@@ -66,7 +66,7 @@ def test_only_the_judged_commit_is_merged(github: GitHub, pull: Pull, in_backgro
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_a_rule_in_the_way_of_a_merge_is_a_conflict(
+def test_a_merge_blocked_by_a_rule_is_a_conflict(
     github: GitHub, pull: Pull, in_background: bool
 ) -> None:
     pull.repo.async_merges = in_background
@@ -78,7 +78,7 @@ def test_a_rule_in_the_way_of_a_merge_is_a_conflict(
         github.merges.merge(*request(pull))
 
 
-def test_a_merge_that_was_accepted_is_not_merged_and_says_when_to_ask(
+def test_an_accepted_merge_says_when_to_ask_for_its_result(
     github: GitHub, background: Pull
 ) -> None:
     with pytest.raises(TryLater) as accepted:
@@ -88,7 +88,7 @@ def test_a_merge_that_was_accepted_is_not_merged_and_says_when_to_ask(
     assert github.merges.merge(*request(background)) == background.merge_commit
 
 
-def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
+def test_a_merge_requested_again_after_a_restart_is_the_same_merge(
     github: GitHub, background: Pull
 ) -> None:
     with pytest.raises(TryLater):
@@ -103,7 +103,7 @@ def test_a_merge_that_a_restart_forgot_is_not_asked_for_twice(
     assert github.merges.merge(*request(background)) == background.merge_commit
 
 
-def test_a_merge_that_takes_long_is_asked_about_less_and_less(
+def test_a_long_merge_is_polled_less_and_less_often(
     github: GitHub, server: FaultyGitHub, background: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -121,7 +121,7 @@ def test_a_merge_that_takes_long_is_asked_about_less_and_less(
     assert waits == sorted(waits)
 
 
-def test_what_is_queued_reads_as_such_and_stays_where_it_is(
+def test_an_enqueued_pull_request_stays_in_the_queue(
     github: GitHub, server: FaultyGitHub, queued: Pull
 ) -> None:
     tried = queued.queued
@@ -133,7 +133,7 @@ def test_what_is_queued_reads_as_such_and_stays_where_it_is(
     assert read(github, queued).pull.state is PullState.MERGED
 
 
-def test_only_the_judged_commit_is_queued(github: GitHub, pull: Pull) -> None:
+def test_only_the_judged_commit_is_enqueued(github: GitHub, pull: Pull) -> None:
     pull.repo.protect("main", queue=True)
     judged = pull.head
     pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
@@ -142,9 +142,7 @@ def test_only_the_judged_commit_is_queued(github: GitHub, pull: Pull) -> None:
     assert not pull.queued
 
 
-def test_what_is_taken_out_of_the_queue_is_out_however_often_that_is_asked(
-    github: GitHub, queued: Pull
-) -> None:
+def test_dequeuing_is_idempotent(github: GitHub, queued: Pull) -> None:
     for _ in range(2):
         github.merges.dequeue(queued.repo.full_name, queued.number)
         assert not queued.queued
@@ -154,15 +152,13 @@ def test_what_is_taken_out_of_the_queue_is_out_however_often_that_is_asked(
     assert found.dequeued.reason == "manual"
 
 
-def test_what_the_queue_refuses_is_a_conflict(github: GitHub, pull: Pull) -> None:
+def test_a_pull_request_refused_by_the_queue_is_a_conflict(github: GitHub, pull: Pull) -> None:
     pull.repo.protect("main", required_reviews=1, queue=True)
     with pytest.raises(Conflicted, match="approving review"):
         github.merges.enqueue(pull.repo.full_name, pull.number, pull.head)
 
 
-def test_what_the_queue_put_out_is_read_with_what_failed_there(
-    github: GitHub, queued: Pull
-) -> None:
+def test_a_dequeued_pull_request_names_the_failed_checks(github: GitHub, queued: Pull) -> None:
     queued.check_in_queue("lint")
     run = queued.check_in_queue("unit", "failure", "it broke")
     queued.queue_puts_out("failed_checks")

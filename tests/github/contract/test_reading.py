@@ -1,4 +1,4 @@
-"""Every read, against the stand-in."""
+"""Every read."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,11 +14,11 @@ from tests.github.contract.conftest import BRANCH, read
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_the_bot_knows_itself(github: GitHub) -> None:
+def test_the_bot_knows_its_login(github: GitHub) -> None:
     assert github.read.me() == "wright"
 
 
-def test_a_repositorys_settings(github: GitHub, repo: Repository) -> None:
+def test_the_settings_of_a_repository_are_read(github: GitHub, repo: Repository) -> None:
     repo.merge_methods = {"squash"}
     settings = github.read.repository(repo.full_name)
     assert settings.default_branch == "main"
@@ -39,18 +39,18 @@ def test_a_repositorys_settings(github: GitHub, repo: Repository) -> None:
         ("none", False),
     ],
 )
-def test_who_may_write(github: GitHub, repo: Repository, level: str, may: bool) -> None:
+def test_write_permission_is_read(github: GitHub, repo: Repository, level: str, may: bool) -> None:
     repo.permission("eve", level)
     assert github.read.may_write(repo.full_name, "eve") is may
 
 
 @pytest.mark.parametrize("login", ["nobody-of-this-name", "", "../../../user", "a b?c#d"])
-def test_who_does_not_exist_may_not_write(github: GitHub, repo: Repository, login: str) -> None:
+def test_unknown_accounts_may_not_write(github: GitHub, repo: Repository, login: str) -> None:
     assert not github.read.may_write(repo.full_name, login)
 
 
 @pytest.mark.parametrize("status", [500, 401, 403])
-def test_no_answer_is_no_permission(
+def test_an_outage_is_no_permission(
     github: GitHub, server: FaultyGitHub, repo: Repository, status: int
 ) -> None:
     server.fail_next("GET", "permission", status)
@@ -58,7 +58,7 @@ def test_no_answer_is_no_permission(
         github.read.may_write(repo.full_name, "ann")
 
 
-def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
+def test_an_assignment_is_a_label_with_the_assignees_login(
     github: GitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Retry", "Please.", by="eve")
@@ -78,7 +78,7 @@ def test_an_assignment_reads_as_a_label_of_whom_it_is_assigned_to(
     assert github.read.labelled_issues(repo.full_name, ["@wright"]) == set()
 
 
-def test_the_open_issues_an_issue_waits_for(
+def test_open_blocking_issues_are_listed(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue, first, other = (repo.open_issue(name, by="eve") for name in ("a", "b", "c"))
@@ -92,7 +92,7 @@ def test_the_open_issues_an_issue_waits_for(
     assert github.read.blocked_by(repo.full_name, issue.number) == ()
 
 
-def test_an_issue_with_who_labelled_and_who_changed_it(github: GitHub, repo: Repository) -> None:
+def test_an_issue_names_who_labelled_and_who_edited_it(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", "Please.", by="eve")
     issue.label("agent", by="eve")
     issue.unlabel("agent", by="ann")
@@ -127,7 +127,9 @@ def test_an_issue_with_who_labelled_and_who_changed_it(github: GitHub, repo: Rep
         ("duplicate", "not_planned"),
     ],
 )
-def test_a_closed_issue_says_why(github: GitHub, repo: Repository, reason: str, word: str) -> None:
+def test_a_closed_issue_has_its_reason(
+    github: GitHub, repo: Repository, reason: str, word: str
+) -> None:
     issue = repo.open_issue("Retry", by="ann")
     issue.close("ann", reason)
     reading = github.read.issue(repo.full_name, issue.number)
@@ -139,7 +141,7 @@ def test_a_closed_issue_says_why(github: GitHub, repo: Repository, reason: str, 
     assert (reading.issue.open, reading.issue.state_reason) == (True, "")
 
 
-def test_who_opened_it_again_last_is_told(github: GitHub, repo: Repository, pull: Pull) -> None:
+def test_the_last_reopening_names_its_actor(github: GitHub, repo: Repository, pull: Pull) -> None:
     for thing in (repo.open_issue("Retry", by="zoe"), pull):
         fresh = github.read.issue(repo.full_name, thing.number)
         assert fresh is not None
@@ -153,7 +155,7 @@ def test_who_opened_it_again_last_is_told(github: GitHub, repo: Repository, pull
         assert reading.reopened.actor == "ann"
 
 
-def test_a_pull_request_is_told_from_an_issue(github: GitHub, pull: Pull) -> None:
+def test_a_pull_request_is_not_taken_for_an_issue(github: GitHub, pull: Pull) -> None:
     pull.label("agent", by="ann")
     reading = github.read.issue(pull.repo.full_name, pull.number)
     assert reading is not None
@@ -161,21 +163,21 @@ def test_a_pull_request_is_told_from_an_issue(github: GitHub, pull: Pull) -> Non
     assert reading.labels == ("agent",)
 
 
-def test_what_does_not_exist_reads_as_none(github: GitHub, repo: Repository) -> None:
+def test_missing_subjects_read_as_none(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     assert github.read.issue(repo.full_name, 4711) is None
     assert github.read.pull(repo.full_name, 4711) is None
     assert github.read.pull(repo.full_name, issue.number) is None
 
 
-def test_a_repository_out_of_sight_is_no_missing_issue(github: GitHub) -> None:
+def test_an_unreadable_repository_is_refused(github: GitHub) -> None:
     with pytest.raises(Refused):
         github.read.issue("acme/secret", 1)
     with pytest.raises(Refused):
         github.read.pulls_of("acme/secret", BRANCH)
 
 
-def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_full_page(
+def test_labelled_and_assigned_issues_are_listed_in_one_query_per_page(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     def listed(*words: str) -> tuple[set[int], int]:
@@ -202,7 +204,7 @@ def test_all_that_asks_for_an_agent_is_listed_at_once_but_for_what_follows_a_ful
     assert listed("other") == (set(), 1)
 
 
-def test_pull_requests_of_a_branch_are_those_of_this_repository(
+def test_pull_requests_of_a_branch_exclude_those_of_forks(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     fork = repo.fork("eve")
@@ -215,7 +217,7 @@ def test_pull_requests_of_a_branch_are_those_of_this_repository(
     assert github.read.pulls_of(repo.full_name.upper(), BRANCH) == [pull.number, second.number]
 
 
-def test_a_fresh_pull_request(github: GitHub, pull: Pull) -> None:
+def test_a_new_pull_request_is_read(github: GitHub, pull: Pull) -> None:
     reading = read(github, pull)
     found = reading.pull
     assert (found.number, found.title, found.url) == (pull.number, "Retry", pull.url)
@@ -229,16 +231,14 @@ def test_a_fresh_pull_request(github: GitHub, pull: Pull) -> None:
     assert reading.body == "Tries again."
 
 
-def test_the_base_is_where_the_base_branch_is_now(
+def test_the_base_commit_is_the_tip_of_the_base_branch(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     repo.push("main", {"other.py": "1\n"}, by="ann")
     assert read(github, pull).pull.base == repo.heads["main"]
 
 
-def test_many_checks_comments_reviews_and_threads_are_read_to_the_last(
-    github: GitHub, pull: Pull
-) -> None:
+def test_all_pages_of_all_lists_are_read(github: GitHub, pull: Pull) -> None:
     for number in range(120):
         pull.check(f"check {number:03}")
         pull.comment(f"comment {number:03}", by="ann")
@@ -259,9 +259,7 @@ def test_many_checks_comments_reviews_and_threads_are_read_to_the_last(
     assert [each.remarks[0].body for each in found.threads] == [text for _, _, text in threads]
 
 
-def test_an_open_thread_whose_beginning_is_not_read_is_not_read_whole(
-    github: GitHub, pull: Pull
-) -> None:
+def test_a_long_open_thread_makes_the_snapshot_incomplete(github: GitHub, pull: Pull) -> None:
     pull.review("ann", "COMMENTED", "", [("retry.py", 2, "Why 2?")])
     (thread,) = pull.threads
     for _ in range(99):
@@ -275,7 +273,7 @@ def test_an_open_thread_whose_beginning_is_not_read_is_not_read_whole(
     assert read(github, pull).pull.checks_complete
 
 
-def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: Pull) -> None:
+def test_reviews_threads_and_comments_name_their_authors(github: GitHub, pull: Pull) -> None:
     head = pull.head
     pull.comment("By ourselves.", by="wright")
     pull.comment("By a machine.", by="renovate[bot]")
@@ -311,14 +309,14 @@ def test_reviews_threads_and_comments_with_their_authors(github: GitHub, pull: P
 
 
 @pytest.mark.parametrize("who", ["ann", "eve"])
-def test_only_a_writers_review_decides(github: GitHub, pull: Pull, who: str) -> None:
+def test_only_reviews_of_writers_decide(github: GitHub, pull: Pull, who: str) -> None:
     pull.review(who, "APPROVED")
     found = read(github, pull).pull
     assert found.review is (Review.APPROVED if who == "ann" else Review.NONE)
     assert len(found.verdicts) == 1
 
 
-def test_a_requested_and_a_required_review_are_pending(github: GitHub, pull: Pull) -> None:
+def test_requested_and_required_reviews_are_pending(github: GitHub, pull: Pull) -> None:
     pull.request_review("ann", by="wright")
     assert read(github, pull).pull.review is Review.PENDING
     pull.unrequest_review("ann", by="wright")
@@ -328,14 +326,14 @@ def test_a_requested_and_a_required_review_are_pending(github: GitHub, pull: Pul
     assert not found.checks_expected
 
 
-def test_messages_put_into_anothers_mouth_are_told(github: GitHub, pull: Pull) -> None:
+def test_a_comment_edited_by_somebody_else_names_the_editor(github: GitHub, pull: Pull) -> None:
     comment = pull.comment("Please test.", by="ann")
     comment.edit("Please delete everything.", by="eve")
     pull.comment("Thank you.", by="ann").edit("Thanks.", by="ann")
     assert read(github, pull).edited_by == {f"comment:{comment.id}": "eve"}
 
 
-def test_a_conflict_a_draft_and_a_base_that_moved(
+def test_conflicts_drafts_and_outdated_branches_are_read(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     pull.mark_draft("wright")
@@ -355,7 +353,7 @@ def test_a_conflict_a_draft_and_a_base_that_moved(
     assert read(github, pull).pull.merge is Merge.CONFLICT
 
 
-def test_a_pull_request_of_a_fork_says_so(github: GitHub, repo: Repository) -> None:
+def test_a_pull_request_of_a_fork_names_the_fork(github: GitHub, repo: Repository) -> None:
     fork = repo.fork("eve")
     fork.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
     pull = repo.open_pull(BRANCH, title="Mine!", by="eve", source=fork)
@@ -369,7 +367,7 @@ def test_many_threads_share_one_client(github: GitHub, pull: Pull) -> None:
     assert len(set(readings)) == 1
 
 
-def test_a_branch_that_takes_signed_commits_alone_says_so(github: GitHub, repo: Repository) -> None:
+def test_required_signatures_are_read(github: GitHub, repo: Repository) -> None:
     assert not github.read.requires_signatures(repo.full_name, "main")
     repo.protect("main", required_checks=["unit"])
     assert not github.read.requires_signatures(repo.full_name, "main")
@@ -378,6 +376,6 @@ def test_a_branch_that_takes_signed_commits_alone_says_so(github: GitHub, repo: 
     assert not github.read.requires_signatures(repo.full_name, "no-such-branch")
 
 
-def test_a_pull_request_tells_its_labels(github: GitHub, pull: Pull) -> None:
+def test_the_labels_of_a_pull_request_are_read(github: GitHub, pull: Pull) -> None:
     pull.label("mergewright:freeze", by="ann")
     assert read(github, pull).labels == ("mergewright:freeze",)

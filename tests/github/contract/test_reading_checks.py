@@ -1,4 +1,4 @@
-"""Reading the checks of commits, against the stand-in."""
+"""Reading the checks of commits."""
 
 from bot.demo.github.pulls import Pull
 from bot.github.client import GitHub
@@ -8,7 +8,7 @@ from tests.github.contract.conftest import read
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_checks_and_statuses_and_what_is_required(github: GitHub, pull: Pull) -> None:
+def test_check_runs_statuses_and_required_checks_are_read(github: GitHub, pull: Pull) -> None:
     pull.check("unit", conclusion="failure", log="Expected 2.", required=True)
     pull.check("lint", status="in_progress")
     pull.check("unit", conclusion="success", app="other-ci")
@@ -33,14 +33,14 @@ def test_a_suite_without_runs_is_ignored(github: GitHub, pull: Pull) -> None:
     assert (found.checks, found.checks_complete) == ((), True)
 
 
-def test_a_check_that_ran_again_counts_once(github: GitHub, pull: Pull) -> None:
+def test_a_rerun_check_counts_once(github: GitHub, pull: Pull) -> None:
     pull.check("unit", conclusion="failure")
     pull.check("unit", conclusion="success")
     (found,) = read(github, pull).pull.checks
     assert found.state is CheckState.PASSED
 
 
-def test_a_jobs_log_and_a_checks_own_text(github: GitHub, pull: Pull) -> None:
+def test_a_failed_check_has_its_log_or_its_output(github: GitHub, pull: Pull) -> None:
     log = "\n".join([*(f"line {n}" for n in range(99)), "\x1b[31mexpected 2\x1b[0m"])
     job = pull.check("unit", conclusion="failure", log=log)
     other = pull.check("lint", conclusion="failure", log="retry.py:2: no", app="other-ci")
@@ -51,7 +51,7 @@ def test_a_jobs_log_and_a_checks_own_text(github: GitHub, pull: Pull) -> None:
     assert github.read.report(pull.repo.full_name, silent.id) == CheckReport()
 
 
-def test_what_a_check_noted_at_lines_of_files(github: GitHub, pull: Pull) -> None:
+def test_annotations_of_a_failed_check_are_read(github: GitHub, pull: Pull) -> None:
     run = pull.check("lint", conclusion="failure", log="2 problems", app="other-ci")
     note = {"path": "retry.py", "end_line": 3, "title": None}
     run.output["annotations"] = [
@@ -67,13 +67,13 @@ def test_what_a_check_noted_at_lines_of_files(github: GitHub, pull: Pull) -> Non
     ]
 
 
-def test_a_failed_status_says_where_it_stands_and_what_it_is(github: GitHub, pull: Pull) -> None:
+def test_a_failed_commit_status_has_its_url_and_description(github: GitHub, pull: Pull) -> None:
     pull.status("deploy", "failure", "https://ci.example/1").description = "no \x1b[1mspace\x1b[0m"
     (check,) = read(github, pull).pull.checks
     assert (check.url, check.log) == ("https://ci.example/1", "no space")
 
 
-def test_what_the_base_says_of_checks_is_read_where_it_matters(
+def test_checks_of_the_base_branch_are_read_where_they_matter(
     github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     def asked() -> int:
@@ -94,7 +94,7 @@ def test_what_the_base_says_of_checks_is_read_where_it_matters(
     assert asked() - before == 2
 
 
-def test_where_the_base_had_checks_none_are_not_taken_for_all(
+def test_missing_checks_are_expected_if_the_base_branch_had_some(
     github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     assert not read(github, pull).pull.checks_expected

@@ -1,4 +1,4 @@
-"""What is kept up to date on GitHub, against the stand-in: made once, edited, found again."""
+"""Reports: created once, updated, found again."""
 
 from contextlib import closing
 
@@ -26,14 +26,14 @@ def report(github: GitHub, issue: Issue, body: str, known: int | None = None) ->
     return github.reports.set_comment(issue.repo.full_name, issue.number, body, KEY, known)
 
 
-def test_a_report_is_edited_where_it_stands(github: GitHub, issue: Issue) -> None:
+def test_a_report_comment_is_updated_in_place(github: GitHub, issue: Issue) -> None:
     first = report(github, issue, "It works.")
     assert report(github, issue, "It is stuck.", first) == first
     (comment,) = issue.comments
     assert comment.body == f"It is stuck.\n\n<!-- mergewright:key={KEY} -->"
 
 
-def test_a_report_that_went_out_unheard_is_found(
+def test_a_report_whose_response_was_lost_is_found(
     github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     server.fail_next("POST", "/comments", 502, after=True)
@@ -43,9 +43,7 @@ def test_a_report_that_went_out_unheard_is_found(
     assert [comment.body.partition("\n")[0] for comment in issue.comments] == ["It is stuck."]
 
 
-def test_a_report_with_our_key_that_somebody_else_wrote_is_left_alone(
-    github: GitHub, issue: Issue
-) -> None:
+def test_a_report_copied_by_somebody_else_is_left_alone(github: GitHub, issue: Issue) -> None:
     theirs = f"Ha.\n\n<!-- mergewright:key={KEY} -->"
     issue.comment(theirs, by="eve")
     report(github, issue, "It works.")
@@ -56,7 +54,7 @@ def test_a_report_with_our_key_that_somebody_else_wrote_is_left_alone(
     ]
 
 
-def test_a_report_that_was_deleted_is_written_anew_and_only_once(
+def test_a_deleted_report_is_created_again_once(
     github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     first = report(github, issue, "It works.")
@@ -69,7 +67,7 @@ def test_a_report_that_was_deleted_is_written_anew_and_only_once(
     assert second != first
 
 
-def test_a_report_that_may_not_be_edited_is_not_written_a_second_time(
+def test_a_report_that_may_not_be_edited_is_not_duplicated(
     github: GitHub, server: FaultyGitHub, issue: Issue
 ) -> None:
     first = report(github, issue, "It works.")
@@ -91,7 +89,7 @@ def check(app: GitHub, pull: Pull, says: str, known: int | None = None, good: bo
     )
 
 
-def test_a_check_run_on_the_head_is_made_once_and_edited(app: GitHub, pull: Pull) -> None:
+def test_a_check_run_is_created_once_and_updated(app: GitHub, pull: Pull) -> None:
     first = check(app, pull, "pr_open")
     assert check(app, pull, "mergeable", first, good=True) == first
     assert check(app, pull, "merged", good=True) == first
@@ -102,20 +100,20 @@ def test_a_check_run_on_the_head_is_made_once_and_edited(app: GitHub, pull: Pull
     assert run.details_url == "https://bot/"
 
 
-def test_our_own_check_bars_nothing_and_is_no_check(app: GitHub, pull: Pull) -> None:
+def test_the_bots_check_run_blocks_nothing_and_does_not_count(app: GitHub, pull: Pull) -> None:
     check(app, pull, "ci_failed")
     (run,) = pull.repo.checks.runs_of(pull.head)
     assert run.conclusion == "neutral"
     assert read(app, pull).pull.checks == ()
 
 
-def test_a_check_of_the_same_name_by_another_app_is_left_alone(app: GitHub, pull: Pull) -> None:
+def test_another_apps_check_run_of_the_same_name_is_left_alone(app: GitHub, pull: Pull) -> None:
     theirs = pull.check(NAME, conclusion="failure", suite="ci")
     assert check(app, pull, "pr_open") != theirs.id
     assert theirs.conclusion == "failure"
 
 
-def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
+def test_a_check_run_of_a_missing_repository_is_retried_later(
     app: GitHub, pull: Pull, server: FaultyGitHub
 ) -> None:
     server.fail_next("POST", "/check-runs", 404)
@@ -124,7 +122,7 @@ def test_a_check_whose_repository_is_not_found_for_a_moment_is_made_later(
     assert check(app, pull, "pr_open")
 
 
-def test_only_an_app_may_make_check_runs(app: GitHub, server: FaultyGitHub, pull: Pull) -> None:
+def test_only_an_app_may_create_check_runs(app: GitHub, server: FaultyGitHub, pull: Pull) -> None:
     assert app.reports.can_create_check_runs
     server.user("wright", token="of-no-app")
     with closing(GitHub(f"{server.url}api/v3", Credentials(token="of-no-app"))) as client:
@@ -133,7 +131,7 @@ def test_only_an_app_may_make_check_runs(app: GitHub, server: FaultyGitHub, pull
             check(client, pull, "pr_open")
 
 
-def test_an_issue_wears_the_label_of_one_status(github: GitHub, issue: Issue) -> None:
+def test_an_issue_has_the_label_of_one_status(github: GitHub, issue: Issue) -> None:
     issue.label("bug", by="ann")
     for status in ("working", "ci_failed", "ci_failed"):
         github.reports.set_status_label(issue.repo.full_name, issue.number, status)

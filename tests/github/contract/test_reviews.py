@@ -1,4 +1,4 @@
-"""Answers in review threads: once each, and those of one round as one review."""
+"""Replies in review threads."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def said(pull: Pull) -> list[list[str]]:
     return [[body.partition("\n")[0] for body in bodies] for bodies in every]
 
 
-def test_a_thread_is_answered_once(github: GitHub, server: FaultyGitHub, asked: Pull) -> None:
+def test_a_thread_gets_one_reply(github: GitHub, server: FaultyGitHub, asked: Pull) -> None:
     (first, _) = [thread.node_id for thread in asked.threads]
     server.fail_next("POST", "graphql", 502, after=True, operation=REPLY)
     with pytest.raises(TryLater):
@@ -39,7 +39,7 @@ def test_a_thread_is_answered_once(github: GitHub, server: FaultyGitHub, asked: 
     assert said(asked) == [["Done in abc."] * 2, []]
 
 
-def test_the_answers_of_one_round_are_one_review(github: GitHub, asked: Pull) -> None:
+def test_replies_in_several_threads_are_one_review(github: GitHub, asked: Pull) -> None:
     threads = [thread.node_id for thread in asked.threads]
     assert answers(github, asked, *threads) == 2
     assert answers(github, asked, *threads) == 0
@@ -51,7 +51,7 @@ def test_the_answers_of_one_round_are_one_review(github: GitHub, asked: Pull) ->
 
 
 @pytest.mark.parametrize("operation", ["addPullRequestReview", REPLY, "submitPullRequestReview"])
-def test_a_review_that_a_crash_cut_short_is_said_once(
+def test_a_crash_does_not_repeat_replies(
     github: GitHub, server: FaultyGitHub, asked: Pull, operation: str
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
@@ -64,7 +64,7 @@ def test_a_review_that_a_crash_cut_short_is_said_once(
     assert asked.pending == {}
 
 
-def test_a_review_that_was_cut_short_goes_on_where_it_was(
+def test_a_pending_review_is_continued_after_a_crash(
     github: GitHub, server: FaultyGitHub, asked: Pull
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
@@ -77,7 +77,7 @@ def test_a_review_that_was_cut_short_goes_on_where_it_was(
     assert server.count("POST", "graphql", REPLY) == said_before
 
 
-def test_one_that_was_left_behind_is_dropped(
+def test_a_stale_pending_review_is_deleted(
     github: GitHub, server: FaultyGitHub, asked: Pull
 ) -> None:
     threads = [thread.node_id for thread in asked.threads]
@@ -88,9 +88,7 @@ def test_one_that_was_left_behind_is_dropped(
     assert said(asked) == [["Done in abc."], ["Done in abc."]]
 
 
-def test_a_review_that_a_person_began_with_our_token_is_not_lost(
-    github: GitHub, asked: Pull
-) -> None:
+def test_a_review_that_a_person_has_begun_is_kept(github: GitHub, asked: Pull) -> None:
     threads = [thread.node_id for thread in asked.threads]
     theirs = asked.begin_review("wright")
     theirs.replies.append((asked.threads[0], "I am still thinking."))
@@ -103,20 +101,20 @@ def test_a_review_that_a_person_began_with_our_token_is_not_lost(
     assert said(asked) == [["I am still thinking.", "Done in abc."], ["Done in abc."]]
 
 
-def test_what_somebody_else_wrote_with_our_key_is_no_answer(github: GitHub, asked: Pull) -> None:
+def test_a_copied_key_does_not_count_as_a_reply(github: GitHub, asked: Pull) -> None:
     thread = asked.threads[0]
     thread.reply("eve", f"Ha.\n\n<!-- mergewright:key=reply:1/{thread.node_id} -->")
     assert answers(github, asked, thread.node_id) == 1
     assert said(asked)[0] == ["Done in abc."]
 
 
-def test_a_thread_that_is_gone_cannot_be_answered(github: GitHub, asked: Pull) -> None:
+def test_a_reply_in_a_deleted_thread_is_refused(github: GitHub, asked: Pull) -> None:
     with pytest.raises(Refused) as refusal:
         answers(github, asked, "PRRT_gone")
     assert refusal.value.status == 404
 
 
-def test_a_thread_that_is_gone_costs_itself_alone(github: GitHub, asked: Pull) -> None:
+def test_a_deleted_thread_does_not_stop_the_other_replies(github: GitHub, asked: Pull) -> None:
     (first, second) = [thread.node_id for thread in asked.threads]
     answers(github, asked, first, "PRRT_gone", second)
     assert said(asked) == [["Done in abc."], ["Done in abc."]]
@@ -125,7 +123,7 @@ def test_a_thread_that_is_gone_costs_itself_alone(github: GitHub, asked: Pull) -
     assert asked.pending == {}
 
 
-def test_a_review_goes_to_its_own_pull_request(
+def test_pending_reviews_of_other_pull_requests_are_left_alone(
     github: GitHub, asked: Pull, repo: Repository
 ) -> None:
     repo.push("other", {"retry.py": "one\n3\nthree\n"}, by="wright")
@@ -136,7 +134,7 @@ def test_a_review_goes_to_its_own_pull_request(
     assert said(other) == [["Done in abc."], ["Done in abc."]]
 
 
-def test_threads_are_settled_and_what_is_settled_stays_so(github: GitHub, asked: Pull) -> None:
+def test_threads_are_resolved_once(github: GitHub, asked: Pull) -> None:
     for _ in range(2):
         github.reviews.resolve(asked.repo.full_name, [asked.threads[0].node_id])
     assert [thread.resolved for thread in asked.threads] == [True, False]

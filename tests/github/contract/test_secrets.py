@@ -1,4 +1,4 @@
-"""What is sent to GitHub holds no secret, whoever wrote it there."""
+"""Secrets are removed from what is sent to GitHub."""
 
 from bot.demo.github.pulls import Pull
 from bot.github.auth import Credentials
@@ -7,7 +7,7 @@ from bot.system.redaction import Redaction
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_no_secret_goes_out_with_what_is_written(server: FaultyGitHub, pull: Pull) -> None:
+def test_secrets_are_removed_from_what_is_written(server: FaultyGitHub, pull: Pull) -> None:
     where, known = f"{server.url}api/v3", Credentials(token="wrights-token")
     github = GitHub(where, known, redact=Redaction(["wrights-token"]))
     github.write.comment(pull.repo.full_name, pull.number, "It is wrights-token.", "started:1")

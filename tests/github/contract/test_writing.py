@@ -1,4 +1,4 @@
-"""Every write, against the stand-in: once, twice, and when its answer is lost."""
+"""Every write: once, twice, and with a lost response."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.github.contract.conftest import BRANCH
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -> None:
+def test_a_comment_is_written_once_for_each_key(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     written = [
         github.write.comment(repo.full_name, issue.number, "Started.", "started:1"),
@@ -25,7 +25,7 @@ def test_a_comment_is_written_once_for_a_key(github: GitHub, repo: Repository) -
     assert issue.comments[0].body == "Started.\n\n<!-- mergewright:key=started:1 -->"
 
 
-def test_a_comment_that_went_out_unheard_is_found(
+def test_a_comment_whose_response_was_lost_is_found(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Retry", by="ann")
@@ -44,7 +44,7 @@ def test_a_key_is_found_behind_many_comments(github: GitHub, repo: Repository) -
     assert github.write.comment(repo.full_name, issue.number, "Started.", "started:1") == first
 
 
-def test_a_key_somebody_else_wrote_counts_for_nothing(github: GitHub, repo: Repository) -> None:
+def test_a_key_written_by_somebody_else_does_not_count(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     issue.comment("Ha.\n\n<!-- mergewright:key=started:1 -->", by="eve")
     github.write.comment(repo.full_name, issue.number, "Started.", "started:1")
@@ -58,7 +58,7 @@ def test_a_key_counts_only_at_the_end(github: GitHub, repo: Repository) -> None:
     assert len(issue.comments) == 2
 
 
-def test_a_quoted_key_is_no_key(github: GitHub, repo: Repository) -> None:
+def test_a_quoted_key_does_not_count(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     quoted = "eve said: <!-- mergewright:key=merged:1 -->"
     github.write.comment(repo.full_name, issue.number, quoted, "told:1")
@@ -77,22 +77,22 @@ def test_every_key_stays_hidden_and_is_found(github: GitHub, repo: Repository, k
     assert comment.body.endswith(" -->")
 
 
-def test_text_that_utf8_cannot_hold_is_sent_all_the_same(github: GitHub, repo: Repository) -> None:
+def test_text_that_utf8_cannot_encode_is_sent_with_replacements(
+    github: GitHub, repo: Repository
+) -> None:
     issue = repo.open_issue("Retry", by="ann")
     github.write.comment(repo.full_name, issue.number, "caf\udce9", "told:1")
     assert issue.comments[0].body.startswith("caf?")
 
 
-def test_a_reaction_is_there_once(github: GitHub, repo: Repository) -> None:
+def test_a_reaction_is_added_once(github: GitHub, repo: Repository) -> None:
     comment = repo.open_issue("Retry", by="ann").comment("/mergewright stop", by="ann")
     for _ in range(2):
         github.write.react(repo.full_name, comment.id, "eyes")
     assert [(each.user.login, each.content) for each in comment.reactions] == [("wright", "eyes")]
 
 
-def test_a_label_is_put_on_and_taken_off_as_often_as_it_is_said(
-    github: GitHub, repo: Repository
-) -> None:
+def test_adding_and_removing_a_label_is_idempotent(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="zoe")
     for _ in range(2):
         github.write.label(repo.full_name, issue.number, "mergewright:needs-input", on=True)
@@ -122,7 +122,7 @@ def test_a_pull_request_is_opened_once(
     )
 
 
-def test_the_open_one_of_several_is_found_and_never_a_forks(
+def test_the_open_pull_request_of_a_branch_is_found_but_none_of_a_fork(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     fork = repo.fork("eve")
@@ -151,7 +151,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(
     assert [pull.number for pull in repo.pulls] == [number]
 
 
-def test_one_that_appears_meanwhile_is_returned(
+def test_a_pull_request_opened_meanwhile_is_returned(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("GET", "/pulls", 200, {"Content-Type": "application/json"}, b"[]")
@@ -159,7 +159,7 @@ def test_one_that_appears_meanwhile_is_returned(
     assert github.write.open_pull(*request) == pull.number
 
 
-def test_somebody_elses_is_taken_only_at_a_commit_that_we_pushed(
+def test_somebody_elses_pull_request_counts_only_at_a_pushed_commit(
     github: GitHub, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "evil\n"}, by="ann")
@@ -171,13 +171,13 @@ def test_somebody_elses_is_taken_only_at_a_commit_that_we_pushed(
     assert len(repo.pulls) == 1
 
 
-def test_labels_are_put_on_a_pull_request(github: GitHub, repo: Repository, pull: Pull) -> None:
+def test_labels_are_added_to_a_pull_request(github: GitHub, repo: Repository, pull: Pull) -> None:
     for names in (("agent", "retry"), ()):
         github.write.label_pull(repo.full_name, pull.number, names)
     assert pull.labels == ["agent", "retry"]
 
 
-def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: Repository) -> None:
+def test_an_empty_pull_request_is_refused_with_its_reason(github: GitHub, repo: Repository) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
     repo.push("other", {}, by="wright", start=repo.heads[BRANCH])
     repo.git.set_ref("refs/heads/empty", repo.heads["main"])
@@ -186,7 +186,7 @@ def test_an_empty_pull_request_is_refused_in_plain_words(github: GitHub, repo: R
         github.write.open_pull(repo.full_name, "empty", "main", "Retry", "", False, ())
 
 
-def test_an_issue_is_closed_and_keeps_the_reason_it_had(
+def test_a_closed_issue_keeps_its_reason(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     done, dropped = (repo.open_issue("Retry", by="ann") for _ in range(2))
@@ -198,7 +198,7 @@ def test_an_issue_is_closed_and_keeps_the_reason_it_had(
     assert server.count("PATCH", f"{repo.full_name}/issues/") == 1
 
 
-def test_a_branch_is_deleted_only_where_it_was_left(
+def test_a_branch_is_deleted_only_at_the_expected_commit(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     github.write.delete_branch(repo.full_name, BRANCH, "0" * 40)
@@ -210,7 +210,7 @@ def test_a_branch_is_deleted_only_where_it_was_left(
     github.write.delete_branch(repo.full_name, BRANCH, pull.head)
 
 
-def test_a_branch_that_goes_meanwhile_is_gone(
+def test_a_branch_deleted_meanwhile_is_no_error(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     body = b'{"message": "Reference does not exist"}'
@@ -218,7 +218,7 @@ def test_a_branch_that_goes_meanwhile_is_gone(
     github.write.delete_branch(repo.full_name, BRANCH, pull.head)
 
 
-def test_a_branch_that_may_not_be_deleted_is_a_refusal(
+def test_a_protected_branch_is_not_deleted(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("DELETE", "/git/refs", 422, body=b'{"message": "Cannot delete this branch"}')
@@ -229,7 +229,7 @@ def test_a_branch_that_may_not_be_deleted_is_a_refusal(
 # -- updates and reruns ----------------------------------------------------------------------------
 
 
-def test_the_base_is_brought_into_a_branch_once(github: GitHub, pull: Pull) -> None:
+def test_a_branch_is_updated_from_its_base_once(github: GitHub, pull: Pull) -> None:
     name, first = pull.repo.full_name, pull.head
     pull.repo.push("main", {"other.py": "1\n"}, by="ann")
     github.write.update_branch(name, pull.number, first)
@@ -247,7 +247,7 @@ def test_a_branch_that_conflicts_with_its_base_is_not_updated(github: GitHub, pu
         github.write.update_branch(pull.repo.full_name, pull.number, pull.head)
 
 
-def test_failed_jobs_of_a_workflow_run_once_more_and_not_twice(github: GitHub, pull: Pull) -> None:
+def test_failed_jobs_are_rerun_once(github: GitHub, pull: Pull) -> None:
     failed = [pull.check(name, conclusion="cancelled", suite="CI") for name in ("unit", "lint")]
     pull.check("types", conclusion="success", suite="CI")
     ids = [run.id for run in failed]
@@ -260,9 +260,7 @@ def test_failed_jobs_of_a_workflow_run_once_more_and_not_twice(github: GitHub, p
     assert max(run.attempt for run in pull.repo.checks.runs_of(pull.head)) == 2
 
 
-def test_what_comes_upon_an_archived_repository_waits_until_it_is_none(
-    github: GitHub, pull: Pull
-) -> None:
+def test_writes_to_an_archived_repository_wait(github: GitHub, pull: Pull) -> None:
     pull.repo.archive(by="ann")
     with pytest.raises(TryLater, match="archived") as waits:
         github.write.comment(pull.repo.full_name, pull.number, "Hello.", "key")
@@ -272,7 +270,7 @@ def test_what_comes_upon_an_archived_repository_waits_until_it_is_none(
     assert len(pull.comments) == 1
 
 
-def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
+def test_a_rerun_whose_response_was_lost_is_no_error(
     github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     run = pull.check("unit", conclusion="cancelled", suite="CI")
@@ -284,7 +282,7 @@ def test_a_second_run_that_was_asked_for_unheard_is_not_refused(
     assert again.attempt == 2
 
 
-def test_a_check_of_another_app_is_asked_for_again(
+def test_another_apps_check_run_is_rerequested(
     github: GitHub, server: FaultyGitHub, pull: Pull
 ) -> None:
     run = pull.check("scan", conclusion="cancelled", app="scanner")
@@ -292,7 +290,7 @@ def test_a_check_of_another_app_is_asked_for_again(
     assert [again.attempt for again in pull.repo.checks.runs_of(pull.head)] == [2]
 
 
-def test_a_draft_is_made_ready_however_often_it_is_said(
+def test_marking_a_draft_as_ready_is_idempotent(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     repo.push(BRANCH, {"retry.py": "1\n"}, by="wright")
@@ -304,7 +302,7 @@ def test_a_draft_is_made_ready_however_often_it_is_said(
     assert not pull.draft
 
 
-def test_reviewers_are_asked_and_who_may_not_is_named(
+def test_reviews_are_requested_and_a_refused_reviewer_is_named(
     github: GitHub, pull: Pull, repo: Repository
 ) -> None:
     for _ in range(2):

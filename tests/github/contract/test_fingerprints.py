@@ -1,4 +1,4 @@
-"""Many issues and pull requests at a glance, against the stand-in."""
+"""Fingerprints of many issues and pull requests."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.github.contract.conftest import BRANCH
 from tests.world.faulty_github import FaultyGitHub
 
 
-def test_a_glance_is_the_same_until_something_changes(
+def test_a_fingerprint_changes_with_its_subject(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     def fingerprint() -> Fingerprint | None:
@@ -46,7 +46,7 @@ def test_a_glance_is_the_same_until_something_changes(
         assert seen[-1] not in seen[:-1]
 
 
-def test_a_base_that_moves_is_news_only_where_something_rests_on_it(
+def test_a_new_base_commit_changes_the_fingerprint_only_where_it_matters(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     def changes() -> bool:
@@ -61,7 +61,7 @@ def test_a_base_that_moves_is_news_only_where_something_rests_on_it(
     assert changes()
 
 
-def test_what_cannot_be_seen_costs_itself_alone(
+def test_an_unreadable_subject_does_not_fail_the_others(
     github: GitHub, repo: Repository, pull: Pull
 ) -> None:
     issue = repo.open_issue("Retry", by="ann")
@@ -73,7 +73,7 @@ def test_what_cannot_be_seen_costs_itself_alone(
     assert seen.keys() == {issue.number, 4711, pull.number, 4712}
 
 
-def test_fifty_at_a_glance_cost_one_point(
+def test_fifty_fingerprints_cost_one_point(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     pull.check("unit")
@@ -89,7 +89,7 @@ def test_fifty_at_a_glance_cost_one_point(
 
 
 @pytest.mark.parametrize("left", [0, 1], ids=["others use it up", "we use it up"])
-def test_a_limit_reached_between_two_batches_is_waited_for(
+def test_a_rate_limit_between_two_batches_is_waited_for(
     github: GitHub, server: FaultyGitHub, repo: Repository, left: int
 ) -> None:
     issue = repo.open_issue("Retry", by="ann").number
@@ -105,7 +105,7 @@ def test_a_limit_reached_between_two_batches_is_waited_for(
     assert github.read.repository(repo.full_name).default_branch == "main"
 
 
-def test_a_glance_that_github_drops_is_no_news(
+def test_a_fingerprint_query_that_times_out_fails(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     server.fail_next("POST", "graphql", 502)

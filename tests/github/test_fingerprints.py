@@ -1,4 +1,4 @@
-"""A glance is another one as soon as anything in it is."""
+"""A fingerprint differs as soon as one of its fields does."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ COUNTS: dict[str, Any] = {"checkRunCountsByState": [], "statusContextCountsBySta
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_whatever_changes_by_itself_is_news(changed: dict[str, Any]) -> None:
+def test_every_field_of_a_fingerprint_counts(changed: dict[str, Any]) -> None:
     before = fingerprint_of(Raw(encode(PULL)), pull=True)
     after = fingerprint_of(Raw(encode(PULL | changed)), pull=True)
     assert before is not None

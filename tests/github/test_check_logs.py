@@ -1,10 +1,10 @@
-"""The log of a job: what its failed step printed, and not what cleaned up after it."""
+"""The log of a failed step, and the end of a log."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.check_logs import JobStep, failed_step_log
+from bot.github.check_logs import JobStep, failed_step_log, tail
 
 FAILED = JobStep(
     "failure",
@@ -50,3 +50,34 @@ PRINTED = log((1.0, "set up"), (2.5, "one"), (4.9, "two"), (5.0, "clean up"), (9
 )
 def test_a_log_is_cut_to_the_failed_step(printed: str, steps: list[JobStep], shown: str) -> None:
     assert failed_step_log(printed, steps) == shown
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        pytest.param("\x1b[31;1mred\x1b[0m", "red", id="colours"),
+        pytest.param("\x9b31mred", "red", id="colours in one byte"),
+        pytest.param("\x1b]8;;http://x\x07link\x1b]8;;\x1b\\", "link", id="hyperlinks"),
+        pytest.param("\x1b(Bplain\x1b=", "plain", id="character sets"),
+        pytest.param("a\x1b[201~b\x1b", "ab", id="the end of a paste, and a lone escape"),
+        pytest.param("10 %\r50 %\r100 %", "100 %", id="a progress bar"),
+        pytest.param("one\r\ntwo\r\n", "one\ntwo", id="carriage returns"),
+        pytest.param("a\tb\x00\x07\x85\u2028\ufeffc", "a\tbc", id="control characters"),
+        pytest.param("Prüfung ✓", "Prüfung ✓", id="other languages"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_control_characters_are_removed(printed: str, shown: str) -> None:
+    assert tail(printed) == shown
+
+
+def test_the_last_fifty_lines_are_kept() -> None:
+    shown = tail("\n".join(f"line {number}" for number in range(1000)))
+    assert shown.split("\n") == [f"line {number}" for number in range(950, 1000)]
+
+
+def test_a_long_line_is_cut_and_the_whole_never_exceeds_its_length() -> None:
+    assert tail("x" * 5000) == "x" * 400
+    shown = tail("\n".join(f"{number} " + "x" * 500 for number in range(50)))
+    assert len(shown) == 8000
+    assert "\n49 xxx" in shown

@@ -1,4 +1,4 @@
-"""What GitHub answers on a bad day, and which of three failures each is."""
+"""Error responses, and which failure each means."""
 
 import json
 import socket
@@ -65,7 +65,7 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
         (200, {}, b'{"default_branch": "\xff"}', None),
     ],
 )
-def test_these_are_asked_again_later(
+def test_temporary_failures_are_retried_later(
     github: GitHub,
     respx_mock: respx.MockRouter,
     status: int,
@@ -98,7 +98,7 @@ def test_these_are_asked_again_later(
         (304, b"", "304"),
     ],
 )
-def test_these_are_never_asked_again(
+def test_permanent_failures_are_refused(
     github: GitHub, respx_mock: respx.MockRouter, status: int, body: bytes, says: str
 ) -> None:
     respx_mock.get(REPO).respond(status, content=body)
@@ -107,7 +107,7 @@ def test_these_are_never_asked_again(
     assert refusal.value.status == status
 
 
-def test_githubs_own_words_stay_short_and_on_one_line(
+def test_githubs_error_message_is_one_short_line(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(REPO).respond(422, json={"message": "\x1b[31mno\n" + "x" * 5000})
@@ -120,7 +120,7 @@ def test_githubs_own_words_stay_short_and_on_one_line(
 @pytest.mark.parametrize(
     "kind", [httpx.ConnectTimeout, httpx.ReadTimeout, httpx.PoolTimeout, httpx.ReadError]
 )
-def test_a_broken_way_is_tried_again_later(
+def test_a_broken_connection_is_retried_later(
     github: GitHub, respx_mock: respx.MockRouter, kind: type[Exception]
 ) -> None:
     respx_mock.get(REPO).mock(side_effect=kind)
@@ -129,7 +129,7 @@ def test_a_broken_way_is_tried_again_later(
     assert http_failure.value.at is None
 
 
-def test_a_mistake_of_ours_is_not_taken_for_a_bad_day(
+def test_an_error_in_our_request_is_not_retried(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(REPO).mock(side_effect=KeyError("ours"))
@@ -175,14 +175,14 @@ def client(url: str, seconds: float = 5.0) -> Iterator[GitHub]:
         github.close()
 
 
-def test_nobody_listening_is_tried_again_later() -> None:
+def test_a_refused_connection_is_retried_later() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     with client(url) as github, pytest.raises(TryLater, match="cannot be reached"):
         github.read.repository("acme/widgets")
 
 
-def test_calls_of_any_thread_share_one_connection() -> None:
+def test_threads_share_one_connection_pool() -> None:
     said = b'{"permission": "write"}'
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(said)}\r\n\r\n".encode()
 
@@ -197,7 +197,7 @@ def test_calls_of_any_thread_share_one_connection() -> None:
             assert another.submit(github.read.may_write, "acme/widgets", "ada").result()
 
 
-def test_a_server_that_says_nothing_is_left() -> None:
+def test_a_silent_server_times_out() -> None:
     def wait(_: socket.socket, over: threading.Event) -> None:
         over.wait(10)
 
@@ -206,7 +206,7 @@ def test_a_server_that_says_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 502])
-def test_a_body_that_drips_for_ever_is_left(status: int) -> None:
+def test_a_body_that_never_ends_times_out(status: int) -> None:
     def drip(connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(b"HTTP/1.1 %d So\r\nContent-Length: 100000\r\n\r\n" % status)
         with suppress(OSError):
@@ -217,7 +217,7 @@ def test_a_body_that_drips_for_ever_is_left(status: int) -> None:
         github.read.repository("acme/widgets")
 
 
-def test_a_body_that_is_cut_off_is_no_answer() -> None:
+def test_a_truncated_body_is_retried_later() -> None:
     def cut(connection: socket.socket, _: threading.Event) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")
 
@@ -261,7 +261,7 @@ def test_a_rate_limit_in_graphql_says_when_to_come_back(
 @pytest.mark.parametrize(
     ("read", "field"), [("pull", "pullRequest"), ("issue", "issueOrPullRequest")]
 )
-def test_what_does_not_exist_reads_as_none(
+def test_missing_subjects_read_as_none(
     github: GitHub, respx_mock: respx.MockRouter, read: str, field: str
 ) -> None:
     is_missing = answer(
@@ -271,7 +271,7 @@ def test_what_does_not_exist_reads_as_none(
     assert getattr(github.read, read)("acme/widgets", 34) is None
 
 
-def test_a_repository_that_cannot_be_seen_hides_nothing(
+def test_an_unreadable_repository_is_not_a_missing_subject(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     is_missing = answer(problem("NOT_FOUND", "repository"), data={"repository": None})
@@ -285,7 +285,7 @@ def test_a_repository_that_cannot_be_seen_hides_nothing(
     ("kind", "status"),
     [("FORBIDDEN", 403), ("INSUFFICIENT_SCOPES", 403), ("UNPROCESSABLE", 422)],
 )
-def test_graphql_refuses_too(
+def test_graphql_errors_are_refusals(
     github: GitHub, respx_mock: respx.MockRouter, kind: str, status: int
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json=answer(problem(kind, "repository", "pullRequest")))
@@ -294,7 +294,7 @@ def test_graphql_refuses_too(
     assert refusal.value.status == status
 
 
-def test_a_field_this_github_does_not_know_is_no_bad_day(
+def test_a_field_unknown_to_the_server_is_refused(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     unknown = {"message": "Field 'rules' doesn't exist", "extensions": {"code": "undefinedField"}}
@@ -318,7 +318,7 @@ def test_a_field_this_github_does_not_know_is_no_bad_day(
         [],
     ],
 )
-def test_data_in_part_is_never_fine(
+def test_partial_data_is_not_used(
     github: GitHub, respx_mock: respx.MockRouter, said: object
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json=said)
@@ -337,7 +337,7 @@ class Broken(httpx.SyncByteStream):
         raise httpx.RemoteProtocolError("gone")
 
 
-def test_a_renamed_repository_is_read_where_it_is_now(
+def test_a_read_follows_the_redirect_of_a_renamed_repository(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(REPO).respond(301, headers={"Location": f"{API}/repositories/7"})
@@ -346,13 +346,13 @@ def test_a_renamed_repository_is_read_where_it_is_now(
     assert github.read.repository("acme/widgets").clone_url == "there"
 
 
-def test_a_circle_of_redirects_ends(github: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_circular_redirects_end(github: GitHub, respx_mock: respx.MockRouter) -> None:
     respx_mock.get(REPO).respond(302, headers={"Location": REPO})
     with pytest.raises(TryLater, match="redirected"):
         github.read.repository("acme/widgets")
 
 
-def test_a_log_on_another_host_is_fetched_without_our_credentials(
+def test_a_log_on_another_host_is_fetched_without_credentials(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     job = {"output": {"title": None, "summary": None, "text": None}}
@@ -367,9 +367,7 @@ def test_a_log_on_another_host_is_fetched_without_our_credentials(
     assert "authorization" not in store.calls[0].request.headers
 
 
-def test_another_hosts_log_that_breaks_off_is_tried_again_later(
-    github: GitHub, respx_mock: respx.MockRouter
-) -> None:
+def test_a_truncated_log_is_retried_later(github: GitHub, respx_mock: respx.MockRouter) -> None:
     job = {"output": {"title": None, "summary": None, "text": None}}
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(stream=Broken())
@@ -378,7 +376,7 @@ def test_another_hosts_log_that_breaks_off_is_tried_again_later(
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
-def test_without_a_log_the_checks_own_words_are_shown(
+def test_without_a_log_the_output_of_the_check_is_shown(
     github: GitHub, respx_mock: respx.MockRouter, status: int
 ) -> None:
     job = {"output": {"title": "Failed", "summary": "2 of 9", "text": None}}
@@ -387,7 +385,7 @@ def test_without_a_log_the_checks_own_words_are_shown(
     assert github.read.report("acme/widgets", 9).log == "2 of 9"
 
 
-def test_a_long_log_is_read_to_its_end(github: GitHub, respx_mock: respx.MockRouter) -> None:
+def test_the_end_of_a_long_log_is_kept(github: GitHub, respx_mock: respx.MockRouter) -> None:
     respx_mock.get(f"{REPO}/check-runs/9").respond(
         json={"output": {}, "app": {"slug": "github-actions"}}
     )

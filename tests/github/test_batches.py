@@ -1,4 +1,4 @@
-"""Many things asked for at once: what is wrong with one is said of that one alone."""
+"""Batches of subjects: an error of one does not fail the others."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def answer(problems: list[Any], **aliases: Any) -> dict[str, Any]:
         ("nonsense", []),
     ],
 )
-def test_trouble_with_one_leaves_the_others_as_they_are(
+def test_an_error_of_one_alias_leaves_the_others_readable(
     github: GitHub, respx_mock: respx.MockRouter, odd: Any, problems: list[Any]
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json=answer(problems, n1=ISSUE, n2=odd, n3=ISSUE))
@@ -41,7 +41,7 @@ def test_trouble_with_one_leaves_the_others_as_they_are(
         ({"type": "RATE_LIMITED", "message": "no more"}, TryLater),
     ],
 )
-def test_trouble_with_all_of_it_is_no_answer(
+def test_a_general_error_fails_the_batch(
     github: GitHub, respx_mock: respx.MockRouter, problem: Any, failure: type[Exception]
 ) -> None:
     respx_mock.post(GRAPHQL).respond(json={"data": {"repository": None}, "errors": [problem]})
@@ -50,7 +50,7 @@ def test_trouble_with_all_of_it_is_no_answer(
 
 
 @pytest.mark.parametrize("problems", [[], [{"message": "Wrong", "path": ["repository", "l1"]}]])
-def test_a_list_of_issues_that_is_there_only_in_part_is_none(
+def test_a_partial_list_of_issues_is_not_used(
     github: GitHub, respx_mock: respx.MockRouter, problems: list[Any]
 ) -> None:
     page = {"pageInfo": {"hasNextPage": False}, "nodes": [{"number": 1}]}

@@ -1,4 +1,4 @@
-"""What is read again and has not changed, against the stand-in: the same, and at no cost."""
+"""Cached lists."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def _used(server: FaultyGitHub) -> int:
     return server.traffic.spend("wright", "core", 0)["used"]
 
 
-def test_what_has_not_changed_is_as_it_was_and_free(
+def test_an_unchanged_list_is_served_from_the_cache_for_free(
     github: GitHub, reads: GitHubReader, waiting: Issue
 ) -> None:
     with github.caching():
@@ -51,7 +51,7 @@ def test_what_has_not_changed_is_as_it_was_and_free(
         assert reads() == (found[:-1], [304, 200], 1)
 
 
-def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: GitHubReader) -> None:
+def test_a_list_read_in_a_failed_block_is_read_again(github: GitHub, reads: GitHubReader) -> None:
     def fails_to_write() -> None:
         with github.caching():
             reads()
@@ -64,7 +64,7 @@ def test_what_was_not_written_down_is_read_whole_again(github: GitHub, reads: Gi
     assert reads()[1] == [200, 200], "who does not remember reads all of it"
 
 
-def test_an_old_memory_makes_room(
+def test_the_oldest_cached_list_is_dropped(
     github: GitHub, reads: GitHubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.github.etag_cache._CACHE_SIZE", 1)
@@ -75,7 +75,7 @@ def test_an_old_memory_makes_room(
         assert reads()[1] == [200, 304]
 
 
-def test_another_token_of_an_app_reads_anew(
+def test_a_new_token_reads_the_list_again(
     app: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Broken", by="ann")
@@ -89,7 +89,7 @@ def test_another_token_of_an_app_reads_anew(
     assert statuses == [200, 304, 200]
 
 
-def test_permission_is_never_remembered(
+def test_permissions_are_never_cached(
     github: GitHub, server: FaultyGitHub, repo: Repository
 ) -> None:
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A repository that was renamed is written to where it is, and nowhere else."""
+"""Redirects of renamed repositories."""
 
 import pytest
 import respx
@@ -8,7 +8,7 @@ from bot.github.errors import Refused
 from tests.github.conftest import API, REPO
 
 
-def test_a_change_goes_where_a_renamed_repository_is_now(
+def test_a_write_follows_the_redirect_of_a_renamed_repository(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     there = f"{API}/repositories/7/issues/comments/5/reactions"
@@ -20,7 +20,7 @@ def test_a_change_goes_where_a_renamed_repository_is_now(
 
 
 @pytest.mark.parametrize(("status", "where"), [(301, API), (307, "https://other.example")])
-def test_a_change_follows_no_other_redirect(
+def test_a_write_follows_no_other_redirect(
     github: GitHub, respx_mock: respx.MockRouter, status: int, where: str
 ) -> None:
     route = respx_mock.post(f"{REPO}/issues/comments/5/reactions")
