@@ -64,7 +64,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         signals=judged.signals,
         blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
         actions=actions,
-        recheck_at=earliest(judged.recheck_at, applied.recheck_at, recheck_at),
+        recheck_at=earliest(earliest(judged.recheck_at, applied.recheck_at), recheck_at),
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),

@@ -1,39 +1,66 @@
-"""The documentation's tables and picture, drawn from the tables that decide."""
+"""The documentation's table of statuses and its state diagram, drawn from the tables that decide.
+
+https://mermaid.js.org/syntax/stateDiagram.html
+"""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.rules import RULES
 from lifecycle.judge.signals import OVER
 from lifecycle.model.status import TERMINAL, Status
+from lifecycle.react.reactions import REACTIONS, UNDER_WAY
+from lifecycle.react.runs import release, stop
+from lifecycle.read.restores import RESTORABLE, RESTORES
 
-_ORDER = {rule.status: place for place, rule in reversed(list(enumerate(RULES)))}
+#: What the first rule of each status reads, in words.
+_READS = {rule.status: rule.reads for rule in reversed(RULES)}
+_ORDER = list(dict.fromkeys(rule.status for rule in RULES))
+_OUTCOMES = [status for status in _ORDER if status.value in OVER]
 
 
 def status_table() -> str:
-    """Every status in the order it is read, with when it is said."""
+    """Every rule in the order in which they are read, with its condition."""
     lines = ["| status | when |", "|---|---|"]
     lines += [f"| `{rule.status}` | {rule.reads} |" for rule in RULES]
     return "\n".join(lines)
 
 
 def mermaid() -> str:
-    """The way of a session, as a Mermaid state diagram."""
-    return "\n".join(["stateDiagram-v2", *_edges()])
+    """The life of a session as a Mermaid state diagram."""
+    return "\n".join(["stateDiagram-v2", *(f"    {line}" for line in _lines())])
 
 
-def _edges() -> Iterator[str]:
-    path = sorted((s for s in Status if s in _ORDER and s not in TERMINAL), key=_ORDER.__getitem__)
-    early = [s for s in path if s in (Status.QUEUED, Status.SPAWNING)]
-    stages = [s for s in path if s not in early]
-    yield f"    [*] --> {early[0]}"
-    yield f"    {early[0]} --> {early[1]}"
-    yield f"    {early[1]} --> {Status.WORKING}"
-    yield "    state under_way {"
-    yield "        direction LR"
-    for status in stages:
-        yield f"        {status}"
-    yield "    }"
-    yield f"    under_way --> {Status.CLEANUP}"
-    for outcome in sorted(stage.value for stage in OVER):
-        yield f"    {Status.CLEANUP} --> {outcome}"
-        yield f"    {outcome} --> [*]"
+def _lines() -> Iterator[str]:
+    yield "[*] --> live"
+    yield "state live {"
+    yield from (f"    {line}" for line in _live())
+    yield "}"
+    for outcome in _OUTCOMES:
+        yield f"live --> {outcome}: {_READS[outcome]}"
+    for outcome in _OUTCOMES:
+        if any(outcome in row.statuses for row in REACTIONS if row.then in (stop, release)):
+            yield f"{outcome} --> {Status.CLEANUP}"
+    yield f"note right of {Status.CLEANUP} : {_READS[Status.CLEANUP]}"
+    for outcome in _OUTCOMES:
+        if outcome in RESTORABLE:
+            yield f"{outcome} --> live: {' or '.join(RESTORES)}"
+        else:
+            yield f"{outcome} --> [*]"
+
+
+def _live() -> Iterator[str]:
+    """The statuses of a session that is not over, and how it changes between them."""
+    under_way = [status for status in _ORDER if status in UNDER_WAY]
+    before = [s for s in _ORDER if s not in TERMINAL | UNDER_WAY and s is not Status.PAUSED]
+    path = [*before, "under_way"]
+    yield f"[*] --> {path[0]}"
+    yield from (f"{one} --> {next_one}" for one, next_one in pairwise(path))
+    yield f"under_way --> {Status.PAUSED}: {_READS[Status.PAUSED]}"
+    leaving = [kind for kind, rule in COMMAND_RULES.items() if Status.PAUSED in rule.vain]
+    yield f"{Status.PAUSED} --> under_way: {' or '.join(leaving)}"
+    yield "state under_way {"
+    yield "    direction LR"
+    yield from (f"    {status}" for status in under_way)
+    yield "}"

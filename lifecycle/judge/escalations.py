@@ -1,6 +1,6 @@
 """What people have to look at: one row a cause, standing as long as it does."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from lifecycle.judge.stalls import Finding, Found, Row, first, since
@@ -292,11 +292,11 @@ def escalation(view: SessionView) -> Found:
     """What people have to look at first, in any open pull request."""
     if not view.several:
         return first(ESCALATIONS if view.may_have_findings else UNTROUBLED, view)
-    recheck_at = None
+    recheck_at: datetime | None = None
     for row in ESCALATIONS:
         for one in view.several:
-            found = first((row,), one)
-            recheck_at = earliest(recheck_at, found.recheck_at)
-            if found.finding is not None:
-                return Found(found.finding, recheck_at)
-    return Found(None, recheck_at)
+            finding, later = first((row,), one)
+            recheck_at = earliest(recheck_at, later)
+            if finding is not None:
+                return finding, recheck_at
+    return None, recheck_at

@@ -1,8 +1,6 @@
 """The reduction of facts to signals: where thresholds and evidence are weighed."""
 
-from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,7 +16,7 @@ from lifecycle.judge.signals import (
     Stage,
 )
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
-from lifecycle.judge.stalls import STALLS, Found, first
+from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
 from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.status import Reason, Review
@@ -29,18 +27,14 @@ from lifecycle.read.session_view import Recheck, SessionView, earliest
 _PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
 _OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
+#: What checks may say only for a time.
+_SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
 _PULL_REQUEST = Reason.PULL_REQUEST
 
 
-class Reading(NamedTuple):
-    """The signals of a view, the evidence behind its stage or findings, and when they may change.
-
-    `recheck_at` is None if they change with the facts alone.
-    """
-
-    signals: Signals
-    evidence: Evidence
-    recheck_at: datetime | None
+#: The signals of a view, the evidence behind its stage or finding, and when the same facts may read
+#: otherwise; None: never.
+Reading = tuple[Signals, Evidence, datetime | None]
 
 
 def foremost(view: SessionView) -> SessionView:
@@ -58,20 +52,23 @@ def read(view: SessionView) -> Reading:
     if stage in OVER:
         hold = hold_of(view, stage)
         signals = Signals(stage=stage, hold=hold, availability=view.availability)
-        return Reading(signals, evidence, recheck_at)
+        return signals, evidence, recheck_at
     if stage is not _RUNNING:
         shown = view.availability if stage is _PAUSED else Availability.NONE
-        return Reading(Signals(stage=stage, availability=shown), evidence, recheck_at)
-    attention, found = _attention(view)
-    if found.finding is not None:
-        evidence = Evidence(found.finding.reason, found.finding.because, found.finding.key)
+        return Signals(stage=stage, availability=shown), evidence, recheck_at
+    attention, finding, changes_at = _attention(view)
+    recheck_at = earliest(recheck_at, changes_at)
+    if finding is not None:
+        evidence = Evidence(finding.reason, finding.because, finding.key)
     elif view.pull is not None:
         evidence = Evidence(Reason.PERSON_PUSHED if view.handed_to_human else _PULL_REQUEST)
     signals = Signals(
         stage=stage, availability=view.availability, attention=attention, output=_output(view)
     )
-    recheck_at = earliest(recheck_at, found.recheck_at, *_ci_changes(view))
-    return Reading(of_pull(view, signals), evidence, recheck_at)
+    signals = of_pull(view, signals)
+    if view.several or signals.ci in _SETTLING:
+        recheck_at = earliest(recheck_at, _ci_changes_at(view))
+    return signals, evidence, recheck_at
 
 
 def of_pull(view: SessionView, signals: Signals) -> Signals:
@@ -89,14 +86,15 @@ def of_pull(view: SessionView, signals: Signals) -> Signals:
     )
 
 
-def _attention(view: SessionView) -> tuple[Attention, Found]:
-    """Whether people have to look, and at what."""
-    found = escalation(view)
-    if found.finding is not None:
-        return Attention.ESCALATED, found
-    stall = first(STALLS, view)
-    known = Found(stall.finding, earliest(found.recheck_at, stall.recheck_at))
-    return (Attention.STUCK if stall.finding else _UNCALLED), known
+def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
+    """Whether people have to look, at what, and when that may change."""
+    finding, recheck_at = escalation(view)
+    if finding is not None:
+        return Attention.ESCALATED, finding, recheck_at
+    if view.availability not in STALLABLE:
+        return _UNCALLED, None, recheck_at
+    stall, later = first(STALLS, view)
+    return Attention.STUCK if stall else _UNCALLED, stall, earliest(recheck_at, later)
 
 
 def _output(view: SessionView) -> Output:
@@ -136,21 +134,21 @@ def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
 
-def _ci_changes(view: SessionView) -> Iterator[datetime]:
+def _ci_changes_at(view: SessionView) -> datetime | None:
     """When the same checks may read otherwise, in any open pull request."""
+    changes_at: datetime | None = None
     for one in view.several or (view,):
         pull = one.pull
         if pull is None or one.pending_checks or not pull.checks_complete:
             continue
         if one.failed_checks or one.held_checks:
-            if until := one.rerun_until:
-                yield until
+            changes_at = earliest(changes_at, one.rerun_until)
             continue
-        if wait := _begins_after_draft(one, pull):
-            yield wait.at
-        elif not (one.passes or pull.checks_expected or pull.head_since is None):
-            settling = one.wait(pull.head_since, one.policy.settle_seconds)
-            yield from [settling.at] if settling else []
+        wait = _begins_after_draft(one, pull)
+        if not (wait or one.passes or pull.checks_expected or pull.head_since is None):
+            wait = one.wait(pull.head_since, one.policy.settle_seconds)
+        changes_at = earliest(changes_at, wait.at if wait else None)
+    return changes_at
 
 
 def _review(view: SessionView, pull: Pull) -> Review:

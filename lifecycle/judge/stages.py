@@ -1,7 +1,7 @@
 """How far a session's life has come, and why: outcomes first, then what holds it up."""
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,12 +44,8 @@ class Evidence(Struct, frozen=True):
 AT_WORK: Final = Evidence()
 
 
-class StageReading(NamedTuple):
-    """A stage with its evidence, and when the same facts may read otherwise; None: never."""
-
-    stage: Stage
-    evidence: Evidence
-    recheck_at: datetime | None = None
+#: A stage with its evidence, and when the same facts may read otherwise; None: never.
+StageReading = tuple[Stage, Evidence, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
@@ -57,23 +53,24 @@ def stage_of(view: SessionView) -> StageReading:
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
         why = f"pull request #{view.pull.number} was merged"
-        return StageReading(Stage.MERGED, Evidence(Reason.PR_MERGED, why))
+        return Stage.MERGED, Evidence(Reason.PR_MERGED, why), None
     if facts.ended is not None:
         evidence = Evidence(facts.ended.reason, facts.ended.because)
-        return StageReading(_OUTCOMES[facts.ended.status], evidence)
+        return _OUTCOMES[facts.ended.status], evidence, None
     recheck_at: datetime | None = None
     for stage, ends in _ENDS:
         found = ends(view)
         if isinstance(found, Evidence):
-            return StageReading(stage, found, recheck_at)
-        recheck_at = earliest(recheck_at, found.at if found else None)
-    pause = first(PAUSES, view)
-    recheck_at = earliest(recheck_at, pause.recheck_at)
-    if pause.finding is not None:
-        return StageReading(Stage.PAUSED, _shown(pause.finding), recheck_at)
+            return stage, found, recheck_at
+        if found is not None:
+            recheck_at = earliest(recheck_at, found.at)
+    pause, later = first(PAUSES, view)
+    recheck_at = earliest(recheck_at, later)
+    if pause is not None:
+        return Stage.PAUSED, _shown(pause), recheck_at
     if view.instructed_at is not None:
         # Also without a slot: one whose program was stopped gets a slot when it has work for it.
-        return StageReading(_RUNNING, AT_WORK, recheck_at)
+        return _RUNNING, AT_WORK, recheck_at
     return _not_begun(view, recheck_at)
 
 
@@ -82,15 +79,15 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
-        return StageReading(Stage.QUEUED, blocked, recheck_at)
+        return Stage.QUEUED, blocked, recheck_at
     budget = exhausted(view) if not view.history.started else None
     if isinstance(budget, Finding):
         evidence = replace(_shown(budget), cause=None)
-        return StageReading(Stage.QUEUED, evidence, earliest(recheck_at, budget.until))
+        return Stage.QUEUED, evidence, earliest(recheck_at, budget.until)
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
-        return StageReading(Stage.QUEUED, Evidence(reason_of(waits), waits), recheck_at)
-    return StageReading(Stage.SPAWNING, AT_WORK, recheck_at)
+        return Stage.QUEUED, Evidence(reason_of(waits), waits), recheck_at
+    return Stage.SPAWNING, AT_WORK, recheck_at
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:

@@ -27,11 +27,8 @@ class Finding(NamedTuple):
 Row = Callable[[SessionView], Finding | Recheck | None]
 
 
-class Found(NamedTuple):
-    """The first finding of some rows, and when they may find another one."""
-
-    finding: Finding | None
-    recheck_at: datetime | None
+#: The first finding of some rows, and when they may have another one; None: not by time.
+Found = tuple[Finding | None, datetime | None]
 
 
 def first(rows: tuple[Row, ...], view: SessionView) -> Found:
@@ -42,9 +39,9 @@ def first(rows: tuple[Row, ...], view: SessionView) -> Found:
         if found is None:
             continue
         if isinstance(found, Finding):
-            return Found(found, earliest(recheck_at, found.until))
+            return found, earliest(recheck_at, found.until)
         recheck_at = earliest(recheck_at, found.at)
-    return Found(None, recheck_at)
+    return None, recheck_at
 
 
 def blocked(view: SessionView) -> Finding | Recheck | None:
@@ -108,3 +105,6 @@ def _last_sign(view: SessionView) -> _Sign:
 
 
 STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)
+
+#: The availabilities in which a row may find something.
+STALLABLE: Final = (Availability.BLOCKED, Availability.UNKNOWN, Availability.NONE)

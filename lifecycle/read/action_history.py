@@ -37,6 +37,7 @@ class _Sorted(NamedTuple):
     giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
     telling: Mapping[Key, list[Key]]  #: Those that told the agent of a cause, by the cause.
     shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
+    pushed: Mapping[str, Key]  #: Pushes by their head.
 
 
 @lru_cache(maxsize=512)
@@ -56,7 +57,8 @@ def _sorted(done: tuple[Key, ...]) -> _Sorted:
             shown.setdefault(place_of(key), []).append(key)
     for edits in shown.values():
         edits.sort(key=edits_before)
-    return _Sorted(by_kind, giving, telling, shown)
+    pushed = {key.cause[0]: key for key in by_kind.get(_PUSH, ())}
+    return _Sorted(by_kind, giving, telling, shown, pushed)
 
 
 class ActionHistory:
@@ -64,7 +66,9 @@ class ActionHistory:
 
     def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
-        self._keys, self._giving, self._telling, self._shown = _sorted(tuple(done))
+        #: Every commit that was pushed, with the key of its push.
+        self.pushed: Mapping[str, Key]
+        self._keys, self._giving, self._telling, self._shown, self.pushed = _sorted(tuple(done))
         self.started = _START in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
         self.ended: dict[int, datetime] = {}

@@ -6,14 +6,13 @@ an answer, or part of `changes_at`; the earliest of these is when the session is
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import CheckState, Merge, Mover, PullState
+from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
 from lifecycle.read.action_history import ActionHistory
 from lifecycle.read.availability import (
     Availability,
@@ -23,14 +22,14 @@ from lifecycle.read.availability import (
     receipt_until,
     span,
 )
-from lifecycle.read.budgets import BudgetState, budget_state
+from lifecycle.read.budgets import budget_state
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 _CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
-_ACTIVE, _UNKNOWN = Availability.ACTIVE, Availability.UNKNOWN
+_ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Activity.ACTIVE
 _AT_REST: Final = (Availability.IDLE, Availability.EXITED)
 _MERGE: Final = KeyKind.MERGE
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
@@ -52,9 +51,11 @@ class Recheck(NamedTuple):
     at: datetime
 
 
-def earliest(*times: datetime | None) -> datetime | None:
-    """The first of these instants; None: there is none."""
-    return min(filter(None, times), default=None)
+def earliest(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The first of two instants, of which either may be missing."""
+    if one is None or other is None:
+        return one or other
+    return one if one < other else other
 
 
 class SessionView:
@@ -120,21 +121,16 @@ class SessionView:
         self.changes_at = earliest(changes_at, self.receipt_until)
         #: Whether the agent has done all it was sent: its turn or its program ended.
         self.at_rest = self.last_availability in _AT_REST
+        at_work = self.last_availability is _ACTIVE and facts.agent.activity is _PROCESSING
+        turn = facts.agent.since if at_work else None
+        #: The budgets that are used up, or nearly, with the turn that is in progress.
+        self.budgets = budget_state(facts, policy, now, turn)
 
     def _read_work(self) -> None:
-        work, pushes = self.facts.work, self.history.pushes
-        shown = [pull.head for pull in self.facts.pulls]
+        work, shown = self.facts.work, [pull.head for pull in self.facts.pulls]
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = work.head in shown or work.head in pushes
+        self.pushed = work.head in shown or work.head in self.history.pushed
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
-
-    @cached_property
-    def budgets(self) -> BudgetState:
-        """The budgets that are used up, or nearly, with the turn that is in progress."""
-        agent = self.facts.agent
-        at_work = agent.activity == "active" and self.last_availability is _ACTIVE
-        began = agent.since if at_work else None
-        return budget_state(self.facts, self.policy, self.now, began)
 
     @property
     def next_push_at(self) -> datetime | None:
@@ -354,7 +350,7 @@ class SessionView:
             not self.current
             and pull is not None
             and pull.state is _OPEN
-            and (pull.head not in self.history.pushes or pull.head_by is Mover.PERSON)
+            and (pull.head not in self.history.pushed or pull.head_by is Mover.PERSON)
             and bool(work.head)
             and not self._merged_remote(pull)
         )

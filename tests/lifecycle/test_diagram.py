@@ -1,41 +1,37 @@
-"""The documentation's table and picture say what the tables say."""
+"""The documentation's table of statuses and its state diagram."""
 
 import re
 
+from lifecycle.decide import decide
 from lifecycle.diagram import mermaid, status_table
 from lifecycle.judge.rules import RULES
 from lifecycle.judge.signals import OVER
-from lifecycle.model.status import TERMINAL, Status
+from lifecycle.model.facts import Ended
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import TERMINAL, Reason, Status
+from tests.lifecycle.universe import NOW, ago, command, done, published
 
-ROWS = status_table().splitlines()
-LINES = mermaid().splitlines()
-
-
-def test_the_table_has_a_row_for_every_rule_in_its_order() -> None:
-    assert ROWS[:2] == ["| status | when |", "|---|---|"]
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in ROWS[2:]]
-    assert [(status, when) for status, when in cells] == [
-        (f"`{rule.status}`", rule.reads) for rule in RULES
-    ]
+EDGES = set(re.findall(r"(\S+) --> (\w+|\[\*\])", mermaid()))
 
 
-def test_the_picture_leads_from_the_label_to_every_outcome() -> None:
-    edges = re.findall(r"(\S+) --> (\S+)", mermaid())
-    assert edges[:3] == [("[*]", "queued"), ("queued", "spawning"), ("spawning", "working")]
-    assert ("under_way", "cleanup") in edges
-    for outcome in OVER:
-        assert ("cleanup", outcome.value) in edges
-        assert (outcome.value, "[*]") in edges
+def test_the_table_has_a_row_for_every_rule() -> None:
+    assert len(status_table().splitlines()) == 2 + len(RULES)
 
 
-def test_the_picture_shows_what_is_under_way_in_the_order_it_is_read() -> None:
-    start, end = LINES.index("    state under_way {"), LINES.index("    }")
-    shown = [line.strip() for line in LINES[start + 2 : end]]
-    early = (Status.QUEUED, Status.SPAWNING)
-    read = [r.status.value for r in RULES if r.status not in TERMINAL and r.status not in early]
-    assert shown == list(dict.fromkeys(read))
+def test_every_status_is_in_the_diagram_and_every_outcome_is_reached_from_a_live_session() -> None:
+    assert {status.value for status in Status} <= set(re.findall(r"\w+", mermaid()))
+    assert {end for start, end in EDGES if start == "live"} == {stage.value for stage in OVER}
 
 
-def test_every_status_that_is_read_is_in_the_picture() -> None:
-    words = set(re.findall(r"\w+", mermaid()))
-    assert {rule.status.value for rule in RULES} <= words
+def test_the_diagram_leads_back_from_exactly_the_outcomes_that_a_restore_leaves() -> None:
+    for status in TERMINAL - {Status.CLEANUP}:
+        end = Ended(status=status, reason=Reason.COMPLETED, because="it is over", at=ago(100))
+        over = published(ended=end, done=done("stop#1"), commands=(command("restore"),))
+        restored = decide(over, Policy(), NOW).status not in TERMINAL
+        assert ((status.value, "live") in EDGES) is restored
+        assert ((status.value, "[*]") in EDGES) is not restored
+
+
+def test_a_session_that_is_paused_or_over_changes_only_as_the_diagram_shows() -> None:
+    assert {end for start, end in EDGES if start == "paused"} == {"under_way"}
+    assert {end for start, end in EDGES if start == "merged"} == {"cleanup", "[*]"}

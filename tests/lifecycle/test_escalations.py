@@ -320,7 +320,7 @@ def test_nobody_has_to_look(given: Facts) -> None:
     ],
 )
 def test_it_is_looked_at_again_when_it_may_read_otherwise(case: str, due: datetime | None) -> None:
-    assert read(SessionView(QUIET[case], Policy(), NOW)).recheck_at == due
+    assert read(SessionView(QUIET[case], Policy(), NOW))[2] == due
 
 
 def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:
