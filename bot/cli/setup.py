@@ -29,7 +29,7 @@ Wrote to {folder}: {names}
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
     """Return the settings to write. Raises `CliError` if they are invalid or files exist."""
-    if there := files.standing(folder):
+    if there := files.existing(folder):
         raise CliError(f"{there[0]} already exists; move it away or use another --folder")
     if not folder.is_dir():
         raise CliError(f"{folder}: no such directory")
@@ -97,5 +97,5 @@ def _page(port: int, new_app_url: str, take: Callable[[str], str]) -> SetupPage:
 
 
 def _say(folder: Path, webhook: str) -> None:
-    names = ", ".join(path.name for path in files.standing(folder))
+    names = ", ".join(path.name for path in files.existing(folder))
     print(_NEXT.format(folder=folder, names=names, webhook=webhook), end="")

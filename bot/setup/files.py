@@ -1,4 +1,4 @@
-"""The files of a new installation: a configuration without secrets, and secrets for its user."""
+"""The files of a new installation: the configuration, the secrets and the App's key."""
 
 import json
 import os
@@ -13,7 +13,7 @@ SECRETS = "mergewright.env"
 KEY = "github-app.pem"
 
 _TEXT = """\
-# Made by `mergewright setup`. `config/default.toml` documents everything that can stand here.
+# Created by `mergewright setup`. See docs/settings.md for all settings.
 
 [server]
 public-url = {public_url}
@@ -29,7 +29,7 @@ agent = {agent}
 program = {agent}
 
 [runtime]
-sandbox = "none"    # agents run with the rights of this user: use one made for them
+sandbox = "none"    # agents run with the rights of this user, so use a dedicated one
 """
 _APP = """\
 app-id = "{id}"
@@ -40,27 +40,27 @@ allowed-owners = [{owner}]
 
 
 class SetupRequest(Struct, frozen=True, kw_only=True):
-    """What a person said of the installation."""
+    """The answers of the person who sets up the installation."""
 
     project: str
     repository: str  #: `owner/name`.
     agent: str
     api_url: str
-    public_url: str  #: With a slash at its end.
+    public_url: str  #: With a trailing slash.
 
     @property
     def owner(self) -> str:
-        """Whose repository it is."""
+        """The repository's owner."""
         return self.repository.partition("/")[0]
 
 
-def standing(folder: Path) -> list[Path]:
-    """What is there already, and would be overwritten."""
+def existing(folder: Path) -> list[Path]:
+    """Return the files that exist already."""
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
 def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "") -> str:
-    """The configuration of an App's installation, or of a token's. TOML's texts are JSON's."""
+    """Return the text of the configuration; strings are written as JSON, which is valid TOML."""
     app = ""
     if app_id is not None:
         app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
@@ -76,10 +76,10 @@ def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "
 
 
 def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") -> None:
-    """Write them, for this user alone; what is there already is left alone.
+    """Write the files, readable only by this user, with a new token for the page.
 
-    `secrets` are variables; the page's token is made here. Raises `FileExistsError` or another
-    `OSError`.
+    `secrets` are by environment variable. Raises `FileExistsError` or another `OSError`; existing
+    files are never overwritten.
     """
     if key:
         _private(folder / KEY, key)
@@ -90,7 +90,7 @@ def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") ->
 
 
 def _private(path: Path, text: str) -> None:
-    """A new file that nobody else can read at any moment, on disk when this returns."""
+    """Create a file that is private from the start, and sync it to disk."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

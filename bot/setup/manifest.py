@@ -1,4 +1,7 @@
-"""The App as GitHub is asked to make it, and what comes back."""
+"""The manifest of the GitHub App, and its conversion to credentials.
+
+See https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest.
+"""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -13,18 +16,18 @@ from bot.github.shapes import Login
 from bot.intake.events import EVENTS
 from bot.system.clock import utc_now
 
-#: Every App is told of these, and none can ask for them. GitHub refuses a manifest with any other
-#: event that its permissions do not cover: `merge_group` is there for `merge_queues`.
+#: Every App gets these events and cannot subscribe to them. GitHub refuses manifests with events
+#: that the permissions do not cover; `merge_group` requires `merge_queues`.
 _UNASKED = {"installation", "installation_repositories", "ping"}
-#: What an App is to be told of.
+#: The events that the App subscribes to.
 EVENTS_ASKED = sorted(EVENTS.keys() - _UNASKED)
 _TIMEOUT_SECONDS = 30.0
-#: GitHub allows no longer name.
+#: GitHub's limit for the name of an App.
 _NAME_LENGTH = 34
 
 
 class NewApp(Struct, frozen=True):
-    """What GitHub hands out for an App it just made. Its repr holds no secret."""
+    """A new App with its credentials. The repr contains no secret."""
 
     id: int
     slug: str
@@ -37,15 +40,15 @@ class NewApp(Struct, frozen=True):
         return f"NewApp({self.id})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """The same for tracebacks that show variables."""
+        """Hide the credentials in tracebacks too."""
         return [("id", self.id)]
 
 
 def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]:
-    """The App to make for an account: private, with the least it needs.
+    """Return the manifest of a private App with the least permissions.
 
-    `public_url` is where GitHub reaches the server, with a slash at its end; `callback` is where
-    the browser is sent with the code.
+    `public_url` is the server's URL with a trailing slash; GitHub sends the browser to `callback`
+    with a code.
     """
     return {
         "name": f"mergewright-{owner}"[:_NAME_LENGTH].rstrip("-"),
@@ -59,6 +62,6 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 
 
 def converted(api_url: str, code: str) -> NewApp:
-    """The new App's keys for the code that the browser brought. Raises `GitHubFailure`."""
+    """Exchange the code for the new App's credentials. Raises `GitHubFailure`."""
     with closing(ApiClient(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
         return calls.convert_manifest(code, NewApp)

@@ -1,4 +1,4 @@
-"""The page on loopback that sends a person to GitHub, and takes the code that comes back."""
+"""The local page that sends a person to GitHub to create the App, and receives the code."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,22 +20,22 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _FORM = """<!doctype html><title>Mergewright</title>
-<h1>Make the GitHub App</h1>
-<p>GitHub shows you the App once more before it makes it. Its keys come back to this page.</p>
+<h1>Create the GitHub App</h1>
+<p>GitHub asks you to confirm the App. Its keys are then sent to this page and stored.</p>
 <form action="{action}" method="post">
-<input type="hidden" name="manifest" value="{manifest}"><button>Go to GitHub</button></form>
+<input type="hidden" name="manifest" value="{manifest}"><button>Continue on GitHub</button></form>
 """
 _SAYS = "<!doctype html><title>Mergewright</title><p>{text}</p>\n"
 
 
 class SetupPage:
-    """The page; a context manager. Only a browser on this machine reaches it."""
+    """The page as a context manager; it listens on loopback only."""
 
     def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:
-        """Take the address; port 0 takes any free one. Raises `OSError`.
+        """Bind the port; 0 picks a free one. Raises `OSError`.
 
-        `take` is given the code, keeps the keys, and answers where the App is installed; it raises
-        `GitHubFailure` or `OSError`, and may then be called again with another code.
+        `take` gets the code, stores the keys and returns the URL for installing the App. It may
+        raise `GitHubFailure` or `OSError`, and may then be called again with another code.
         """
         self._state = token_urlsafe(32)
         self._action = f"{new_app_url}?state={self._state}"
@@ -62,31 +62,33 @@ class SetupPage:
 
     @property
     def callback(self) -> str:
-        """Where GitHub sends the browser back to."""
+        """The URL to which GitHub sends the browser."""
         return f"{self.url}created"
 
     def offer(self, manifest: Mapping[str, object]) -> None:
-        """Show this App from now on: before that there is nothing to see."""
+        """Show the form for this manifest; before that the page does not exist."""
         self._manifest = manifest
 
     def wait(self) -> None:
-        """Return when GitHub has made the App and its keys are kept."""
+        """Return when the App is created and its keys are stored."""
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
-        """Status, place to go to, text: for a path with its query, asked of `host`."""
+        """Return status, redirect and body for a request target and the Host header."""
         parts = urlsplit(target)
-        if f"http://{host}/" != self.url:  # A page elsewhere that gave its own name our address.
+        if (
+            f"http://{host}/" != self.url
+        ):  # DNS rebinding: another site's name resolves to this page.
             return 400, "", _SAYS.format(text=f"Open {self.url}.")
         if parts.path == "/" and self._manifest:
             manifest = escape(json.dumps(self._manifest))
             return 200, "", _FORM.format(action=escape(self._action), manifest=manifest)
         if parts.path == "/created":
             return self._created(parse_qs(parts.query))
-        return 404, "", _SAYS.format(text="There is no such page.")
+        return 404, "", _SAYS.format(text="Page not found.")
 
     def sent(self, target: str, status: int) -> None:
-        """An answer is on its way; after the last one there is nothing more to wait for."""
+        """Note that a response was sent; the redirect after `take` ends `wait`."""
         if status == 302 and urlsplit(target).path == "/created":
             self._done.set()
 
@@ -94,12 +96,16 @@ class SetupPage:
         given, code = query.get("state", [""])[0], query.get("code", [""])[0]
         with self._lock:
             if not code or not compare_digest(given.encode(), self._state.encode()):
-                return 400, "", _SAYS.format(text="This is not the App that was asked for.")
+                return (
+                    400,
+                    "",
+                    _SAYS.format(text="This request is not part of this setup; start again."),
+                )
             try:
                 place = self._take(code)
             except (GitHubFailure, OSError) as failure:
                 return 502, "", _SAYS.format(text=escape(str(failure)))
-            self._state = token_urlsafe(32)  # What was asked for is done, and not done again.
+            self._state = token_urlsafe(32)  # A code works once.
             return 302, place, ""
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -122,6 +128,6 @@ class SetupPage:
                 page.sent(self.path, status)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nothing: a request's path holds the code."""
+                """Log nothing, because the path contains the code."""
 
         return Handler

@@ -1,4 +1,4 @@
-"""How much of each budget is spent, for people and programs to see."""
+"""Budgets and their use, for display."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from lifecycle.read.budgets import BUDGETS, limit_of
 
 
 class BudgetUsage(Struct, frozen=True, kw_only=True):
-    """One budget that has a limit."""
+    """A budget with a limit."""
 
     name: str  #: A row of BUDGETS.
     spent: float
@@ -20,7 +20,7 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Every budget of a session that has a limit, raised by what people allowed."""
+    """Return the budgets of a session that have a limit, with raises by `budget` commands."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(

@@ -1,4 +1,4 @@
-"""What is shown of a session in lists, to people and to programs: foreign text made plain."""
+"""The summary of a session for lists, pages and the API, without control characters."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +14,7 @@ from runtimes.host import run_name
 
 
 class PullSummary(Struct, frozen=True, kw_only=True):
-    """A pull request of a session."""
+    """A pull request in a summary."""
 
     number: int
     url: str
@@ -23,35 +23,35 @@ class PullSummary(Struct, frozen=True, kw_only=True):
     head: str
     review: str
     merge: str
-    checks: Mapping[str, int]  #: How many there are of each state.
-    failed: tuple[str, ...]  #: The names of those that failed.
+    checks: Mapping[str, int]  #: Number of checks by state.
+    failed: tuple[str, ...]  #: Names of failed checks.
     open_threads: int
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """The agent's program, as it tells of itself."""
+    """What the agent reports about itself."""
 
     summary: str
     evidence: str  #: What its activity was read from.
     question: str
     error: str
-    native_id: str  #: Its own name for its conversation.
-    cost_usd: float  #: Of all runs, likewise below.
+    native_id: str  #: The agent's ID of its conversation.
+    cost_usd: float  #: Over all runs, like the other counts.
     tokens: int
-    unpriced: int  #: Of the tokens, those that are not in `cost_usd`: without a price.
+    unpriced: int  #: Tokens without a price, not included in `cost_usd`.
     active_seconds: float
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
-    """Where a session stands in the line for a slot."""
+    """A session's place in the queue for a slot."""
 
     position: int  #: From 1.
-    starts_at: datetime | None  #: When it may be its turn; None: nothing is known of that.
-    waits: str  #: Why it has none yet.
+    starts_at: datetime | None  #: Estimated start; None: unknown.
+    waits: str  #: Why it waits.
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
-    """One session."""
+    """One session in a list."""
 
     id: str
     project: str
@@ -61,21 +61,21 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     issue_url: str
     pulls: tuple[PullSummary, ...]
     status: str
-    since: datetime  #: When `status` became what it is.
+    since: datetime  #: When `status` last changed.
     activity: str
     because: str
     reason: str
-    remedy: str  #: What people can do about it; empty: nothing is wrong.
+    remedy: str  #: What people can do; empty: nothing is wrong.
     blockers: tuple[str, ...]
     requester: str
-    agent: str  #: The identity at work; empty: none was given to it.
+    agent: str  #: The agent's name; empty: not assigned yet.
     agent_type: str
     agent_info: AgentInfo
     branch: str
-    workspace: str  #: Where it is checked out; empty: nowhere yet.
-    handle: str  #: The run's name at its runtime; empty: there was none yet.
+    workspace: str  #: Path of the workspace; empty: not created yet.
+    handle: str  #: The run's name at its runtime; empty: no run yet.
     run: int
-    place: QueuePlace | None  #: Among those that wait for a slot.
+    place: QueuePlace | None  #: None: not queued.
     created: datetime
     last_activity: datetime | None
     restored_at: datetime | None
@@ -83,7 +83,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 
 
 def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
-    """A session as a row of the list; `queued` where it waits for a slot."""
+    """Return the summary of a session; `queued` is its queue entry if it waits for a slot."""
     return SessionSummary(
         id=session.id,
         project=session.project,

@@ -1,12 +1,12 @@
-"""The one clock of the bot; everything else is given the time."""
+"""The bot's only clock; all other code gets the time as an argument."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-#: Tells the time, with its zone.
+#: Returns the current time, with a time zone.
 Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """Now."""
+    """Return the current time."""
     return datetime.now(UTC)

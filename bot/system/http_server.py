@@ -1,4 +1,4 @@
-"""Runs the application: uvicorn in a thread of its own, started and stopped from outside."""
+"""Runs an application on uvicorn in its own thread."""
 
 import asyncio
 import errno
@@ -18,60 +18,60 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _log = logging.getLogger(__name__)
 
 _START_SECONDS = 30.0
-#: A commit ends in the store's thread, which then waits for the interpreter while this one takes
-#: requests: by default for up to 5 ms, ten times what the commit took.
+#: After a commit, the store's thread waits for the interpreter lock while this thread accepts
+#: requests: by default for up to 5 ms, ten times as long as the commit itself.
 _SWITCH_SECONDS = 0.0005
-#: How long requests under way may take when the server stops.
+#: Time limit for running requests when the server stops.
 _STOP_SECONDS = 5
-#: How long a client may take to say what it asks for.
+#: Time limit for a client to send its headers.
 _HEADERS_SECONDS = 20.0
 
 
 class CannotListen(Exception):
-    """The address cannot be listened on; the message says why and what to do."""
+    """Listening failed; the message has the reason and the remedy."""
 
 
 class ClosesStreams(Protocol):
-    """What of an application goes on for as long as somebody listens."""
+    """The long-lived responses of an application."""
 
     def close(self) -> None:
-        """End it, and what of it is to come. From any thread."""
+        """End all streams, also new ones. Thread-safe."""
         ...
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP that waits for nobody who never comes to the end of a request's headers."""
+    """HTTP with a time limit for headers."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is there."""
+        """Start the time limit of the first request."""
         super().connection_made(transport)
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
 
     def on_message_begin(self) -> None:
-        """The next request begins."""
+        """Start the time limit of the next request."""
         super().on_message_begin()
         self._late.cancel()
         self._late = self.loop.call_later(_HEADERS_SECONDS, self.transport.close)
 
     def on_headers_complete(self) -> None:
-        """It has said what it asks for."""
+        """End the time limit."""
         self._late.cancel()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
+        """End the time limit."""
         self._late.cancel()
         super().connection_lost(exc)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Whoever asks for a websocket is answered as if it had not: that is no news."""
+        """Ignore websocket upgrades without a warning in the log."""
 
 
 class HttpServer:
-    """One HTTP server. The address is taken when it is made, so that nothing starts without it."""
+    """An HTTP server. It binds its address at construction, before anything else starts."""
 
     def __init__(self, app: Litestar, host: str, port: int) -> None:
-        """Take the address; port 0 takes any free one. Raises `CannotListen`."""
+        """Bind the address; port 0 picks a free one. Raises `CannotListen`."""
         self._streams: ClosesStreams = app.state.streams
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -93,17 +93,17 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Serve; returns once requests are answered."""
+        """Start serving; returns when requests are answered."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise RuntimeError("the web server did not start: its log says why")
+                raise RuntimeError("the web server did not start; see its log")
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Finish the requests under way and give the address back. Stopping twice does nothing."""
+        """Finish running requests and release the address. Idempotent."""
         self._streams.close()
         self._server.should_exit = True
         if self._thread.is_alive():
@@ -112,7 +112,7 @@ class HttpServer:
 
 
 async def log_failure(problem: Exception, scope: Scope) -> None:
-    """Have what an application did not expect in the log; its answer tells nobody."""
+    """Log unexpected exceptions, which responses do not contain."""
     if not isinstance(problem, HTTPException):
         _log.error("%s failed", scope["path"], exc_info=problem)
 
@@ -128,9 +128,9 @@ def _listening(host: str, port: int) -> socket.socket:
 def _why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            "another program (perhaps another Mergewright) listens there;"
-            " end it, or set another `port` under [server]"
+            "another program (perhaps another Mergewright) uses it;"
+            " stop it or set another `port` under [server]"
         )
     if error.errno == errno.EACCES:
-        return "this user may not; set a `port` of 1024 or above under [server]"
+        return "permission denied; set a `port` of 1024 or above under [server]"
     return f"{error.strerror or error}; check `host` under [server]"

@@ -1,4 +1,4 @@
-"""The bot's own log: one line an event, and no secret in any of them."""
+"""The bot's log: one line per event, without secrets."""
 
 import json
 import logging
@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 from lifecycle.model.text import plain
 
-#: What stands in addresses and headers.
+#: Credentials in URLs and headers.
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
 class RedactingFormatter(logging.Formatter):
-    """Writes a line as text or JSON, without what `redact` takes out and what looks like one."""
+    """Formats lines as text or JSON, without known secrets and credentials."""
 
     def __init__(self, redact: Callable[[str], str], *, as_json: bool) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 def set_up(level: str, *, as_json: bool, redact: Callable[[str], str]) -> None:
-    """Send everything to standard error. Libraries that log each request are kept quiet."""
+    """Log to standard error, without the request logs of libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter(redact, as_json=as_json))
     root = logging.getLogger()
@@ -44,5 +44,5 @@ def set_up(level: str, *, as_json: bool, redact: Callable[[str], str]) -> None:
     root.setLevel(level.upper())
     for name in ("httpx", "httpcore", "githubkit", "libtmux", "git", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # It warns of every tick that comes while the one before it still runs, which is meant.
+    # It warns of every skipped tick, which is intended.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)

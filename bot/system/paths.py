@@ -1,4 +1,4 @@
-"""Where everything lies below the data folder. Nothing else spells these paths."""
+"""The paths below the data directory; no other module builds them."""
 
 import os
 from pathlib import Path
@@ -9,32 +9,32 @@ from runtimes.host import run_name
 
 
 class Paths(Struct, frozen=True):
-    """The folders and files of one installation; `data` is `Settings.data`."""
+    """The directories and files of an installation; `data` is `Settings.data`."""
 
     data: Path
 
     @property
     def database(self) -> Path:
-        """The store's file."""
+        """The store's database."""
         return self.data / "mergewright.db"
 
     @property
     def runtime(self) -> Path:
-        """What the runtime keeps for itself; sockets are in it, so its path stays short."""
+        """The runtime's own data; its path is short because it contains sockets."""
         return self.data / "runtime"
 
     @property
     def mirrors(self) -> Path:
-        """The bot's own bare repositories, never writable by an agent."""
+        """The bare mirrors, which agents cannot write to."""
         return self.data / "mirrors"
 
     @property
     def model_port(self) -> Path:
-        """Where agents ask for their models: kept, because those that run have been told it."""
+        """The model proxy's port, kept for agents that outlive the bot."""
         return self.data / "model-port"
 
     def mirror(self, project: str) -> Path:
-        """One of them."""
+        """The bare mirror of one project."""
         return self.mirrors / f"{project}.git"
 
     @property
@@ -44,16 +44,16 @@ class Paths(Struct, frozen=True):
 
     @property
     def archive(self) -> Path:
-        """Copies of what programs wrote about themselves."""
+        """Copies of the agents' files."""
         return self.data / "archive"
 
     def run_token(self, session: str, run: int) -> Path:
-        """The token that stands for the model's key in a run; it goes when the run ends."""
+        """The run token, which is deleted when the run ends."""
         return self.data / "run-tokens" / run_name(session, run)
 
 
 def read_private(path: Path) -> str:
-    """The text of a small file of the bot's own; empty if it cannot be read."""
+    """Return the text of a small file; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -61,7 +61,7 @@ def read_private(path: Path) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user reads, whole or not at all."""
+    """Write a private file atomically."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)

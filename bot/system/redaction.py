@@ -1,4 +1,4 @@
-"""No secret goes where others read: known by its value, or by the form of GitHub's tokens."""
+"""Replaces secrets in output: known values, and anything in the form of GitHub's tokens."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import msgspec
 
 T = TypeVar("T")
 
-#: Tokens are also made while the bot runs, so that nobody knows them beforehand.
+#: Installation tokens are created while the bot runs, so they are recognized by their form.
 _FORMS = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_", "github_pat_")
 _TOKEN = re.compile(r"\b(?:gh[oprsu]_|github_pat_)[\w.-]{16,}")
 _TOKEN_BYTES = re.compile(_TOKEN.pattern.encode())
@@ -27,11 +27,11 @@ class Redaction:
         known = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
         # Longest first, so that a secret that holds another one goes whole.
         self._known = sorted(known, key=len, reverse=True)
-        #: No secret has more bytes.
+        #: The length of the longest secret in bytes.
         self.longest = max([_LONGEST_TOKEN, *(len(one.encode()) for one in known)])
 
     def __call__(self, value: T) -> T:
-        """A text, bytes, or anything that can be written as JSON, without secrets."""
+        """Return a text, bytes or JSON-encodable value without secrets."""
         if isinstance(value, bytes):
             return self.masked(value)  # type: ignore[return-value]
         if isinstance(value, str):
@@ -41,11 +41,11 @@ class Redaction:
         return value if safe is text else msgspec.json.decode(safe, type=type(value))
 
     def finds(self, text: str) -> bool:
-        """Whether a text holds a secret of which the value is known."""
+        """Whether a text contains a known secret."""
         return any(secret in text for secret in self._known)
 
     def masked(self, data: bytes) -> bytes:
-        """As many bytes, with stars in place of secrets."""
+        """Return the data with secrets replaced by stars, at the same length."""
         for secret in map(str.encode, self._known):
             data = data.replace(secret, b"*" * len(secret))
         if not any(form.encode() in data for form in _FORMS):
@@ -60,7 +60,7 @@ class Redaction:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it may stand in texts, JSON and addresses; of a key with lines each of them."""
+    """Yield the forms of a secret in text, JSON and URLs, line by line for keys."""
     lines = [line for line in secret.splitlines() if len(line) >= _LINE and "-----" not in line]
     for one in lines if "\n" in secret.strip() else [secret]:
         yield from (one, json.dumps(one, ensure_ascii=False)[1:-1], quote(one, safe=""))

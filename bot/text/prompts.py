@@ -1,4 +1,4 @@
-"""The messages an agent gets, made from the files of `config/prompts/`."""
+"""Renders messages to agents from the templates in `config/prompts/`."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -18,13 +18,13 @@ from bot.text.markdown import visible
 from bot.text.prompt_text import fence, fit, one_line
 from lifecycle.model.actions import Prompt
 
-#: What people wrote on a page that shows it as Markdown; all else, such as logs, is as it stands.
+#: Values written as Markdown; all others, such as logs, are plain text.
 _MARKDOWN = ("body", "template", "text")
-#: What every message may use, and what those may beside it that are told to a session.
+#: The names that every prompt may use, and those of prompts for a session.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
 _BEGINS = (*_SESSION, "summary", "progress", "template")
-#: Every prompt there is, with the names it may use.
+#: All prompts with the names they may use.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "address_review": (*_SESSION, "head", "pull"),
     "answer": (*_SESSION, "actor", "text", "question"),
@@ -43,27 +43,27 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
-#: Those that tell somebody of the work who knows nothing of it.
+#: The prompts that explain the work to an agent without memory of it.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
-#: What each item of those has that list some.
+#: The fields of the items that some prompts list.
 _ITEMS = {
     "address_review": ("where", "diff", "text"),
     "fix_ci": ("name", "url", "log", "notes"),
     "notes": ("what", "text", "log"),
 }
-#: Of one text, and of all items of a message together, so many characters are told.
+#: The limit in characters of one value, and of all items of a message together.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
 
 
 class PromptError(Exception):
-    """A prompt file cannot be used; the message names the file and what is wrong."""
+    """A prompt file is invalid; the message has the file and the problem."""
 
 
 class Prompts:
-    """Every prompt, read, compiled and tried once. Raises `PromptError` for a broken file.
+    """All prompts, compiled and test-rendered. Raises `PromptError` for an invalid file.
 
-    Files of `folder` take the place of those of the same name.
+    Files in `folder` replace the built-in prompts of the same name.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -74,9 +74,9 @@ class Prompts:
         }
 
     def render(self, prompt: Prompt, values: Mapping[str, str], mark: str) -> str:
-        """One message, with everything people and programs wrote made harmless and fenced.
+        """Return a message in which all text of people and programs is cleaned and fenced.
 
-        `mark` is the short visible key by which the message is found again where it arrived.
+        `mark` is a short visible key by which the message is found in the agent's transcript.
         """
         given = {n: _told(n, text, _MOST) for n, text in {**values, **prompt.values}.items()}
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
@@ -89,13 +89,13 @@ class Prompts:
 
 
 def _told(name: str, text: str, most: int) -> str:
-    """A value as people see it where they wrote it, and no more of it than the agent is told."""
+    """Return a value as people see it on GitHub, in at most `most` characters."""
     return fit(visible(text) if name in _MARKDOWN else text, most)
 
 
 @cache
 def _ours() -> Mapping[str, Template]:
-    """The prompts that every installation has."""
+    """Return the built-in prompts."""
     folder = resources.files("config") / "prompts"
     return {
         name: _compiled(name, (folder / f"{name}.md").read_text("utf-8"), "config/prompts")
@@ -104,14 +104,14 @@ def _ours() -> Mapping[str, Template]:
 
 
 def _compiled(name: str, text: str, folder: str) -> Template:
-    """A template that was tried: what it is given at its time is what it asks for."""
+    """Compile a template and render it once with placeholders, so that errors are found early."""
     environment = _environment()
     try:
         unknown = find_undeclared_variables(environment.parse(text)) - set(NAMES[name])
         if unknown:
             raise PromptError(
-                f"{folder}/{name}.md: nothing is known of {', '.join(sorted(unknown))};"
-                f" it may use {', '.join(NAMES[name])}"
+                f"{folder}/{name}.md: unknown names: {', '.join(sorted(unknown))};"
+                f" available: {', '.join(NAMES[name])}"
             )
         template = environment.from_string(text)
         tried = dict.fromkeys(NAMES[name], "x")
@@ -121,7 +121,9 @@ def _compiled(name: str, text: str, folder: str) -> Template:
     except TemplateError as error:
         raise PromptError(f"{folder}/{name}.md: {error}") from error
     if not text.strip():
-        raise PromptError(f"{folder}/{name}.md: it is empty: write it, or remove the file")
+        raise PromptError(
+            f"{folder}/{name}.md: the file is empty; write the prompt or remove the file"
+        )
     return template
 
 
@@ -137,14 +139,12 @@ def _environment() -> Environment:
 
 
 def _read(folder: Path) -> Iterator[tuple[str, str]]:
-    """The prompts in a folder, by their names."""
+    """Yield the names and texts of the prompts in a folder."""
     try:
         for path in sorted(folder.iterdir()):
             if path.suffix == ".md" and path.stem != "README":
                 if path.stem not in NAMES:
-                    raise PromptError(
-                        f"{path}: there is no such prompt; there are: {', '.join(NAMES)}"
-                    )
+                    raise PromptError(f"{path}: unknown prompt; known: {', '.join(NAMES)}")
                 yield path.stem, path.read_text("utf-8")
     except (OSError, UnicodeError) as error:
-        raise PromptError(f"{folder}: its prompts cannot be read: {error}") from error
+        raise PromptError(f"{folder}: cannot read prompts: {error}") from error

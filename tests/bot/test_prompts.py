@@ -161,13 +161,13 @@ def test_a_prompt_of_ones_own_takes_the_place_of_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("tell", "{{ actor }} {{ pull }}", "tell.md: nothing is known of pull; it may use mark"),
-        ("tell", "{% if text %}{{ hed }}{% endif %}", "nothing is known of hed"),
+        ("tell", "{{ actor }} {{ pull }}", "tell.md: unknown names: pull; available: mark"),
+        ("tell", "{% if text %}{{ hed }}{% endif %}", "unknown names: hed"),
         ("tell", "\n{% if text %}", "tell.md, line 2: "),
-        ("tell", "\n", "tell.md: it is empty"),
+        ("tell", "\n", "tell.md: the file is empty"),
         ("tell", "{{ text | shout }}", "shout"),
         ("fix_ci", "{% for one in items %}{{ one.lgo }}{% endfor %}", "lgo"),
-        ("fix_all", "", "there is no such prompt; there are: address_review"),
+        ("fix_all", "", "unknown prompt; known: address_review"),
     ],
 )
 def test_a_prompt_that_asks_for_what_nobody_knows_is_refused(
@@ -179,5 +179,5 @@ def test_a_prompt_that_asks_for_what_nobody_knows_is_refused(
 
 
 def test_a_folder_of_prompts_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match="nowhere: its prompts cannot be read"):
+    with pytest.raises(PromptError, match="nowhere: cannot read prompts"):
         Prompts(tmp_path / "nowhere")

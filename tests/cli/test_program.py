@@ -95,7 +95,7 @@ def test_prompts_of_ones_own_are_tried_with_the_configuration(
     house.file.write_text(f'[server]\nprompts = "{tmp_path}"\n')
     result = mergewright("config", "check", str(house.file))
     assert result.code == 2
-    assert f"server.prompts: {tmp_path}/tell.md: nothing is known of words" in result.err
+    assert f"server.prompts: {tmp_path}/tell.md: unknown names: words" in result.err
 
 
 def test_names_of_programs_and_runtimes_are_held_against_what_there_is(
