@@ -15,7 +15,7 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
 from tests.cli.conftest import CommandLine, House
 
-PAYLOADS = Path(__file__).parents[1] / "events/payloads"
+PAYLOADS = Path(__file__).parents[1] / "intake/payloads"
 
 
 @pytest.fixture

@@ -346,7 +346,7 @@ CHOICES = {
 
 #: Defaults that are asked about outside the core, each with the test that holds it there.
 ELSEWHERE = {
-    "start_tries": "tests/bot/test_outbox.py::test_a_start_is_tried_three_times_by_default",
+    "start_tries": "tests/act/test_outbox.py::test_a_start_is_tried_three_times_by_default",
 }
 
 

@@ -11,7 +11,7 @@ from bot.store import Observation, SessionDecision
 from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, Settings
 from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import Endpoint
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 SETTINGS = Settings(
     agent_types={

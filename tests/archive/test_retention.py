@@ -16,7 +16,7 @@ from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from runtimes.base import Launch
 from runtimes.workspaces.preparation import prepare
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 DAYS = Days(transient_days=7, durable_days=30, preserved_days=20)
 DAY = 86_400.0

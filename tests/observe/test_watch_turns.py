@@ -9,7 +9,7 @@ from bot.observe.agents import AgentObserver
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
 from runtimes.workspaces.git import GitFailure
-from tests.bot.edges import ALIVE, Checkout, Edge, is_sent, programs, running, the
+from tests.harness.edges import ALIVE, Checkout, Edge, is_sent, programs, running, the
 
 # -- what is no news -------------------------------------------------------------------------------
 

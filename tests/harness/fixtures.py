@@ -18,10 +18,10 @@ from bot.system.paths import Paths
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy
-from tests.bot.edges import PROJECTS, Checkout, Edge
-from tests.bot.model_proxies import Agent, Provider, whole
-from tests.bot.observers import Bench
-from tests.bot.site import Site, git
+from tests.harness.edges import PROJECTS, Checkout, Edge
+from tests.harness.model_proxies import Agent, Provider, whole
+from tests.harness.observers import Bench
+from tests.harness.site import Site, git
 from tests.world.databases import empty_database
 
 REPOSITORY = "acme/widgets"

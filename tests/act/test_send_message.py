@@ -6,8 +6,8 @@ from bot.act.results import AwaitingReceipt, Rejected, RetryLater, Withdrawn
 from lifecycle.model import keys
 from lifecycle.model.actions import Stop
 from lifecycle.model.status import Activity
-from tests.bot.site import Site
-from tests.bot.terminal import MESSAGE, Terminal
+from tests.harness.site import Site
+from tests.harness.terminal import MESSAGE, Terminal
 
 
 @pytest.fixture

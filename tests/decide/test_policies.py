@@ -12,7 +12,7 @@ from bot.store import Configuration
 from config.load import Secrets
 from config.settings import ProjectSettings, ServerSettings, Settings
 from lifecycle.model.policy import Policy
-from tests.bot.observers import REPOSITORY, Bench
+from tests.harness.observers import REPOSITORY, Bench
 
 SILENT = Configuration(repository=REPOSITORY, blob="b", valid='[policy]\nmode = "observe"\n')
 DEAF = Configuration(repository=REPOSITORY, blob="b", valid="[policy]\nbots = []\n")

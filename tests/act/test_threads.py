@@ -8,7 +8,7 @@ from bot.act.dispatch import ActionDispatcher
 from bot.system.redaction import Redaction
 from lifecycle.model.actions import Reply
 from lifecycle.model.key import parse
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 
 class Told:

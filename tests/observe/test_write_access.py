@@ -10,7 +10,7 @@ from bot.observe.triggers import reopening
 from bot.store import NewCommand
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from tests.bot.observers import REPOSITORY, Bench
+from tests.harness.observers import REPOSITORY, Bench
 
 
 @pytest.fixture

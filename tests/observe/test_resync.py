@@ -11,7 +11,7 @@ from bot.github.reader import FINGERPRINT_BATCH
 from bot.github.snapshots import Fingerprint, PointBudget
 from bot.store import Observation
 from lifecycle.model.status import Merge
-from tests.bot.observers import REPOSITORY, Bench
+from tests.harness.observers import REPOSITORY, Bench
 
 
 @pytest.fixture

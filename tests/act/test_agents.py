@@ -19,7 +19,7 @@ from lifecycle.model.key import parse
 from lifecycle.model.status import PullState, Reason
 from runtimes.host import run_name
 from runtimes.workspaces.git import GitFailure
-from tests.bot.site import Site, git
+from tests.harness.site import Site, git
 
 SECRET = "hunter2-of-the-agent"
 REDACT = Redaction([SECRET])

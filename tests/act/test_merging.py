@@ -15,7 +15,7 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.facts import Pull, Verdict
 from lifecycle.model.policy import MergeMethod
-from tests.bot.site import Site, git
+from tests.harness.site import Site, git
 
 EVERY = tuple(MergeMethod)
 MERGE, SQUASH, REBASE = EVERY

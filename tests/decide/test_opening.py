@@ -13,7 +13,7 @@ from lifecycle.model.facts import Issue
 from lifecycle.model.names import FREEZES
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Merge, PullState, Status
-from tests.bot.observers import PROJECTS, Bench, seen
+from tests.harness.observers import PROJECTS, Bench, seen
 
 
 @pytest.mark.parametrize(("first", "last"), [("rob", "mallory"), ("mallory", "rob")])

@@ -10,7 +10,7 @@ from bot.github.snapshots import Labeling
 from lifecycle.model.facts import Check, Frozen, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES
 from lifecycle.model.status import CheckState, Merge, Mover, PullState
-from tests.bot.observers import Bench
+from tests.harness.observers import Bench
 
 
 @pytest.mark.parametrize(

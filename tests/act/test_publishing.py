@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bot.act.publishing import Publishing
 from bot.system.redaction import Redaction
-from tests.bot.site import Site, git
+from tests.harness.site import Site, git
 
 
 @pytest.fixture

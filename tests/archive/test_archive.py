@@ -15,7 +15,7 @@ from bot.system.redaction import Redaction
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.claude.launch import Claude
 from runtimes.agents.shell.launch import Shell
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 SECRET = "s3cret-of-the-agent"
 REDACT = Redaction([SECRET])

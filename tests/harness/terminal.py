@@ -23,7 +23,7 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, numbered_dialog
 from runtimes.base import Handle, Seen
 from runtimes.host import run_name
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 CHOICES = ("Yes", "No")
 MESSAGE = SendMessage(key=keys.commit_work(0).of_run(1), run=1, prompt=Prompt(name="uncommitted"))

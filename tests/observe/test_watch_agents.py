@@ -13,7 +13,7 @@ from lifecycle.model.facts import Agent, Exit
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.base import Seen, Unavailable
-from tests.bot.edges import (
+from tests.harness.edges import (
     ALIVE,
     PROJECTS,
     Checkout,

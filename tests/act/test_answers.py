@@ -8,8 +8,8 @@ from bot.act.results import AwaitingReceipt, Completed, Held, Rejected, RetryLat
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import REFUSED
 from runtimes.agents.shared.dialogs import AnswerStep, numbered_dialog
-from tests.bot.site import Site
-from tests.bot.terminal import Terminal
+from tests.harness.site import Site
+from tests.harness.terminal import Terminal
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from runtimes.agents.claude.launch import Claude
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shell.launch import Shell
-from tests.bot.conftest import Room
-from tests.bot.site import Site
+from tests.harness.fixtures import Room
+from tests.harness.site import Site
 
 SECRET = "s3cret-of-the-agent"
 REDACT = Redaction([SECRET])

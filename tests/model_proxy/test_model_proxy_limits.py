@@ -11,7 +11,7 @@ from bot.model_proxy import forwarding, proxy
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system import http_server
 from config.settings import AgentTypeSettings, Settings
-from tests.bot.model_proxies import ASK, SECONDS, Agent, Provider, whole
+from tests.harness.model_proxies import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
 
 

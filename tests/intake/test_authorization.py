@@ -16,7 +16,7 @@ from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import PullState
 from lifecycle.react import runs
-from tests.bot.observers import REPOSITORY, Bench
+from tests.harness.observers import REPOSITORY, Bench
 
 
 class Conversation:

@@ -18,7 +18,7 @@ from lifecycle.decide import decide
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Status
-from tests.bot.observers import PROJECTS, REPOSITORY, Bench, seen
+from tests.harness.observers import PROJECTS, REPOSITORY, Bench, seen
 
 
 @pytest.mark.parametrize("broken", [TryLater("down"), ValueError("odd")])

@@ -16,7 +16,7 @@ from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.store import StoreFailure
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.policy import Policy
-from tests.bot.model_proxies import ASK, SECONDS, Agent, Provider, begin, piece, whole
+from tests.harness.model_proxies import ASK, SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 
 

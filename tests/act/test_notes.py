@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.key import parse
-from tests.bot.site import Site
+from tests.harness.site import Site
 
 REVIEW = {"pull": "34", "base": "main"}
 
