@@ -89,9 +89,9 @@ class CommandAuthorizer:
     def _may(self, command: NewCommand, *, fresh: bool) -> bool:
         if is_local(command.actor):
             return True
-        # A merge wants the right to write itself, whoever is listed.
-        ask = self._people.may_write if command.kind == "merge" else self._people.may_command
-        return ask(command.repository, command.actor, fresh=fresh)
+        # Merging needs write access; to be listed is not enough.
+        may = self._people.may_write if command.kind == "merge" else self._people.may_command
+        return may(command.repository, command.actor, fresh=fresh)
 
     def _session_of(self, command: NewCommand) -> Session | None:
         found = self._store.sessions.of_pull(command.repository, command.number)

@@ -190,7 +190,7 @@ class PullFacts:
         if remark.own:
             return remark
         editor = reading.edited_by.get(remark.id, remark.author)
-        # Which bots count is decided by the policy; whoever edits their remarks needs access too.
+        # The policy decides which bots count; people who edit a bot's remark need access too.
         people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
         allowed = all(self._people.may_command(repository, login) for login in people)
         addressed = bool(addresses(remark.body, self._app_slug))

@@ -38,7 +38,7 @@ def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | 
 
 
 def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime) -> Frozen | None:
-    """The freeze that a label stands for, which takes no more than the right to add a label.
+    """The freeze by a label, for which the right to add labels is enough.
 
     `before`: the freeze as it was known, for a timeline that no longer has the event.
     """

@@ -135,13 +135,13 @@ def test_a_bot_that_starts_with_a_full_disk_begins_once_there_is_space(
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
     app = App(settings, SECRETS)
-    take_up, failed = app.wiring.store.outbox.reset_due, list[datetime]()
+    reset_due, failed = app.wiring.store.outbox.reset_due, list[datetime]()
 
     def full_once(now: datetime) -> None:
         if not failed:
             failed.append(now)
             raise StoreFull("no space is left")
-        take_up(now)
+        reset_due(now)
 
     monkeypatch.setattr(app.wiring.store.outbox, "reset_due", full_once)
     app.start()
@@ -166,7 +166,7 @@ def test_a_standby_bot_reads_and_decides_nothing(
     second._on_delivered()
     second._beat()
     assert looked == []
-    eventually(lambda: first.wiring.model_proxy.url, "its door is open")
+    eventually(lambda: first.wiring.model_proxy.url, "its model proxy listens")
     assert not second.wiring.model_proxy.url
     first.stop()
     eventually(lambda: len(set(looked)) == len(second._workers), "the second looks at everything")
@@ -197,12 +197,12 @@ def test_a_signal_stops_the_bot_even_if_it_wakes_no_thread(settings: Settings) -
         # The kernel has this thread take it; Python handles it in the main one, once that wakes.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
-    teller, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._stopping.set)
-    teller.start()
+    sender, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._stopping.set)
+    sender.start()
     rescue.start()
     app.wait()
     rescue.cancel()
-    teller.join()
+    sender.join()
     signal.signal(signal.SIGUSR1, before)
     assert not app._stopping.is_set()
     app.stop()

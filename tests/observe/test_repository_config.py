@@ -39,8 +39,8 @@ def repo(server: FaultyGitHub, request: pytest.FixtureRequest) -> Repository:
     return made
 
 
-class Told:
-    """The configuration of one repository, as a bot has it that may be started anew."""
+class ConfiguredRepository:
+    """One repository with a configuration file, and a bot that may restart."""
 
     def __init__(self, room: Any, server: FaultyGitHub, repo: Repository) -> None:
         self.room, self.server, self.repo = room, server, repo
@@ -89,103 +89,111 @@ class Told:
 
 
 @pytest.fixture
-def told(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[Told]:
-    made = Told(room, server, repo)
+def configured(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[ConfiguredRepository]:
+    made = ConfiguredRepository(room, server, repo)
     yield made
     made.github.close()
 
 
-def test_only_the_file_on_the_default_branch_counts(told: Told) -> None:
-    told.says(STRICT, "elsewhere")
-    assert (told.adopts(), told.repairs) == (False, 3)
-    told.says(STRICT)
-    assert (told.adopts(), told.repairs) == (True, 1)
-    assert (told.adopts(), told.repairs) == (False, 1)
-    told.says(None)
-    assert (told.adopts(), told.repairs) == (True, 3)
+def test_only_the_file_on_the_default_branch_counts(configured: ConfiguredRepository) -> None:
+    configured.says(STRICT, "elsewhere")
+    assert (configured.adopts(), configured.repairs) == (False, 3)
+    configured.says(STRICT)
+    assert (configured.adopts(), configured.repairs) == (True, 1)
+    assert (configured.adopts(), configured.repairs) == (False, 1)
+    configured.says(None)
+    assert (configured.adopts(), configured.repairs) == (True, 3)
 
 
-def test_a_broken_file_leaves_the_last_valid_one_in_force_after_a_restart_too(told: Told) -> None:
-    told.says(STRICT)
-    told.adopts()
-    told.says(BROKEN)
-    assert (told.adopts(), told.repairs) == (False, 1)
-    told.github.close()
-    told.restarts()
-    assert told.repairs == 1
-    told.says(STRICT + "draft = true\n")
-    assert (told.adopts(), told.policies.of("widgets").draft) == (True, True)
-    assert told.store.incidents.current() == []
+def test_a_broken_file_leaves_the_last_valid_one_in_force_after_a_restart_too(
+    configured: ConfiguredRepository,
+) -> None:
+    configured.says(STRICT)
+    configured.adopts()
+    configured.says(BROKEN)
+    assert (configured.adopts(), configured.repairs) == (False, 1)
+    configured.github.close()
+    configured.restarts()
+    assert configured.repairs == 1
+    configured.says(STRICT + "draft = true\n")
+    assert (configured.adopts(), configured.policies.of("widgets").draft) == (True, True)
+    assert configured.store.incidents.current() == []
 
 
-def test_a_binary_file_is_a_broken_one(told: Told) -> None:
-    told.says(STRICT)
-    told.adopts()
-    told.says(f"\0{STRICT}")
-    assert (told.adopts(), told.repairs) == (False, 1)
-    assert [one.text for one in told.store.incidents.current()] == [
-        f"{told.repo.full_name}: .github/mergewright.toml, line 1: the file is not text"
+def test_a_binary_file_is_a_broken_one(configured: ConfiguredRepository) -> None:
+    configured.says(STRICT)
+    configured.adopts()
+    configured.says(f"\0{STRICT}")
+    assert (configured.adopts(), configured.repairs) == (False, 1)
+    assert [one.text for one in configured.store.incidents.current()] == [
+        f"{configured.repo.full_name}: .github/mergewright.toml, line 1: the file is not text"
     ]
 
 
-def test_a_broken_file_is_reported_once_with_line_and_reason(told: Told) -> None:
-    head = told.says(BROKEN)
+def test_a_broken_file_is_reported_once_with_line_and_reason(
+    configured: ConfiguredRepository,
+) -> None:
+    head = configured.says(BROKEN)
     for _ in range(2):
-        told.adopts()
-    told.repo.push("main", {"README": "y\n"}, by="ann")
-    told.adopts()
-    told.posts()
-    (status,) = told.repo.checks.statuses
+        configured.adopts()
+    configured.repo.push("main", {"README": "y\n"}, by="ann")
+    configured.adopts()
+    configured.posts()
+    (status,) = configured.repo.checks.statuses
     assert (status.sha, status.state) == (head, "failure")
     assert status.context == "mergewright configuration"
     says = f"{FILE}, line 2: policy.ci-repairs = 9: the server allows no more than 3"
     assert status.description == says
-    (incident,) = told.store.incidents.current()
-    assert incident.text == f"{told.repo.full_name}: {says}"
+    (incident,) = configured.store.incidents.current()
+    assert incident.text == f"{configured.repo.full_name}: {says}"
 
 
-def test_an_app_reports_it_by_a_check_with_an_annotation(told: Told) -> None:
-    app = told.server.app("wright-app", PUBLIC)
-    told.repo.permission(app.bot.login, "write")
-    told.github.close()
-    told.credentials = Credentials(app_id=str(app.id), private_key=PRIVATE, owners=("acme",))
-    told.restarts()
-    head = told.says(BROKEN)
-    told.adopts()
-    told.posts()
-    (run,) = told.repo.checks.runs_of(head)
+def test_an_app_reports_it_by_a_check_with_an_annotation(configured: ConfiguredRepository) -> None:
+    app = configured.server.app("wright-app", PUBLIC)
+    configured.repo.permission(app.bot.login, "write")
+    configured.github.close()
+    configured.credentials = Credentials(app_id=str(app.id), private_key=PRIVATE, owners=("acme",))
+    configured.restarts()
+    head = configured.says(BROKEN)
+    configured.adopts()
+    configured.posts()
+    (run,) = configured.repo.checks.runs_of(head)
     assert (run.name, run.conclusion) == ("mergewright configuration", "failure")
     (note,) = run.output["annotations"]
     assert (note["path"], note["start_line"]) == (FILE, 2)
 
 
-def test_only_a_push_to_the_default_branch_leads_to_a_read(told: Told) -> None:
-    assert told.adopts_pushed() is False
-    told.says(STRICT)
-    asked = told.server.count("POST", "graphql")
-    told.store.refreshes.request([_branch(told, "elsewhere")], told.room.clock())
-    assert told.adopts_pushed() is False
-    assert told.server.count("POST", "graphql") == asked
-    told.store.refreshes.request([_branch(told, "main")], told.room.clock())
-    assert (told.adopts_pushed(), told.repairs) == (True, 1)
+def test_only_a_push_to_the_default_branch_leads_to_a_read(
+    configured: ConfiguredRepository,
+) -> None:
+    assert configured.adopts_pushed() is False
+    configured.says(STRICT)
+    asked = configured.server.count("POST", "graphql")
+    configured.store.refreshes.request([_branch(configured, "elsewhere")], configured.room.clock())
+    assert configured.adopts_pushed() is False
+    assert configured.server.count("POST", "graphql") == asked
+    configured.store.refreshes.request([_branch(configured, "main")], configured.room.clock())
+    assert (configured.adopts_pushed(), configured.repairs) == (True, 1)
 
 
-def test_a_kept_file_wider_than_todays_server_policy_is_not_in_force(told: Told) -> None:
-    told.says("[policy]\nci-repairs = 2\n")
-    told.adopts()
-    told.github.close()
-    told.policy = Policy(ci_repairs=1)
-    told.restarts()
-    assert told.repairs == 1
+def test_a_kept_file_wider_than_todays_server_policy_is_not_in_force(
+    configured: ConfiguredRepository,
+) -> None:
+    configured.says("[policy]\nci-repairs = 2\n")
+    configured.adopts()
+    configured.github.close()
+    configured.policy = Policy(ci_repairs=1)
+    configured.restarts()
+    assert configured.repairs == 1
 
 
-def test_an_outage_changes_nothing(told: Told) -> None:
-    told.says(STRICT)
-    told.adopts()
-    told.says(None)
-    told.server.fail_next("POST", "graphql", 502)
-    assert (told.adopts(), told.repairs) == (False, 1)
+def test_an_outage_changes_nothing(configured: ConfiguredRepository) -> None:
+    configured.says(STRICT)
+    configured.adopts()
+    configured.says(None)
+    configured.server.fail_next("POST", "graphql", 502)
+    assert (configured.adopts(), configured.repairs) == (False, 1)
 
 
-def _branch(told: Told, name: str) -> RefreshRequest:
-    return RefreshRequest(repository=told.repo.full_name, subject=f"branch:{name}")
+def _branch(configured: ConfiguredRepository, name: str) -> RefreshRequest:
+    return RefreshRequest(repository=configured.repo.full_name, subject=f"branch:{name}")
