@@ -6,6 +6,7 @@ FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.wo
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter
@@ -13,7 +14,7 @@ from runtimes.base import Runtime
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
 from runtimes.workspaces.base import WorkspaceRef
-from runtimes.workspaces.worktree import Worktree
+from runtimes.workspaces.worktree import Worktree, WorktreeHead
 
 
 class LocalHost:
@@ -25,13 +26,11 @@ class LocalHost:
         """`adapters` by agent type."""
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
-        self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._worktree)
+        head_of = partial(WorktreeHead, self._workspaces)
+        self.runs = LocalRuns(runtime, adapters, self.records.run_files, head_of)
 
     def workspace(self, ref: WorkspaceRef) -> Worktree:
         """See `Host.workspace`."""
         return Worktree(
             self._workspaces, ref.session, ref.branch, ref.origin, sign_off=ref.sign_off
         )
-
-    def _worktree(self, session: str, branch: str) -> Worktree:
-        return Worktree(self._workspaces, session, branch, "")

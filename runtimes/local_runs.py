@@ -26,7 +26,7 @@ from runtimes.host import (
     UnsentInput,
     run_name,
 )
-from runtimes.workspaces.worktree import Worktree
+from runtimes.workspaces.worktree import WorktreeHead
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class _Watched(Struct, kw_only=True):
 
     run: int
     reader: Reader
-    workspace: Worktree
+    head: WorktreeHead
     asked_at: datetime
     seen: Seen | None = None  #: What its files were last read with; None: read them at once.
     read_at: datetime
@@ -60,13 +60,13 @@ class LocalRuns:
         runtime: Runtime,
         adapters: Mapping[str, AgentAdapter],
         files_of: Callable[[RunRef], RunFiles],
-        worktree_of: Callable[[str, str], Worktree],
+        head_of: Callable[[str, str], WorktreeHead],
     ) -> None:
-        """`worktree_of` is given a session and its branch."""
+        """`head_of` is given a session and its branch."""
         self._runtime = runtime
         self._adapters = adapters
         self._files_of = files_of
-        self._worktree_of = worktree_of
+        self._head_of = head_of
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
         self._lock = threading.Lock()
@@ -190,7 +190,7 @@ class LocalRuns:
             watched = self._watched[run.session] = _Watched(
                 run=run.run,
                 reader=self._adapters[run.agent_type].reader(self._files_of(run)),
-                workspace=self._worktree_of(run.session, run.branch),
+                head=self._head_of(run.session, run.branch),
                 asked_at=now,
                 read_at=now,
                 again_at=now,
@@ -216,7 +216,7 @@ class LocalRuns:
             agent = watched.reader.read(seen, screen, now)
             reading = RunReading(
                 agent=agent,
-                head=watched.workspace.head() if watched.workspace.made else None,
+                head=watched.head.commit(),
                 received=frozenset(filter(watched.reader.received, query.awaiting)),
             )
         except Exception:

@@ -38,9 +38,8 @@ class _Prepared(Struct, frozen=True, kw_only=True):
     workspace: Workspace
     base_branch: str
     base: str  #: The commit the session's work begins at.
-    held: Collection[
-        str
-    ]  #: The files restored from the base branch of which the work has another version.
+    #: The files that were restored from the base branch and differ on the session's branch.
+    held: Collection[str]
 
 
 class AgentDirectory(Protocol):

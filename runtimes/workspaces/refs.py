@@ -53,19 +53,21 @@ def commit_at(repository: Path, ref: str) -> str | None:
 
 
 class Tip:
-    """The commit of a ref, read again only when its file changes."""
+    """The commit of a ref, read again only when its file changes; kept small, for many sessions."""
 
-    def __init__(self, repository: Path, ref: str) -> None:
-        self._repository, self._ref = repository, ref
-        self._files = (str(repository / ref), str(repository / "packed-refs"))
+    __slots__ = ("_commit", "_ref", "_repository", "_seen")
+
+    def __init__(self, repository: Path | str, ref: str) -> None:
+        self._repository, self._ref = str(repository), ref
         self._seen: tuple[int, ...] | None = None
         self._commit: str | None = None
 
     def commit(self) -> str | None:
         """See `commit_at`."""
-        seen = next(filter(None, map(_identity, self._files)), None)
+        files = (f"{self._repository}/{self._ref}", f"{self._repository}/packed-refs")
+        seen = next(filter(None, map(_identity, files)), None)
         if seen is None or seen != self._seen:
-            self._commit = commit_at(self._repository, self._ref)
+            self._commit = commit_at(Path(self._repository), self._ref)
             self._seen = seen
         return self._commit
 

@@ -317,6 +317,24 @@ class Worktree:
             shutil.copy2(index, self._view / "index")  # With its time, as in `_tree`.
 
 
+class WorktreeHead:
+    """Reads the head of a session's branch again and again, without running git.
+
+    Smaller than a `Worktree`, because there is one for each run that is observed.
+    """
+
+    __slots__ = ("_marker", "_tip")
+
+    def __init__(self, root: Path, session: str, branch: str) -> None:
+        place = f"{root}/{check_session(session)}"
+        self._marker = f"{place}/bot.git/made"
+        self._tip = Tip(f"{place}/repository.git", f"refs/heads/{check_branch(branch)}")
+
+    def commit(self) -> str | None:
+        """The branch's commit; None: the workspace is not complete, or it cannot be read."""
+        return self._tip.commit() if os.path.lexists(self._marker) else None
+
+
 def _quoted(value: str) -> str:
     """Quote a value for a git configuration file."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

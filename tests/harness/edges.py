@@ -78,7 +78,7 @@ class Checkout:
         self.meanwhile: Callable[[], object] = int
         self.fails: Exception | None = None
 
-    def head(self) -> str:
+    def commit(self) -> str:
         return self.at
 
     def dirty(self) -> bool:

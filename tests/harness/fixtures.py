@@ -130,7 +130,7 @@ def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObser
 def checkout(watch: AgentObserver, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
     monkeypatch.setattr(watch._locations, "workspace_of", lambda _: made)
-    monkeypatch.setattr(watch._locations.host.runs, "_worktree_of", lambda *_: made)
+    monkeypatch.setattr(watch._locations.host.runs, "_head_of", lambda *_: made)
     return made
 
 
