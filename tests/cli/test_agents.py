@@ -80,7 +80,7 @@ def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
     assert "version 0.168.0 is installed, 0.169.0 is expected" in words(result.out)
 
 
-def test_what_is_not_installed_is_said_with_its_remedy(
+def test_a_missing_program_is_reported_with_a_remedy(
     mergewright: CommandLine, house: House
 ) -> None:
     writes(house, codex="no-such-codex", says="ready")
@@ -95,12 +95,12 @@ def test_what_is_not_installed_is_said_with_its_remedy(
     assert "@openai/codex, or correct `command` of the agent type" in said
 
 
-def test_nobody_of_that_name_is_answered_with_the_nearest(mergewright: CommandLine) -> None:
+def test_an_unknown_agent_gets_the_closest_name(mergewright: CommandLine) -> None:
     result = mergewright("agents", "check", "adda")
     assert (result.code, "did you mean 'ada'?" in result.err) == (2, True)
 
 
-def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
+def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
     mergewright: CommandLine, house: House
 ) -> None:
     result = mergewright("agents", "check", "keyed", "--round-trip", "--json")
@@ -126,7 +126,7 @@ def test_a_round_trip_starts_the_program_with_a_pass_and_says_what_it_answered(
         (429, "api answered 429: SERVER_KEY is rate-limited: try again later"),
     ],
 )
-def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
+def test_a_failed_round_trip_shows_the_model_apis_error_with_a_remedy(
     mergewright: CommandLine,
     house: House,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,7 +138,7 @@ def test_what_the_door_heard_is_said_with_a_remedy_where_a_round_trip_fails(
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
 
-def test_a_round_trip_waits_no_longer_for_a_key_that_is_refused(
+def test_a_round_trip_ends_early_when_the_key_is_refused(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", 403, times=2))
@@ -148,7 +148,7 @@ def test_a_round_trip_waits_no_longer_for_a_key_that_is_refused(
     assert "api answered 403: it rejects SERVER_KEY" in words(result.out)
 
 
-def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
+def test_tool_limits_are_refused_for_programs_without_them(
     mergewright: CommandLine, house: House
 ) -> None:
     text = house.file.read_text().replace("[agents.ada]", "[agents.ada]\ntools = ['read']")
@@ -169,7 +169,7 @@ def test_who_cannot_be_held_to_some_tools_is_refused_before_anything_begins(
         ("coder", "2", ""),
     ],
 )
-def test_what_cannot_be_held_to_so_many_agents_of_its_own_is_refused(
+def test_subagent_limits_are_refused_for_programs_without_them(
     mergewright: CommandLine, house: House, kind: str, allowed: str, says: str
 ) -> None:
     text = f"{house.file.read_text()}\n[agent-types.claude]\nprogram = 'claude'\n"
@@ -180,9 +180,7 @@ def test_what_cannot_be_held_to_so_many_agents_of_its_own_is_refused(
     assert (f"agent-types.{kind}.subagents {says}" in result.err) is bool(says)
 
 
-def test_a_preamble_that_a_program_has_not_is_refused(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_an_unsupported_preamble_is_refused(mergewright: CommandLine, house: House) -> None:
     text = house.file.read_text()
     house.file.write_text(
         text.replace("[agent-types.keyed]", "[agent-types.keyed]\npreamble = 'instructions-file'")

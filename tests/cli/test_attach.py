@@ -15,7 +15,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return command_lines
 
 
-def test_attaching_becomes_the_runtimes_command(
+def test_attach_executes_the_runtimes_command(
     mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
 ) -> None:
     session = house.has_session()
@@ -26,7 +26,7 @@ def test_attaching_becomes_the_runtimes_command(
     assert words[-1] == "=widgets-12_r1"
 
 
-def test_what_does_not_run_cannot_be_attached_to(
+def test_attach_is_refused_without_a_running_program(
     mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
 ) -> None:
     session = house.has_session()

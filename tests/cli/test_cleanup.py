@@ -24,7 +24,7 @@ def over(house: House) -> Path:
     return printed
 
 
-def test_a_dry_run_lists_what_would_go_and_refreshes_nothing(
+def test_a_dry_run_lists_expired_data_and_changes_nothing(
     mergewright: CommandLine, house: House, over: Path
 ) -> None:
     said = mergewright("cleanup", "--dry-run")
@@ -37,9 +37,7 @@ def test_a_dry_run_lists_what_would_go_and_refreshes_nothing(
     assert (house.paths.sessions / "widgets-99_r1").exists()
 
 
-def test_programs_get_what_goes_and_what_stays_as_json(
-    mergewright: CommandLine, over: Path
-) -> None:
+def test_the_plan_can_be_printed_as_json(mergewright: CommandLine, over: Path) -> None:
     items = json.loads(mergewright("cleanup", "--dry-run", "--json").out)
     assert {"thing", "name", "goes", "why", "bytes"} == items[0].keys()
     assert [item["name"] for item in items if item["goes"]] == ["widgets-12_r1", "widgets-99_r1"]
@@ -49,7 +47,7 @@ def test_programs_get_what_goes_and_what_stays_as_json(
 
 
 @pytest.mark.parametrize("bot_runs", [True, False])
-def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
+def test_cleanup_beside_a_running_bot_keeps_its_lease(
     mergewright: CommandLine, house: House, over: Path, bot_runs: bool
 ) -> None:
     store = Store(house.paths.database)
@@ -65,13 +63,13 @@ def test_it_cleans_beside_a_bot_and_leaves_the_lead_as_it_was(
     store.close()
 
 
-def test_without_a_database_there_is_nothing_to_clean(mergewright: CommandLine) -> None:
+def test_cleanup_without_a_database_is_refused(mergewright: CommandLine) -> None:
     said = mergewright("cleanup")
     assert said.code == 1
     assert "no database yet" in said.err
 
 
-def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
+def test_preserved_work_is_shown_with_the_command_to_fetch_it(
     mergewright: CommandLine, house: House
 ) -> None:
     session = house.has_session()
@@ -89,7 +87,7 @@ def test_what_was_kept_of_a_session_is_shown_with_the_way_to_get_it(
     assert (kept["run"], kept["sha"]) == (1, sha)
 
 
-def test_a_mirror_that_is_broken_keeps_nothing_else_from_being_cleaned_or_shown(
+def test_a_broken_mirror_does_not_prevent_cleanup_or_show(
     mergewright: CommandLine, house: House, over: Path
 ) -> None:
     mirror = house.paths.mirror("widgets")
@@ -104,9 +102,7 @@ def test_a_mirror_that_is_broken_keeps_nothing_else_from_being_cleaned_or_shown(
     assert "cannot list preserved work" in shown.err
 
 
-def test_what_the_machine_refuses_is_said_in_one_line(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_a_system_error_is_one_line(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     (house.paths.run("widgets-12", 1) / "output.log").mkdir(parents=True)
     said = mergewright("logs", "widgets-12")

@@ -64,7 +64,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_what_takes_nothing_is_asked_for_by_its_name(
+def test_commands_without_arguments_are_submitted(
     mergewright: CommandLine, house: House, kind: str
 ) -> None:
     house.has_session()
@@ -88,7 +88,7 @@ def test_what_takes_nothing_is_asked_for_by_its_name(
         (("unfreeze", "widgets-12"), ("unfreeze", "")),
     ],
 )
-def test_what_takes_something_is_read_as_in_a_comment(
+def test_arguments_are_parsed_as_in_comments(
     mergewright: CommandLine, house: House, words: tuple[str, ...], command: tuple[str, str]
 ) -> None:
     house.has_session()
@@ -118,7 +118,7 @@ def test_what_takes_something_is_read_as_in_a_comment(
         (("meta", "widgets-12", "a b=1"), "expected KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_what_can(
+def test_an_invalid_command_is_refused_with_a_remedy(
     mergewright: CommandLine, house: House, words: tuple[str, ...], why: str
 ) -> None:
     house.has_session()
@@ -128,7 +128,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     assert commands(house) == []
 
 
-def test_a_secret_that_is_said_is_not_written_down(
+def test_secrets_in_messages_are_redacted(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
@@ -140,14 +140,16 @@ def test_a_secret_that_is_said_is_not_written_down(
     assert not [file for file in files if b"hunter2" in file.read_bytes()]
 
 
-def test_without_a_bot_it_says_when_it_is_taken_up(mergewright: CommandLine, house: House) -> None:
+def test_without_a_running_bot_the_command_is_deferred(
+    mergewright: CommandLine, house: House
+) -> None:
     house.has_session()
     out = " ".join(mergewright("pause", "widgets-12").out.split())
     said = "no bot is running, so it is applied when `mergewright serve` starts"
     assert out == f"widgets-12: pause submitted; {said}"
 
 
-def test_what_the_bot_made_of_it_is_shown(
+def test_the_outcome_of_a_command_is_printed(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session()
@@ -156,7 +158,7 @@ def test_what_the_bot_made_of_it_is_shown(
     assert out == "widgets-12 killed  cli:ada stopped it.\nIt is ended; its work is kept.\n"
 
 
-def test_programs_get_the_same(
+def test_the_outcome_can_be_printed_as_json(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session()
@@ -167,7 +169,7 @@ def test_programs_get_the_same(
     assert said["key"] == session(house).commands[0].key
 
 
-def test_nobody_has_to_wait(
+def test_no_wait_returns_at_once(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session()
@@ -176,7 +178,7 @@ def test_nobody_has_to_wait(
     assert out == "widgets-12: stop submitted, not applied yet\n"
 
 
-def test_a_session_that_is_not_there_yet_can_be_started(
+def test_start_creates_a_session(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session(1)
@@ -192,7 +194,7 @@ def test_a_session_that_is_not_there_yet_can_be_started(
     assert out == "widgets-13 working  The agent is at work.\na session was opened\n"
 
 
-def test_a_start_that_is_refused_says_why(
+def test_a_refused_start_prints_the_reason(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     house.has_session(1)
@@ -206,7 +208,7 @@ def test_a_start_that_is_refused_says_why(
     )
 
 
-def test_everything_or_a_project_is_frozen_and_unfrozen(
+def test_a_project_or_everything_is_frozen_and_unfrozen(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_session()
@@ -221,9 +223,7 @@ def test_everything_or_a_project_is_frozen_and_unfrozen(
     assert "the project, by cli:" in mergewright("why", "widgets-12").out
 
 
-def test_what_people_want_to_remember_is_kept_and_shown(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_metadata_is_stored_and_shown(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     assert mergewright("meta", "widgets-12").out == ""
     out = mergewright("meta", "widgets-12", "ticket=OPS-1", "team=blue").out
@@ -234,14 +234,14 @@ def test_what_people_want_to_remember_is_kept_and_shown(
     assert "ticket     OPS-1" in mergewright("show", "widgets-12").out
 
 
-def test_a_merge_is_bound_to_the_head_that_stands(mergewright: CommandLine, house: House) -> None:
+def test_a_merge_is_bound_to_the_current_head(mergewright: CommandLine, house: House) -> None:
     house.has_a_red_check(house.has_session())
     assert mergewright("merge", "widgets-12").code == 0
     assert mergewright("merge", "widgets-12", "--pull", "34").code == 0
     assert {command.head for command in session(house).commands} == {"c" * 40}
 
 
-def test_what_is_spent_is_shown(mergewright: CommandLine, house: House) -> None:
+def test_budgets_are_shown(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     for command in ("show", "why"):
         assert "0.00 of the 5.00 USD of this session" in mergewright(command, "widgets-12").out
@@ -249,7 +249,7 @@ def test_what_is_spent_is_shown(mergewright: CommandLine, house: House) -> None:
         assert (bar["name"], bar["spent"], bar["limit"]) == ("session", 0, 5)
 
 
-def test_it_gives_up_waiting_for_a_bot_that_hangs(
+def test_waiting_for_a_hanging_bot_times_out(
     mergewright: CommandLine,
     house: House,
     a_bot: Callable[..., None],

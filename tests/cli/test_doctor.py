@@ -102,7 +102,7 @@ def lines(
     return ask
 
 
-def test_where_all_is_well_nothing_fails(lines: LineTail) -> None:
+def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
     found = lines()
     assert found["configuration"] == "ok projects: widgets"
     assert found["git"] == "ok git version 2.39.5"
@@ -115,7 +115,7 @@ def test_where_all_is_well_nothing_fails(lines: LineTail) -> None:
     assert [name for name, text in found.items() if text.startswith("fail")] == []
 
 
-def test_workflows_that_hand_secrets_to_branches_are_listed(
+def test_workflows_that_give_secrets_to_branches_are_listed(
     lines: LineTail, github: respx.MockRouter
 ) -> None:
     assert lines()["workflows"] == "ok none gives secrets to pushed branches"
@@ -135,7 +135,7 @@ def test_workflows_that_hand_secrets_to_branches_are_listed(
     assert "README" not in found
 
 
-def test_programs_get_every_finding(mergewright: CommandLine, lines: LineTail) -> None:
+def test_all_results_can_be_printed_as_json(mergewright: CommandLine, lines: LineTail) -> None:
     lines()
     found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
     assert found["git"] == {
@@ -147,9 +147,7 @@ def test_programs_get_every_finding(mergewright: CommandLine, lines: LineTail) -
     assert {"GitHub", "agents", "clock"} <= found.keys()
 
 
-def test_what_is_wrong_with_the_whole_is_told_while_it_stands(
-    lines: LineTail, house: House
-) -> None:
+def test_open_incidents_are_warnings(lines: LineTail, house: House) -> None:
     assert lines()["incidents"] == "ok none"
     with closing(Store(house.paths.database)) as store:
         store.incidents.report("many-lost", "5 of 9 programs vanished in one look", house.now)
@@ -175,7 +173,7 @@ def test_what_is_wrong_with_the_whole_is_told_while_it_stands(
         ("agents", {}, "fail some cannot start -> shell: cat is not installed"),
     ],
 )
-def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
+def test_missing_and_old_programs_have_a_remedy(
     thing: str,
     answers: dict[str, str],
     expected: str,
@@ -194,26 +192,26 @@ def test_a_program_that_is_missing_or_old_is_named_with_what_to_install(
         ("3.51.3", "ok 3.51.3"),
     ],
 )
-def test_known_faults_of_sqlite_are_named(
+def test_known_bugs_of_sqlite_are_warnings(
     version: str, expected: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
     assert lines()["sqlite"].startswith(expected)
 
 
-def test_a_data_folder_that_others_can_read_fails(lines: LineTail, house: House) -> None:
+def test_a_data_directory_readable_by_others_fails(lines: LineTail, house: House) -> None:
     house.paths.data.chmod(0o755)
     found = lines()["data folder"]
     assert found.startswith("fail ")
     assert "-> chmod 700 /" in found
 
 
-def test_a_data_folder_that_is_not_there_yet_will_be_made(lines: LineTail, house: House) -> None:
+def test_a_missing_data_directory_is_fine(lines: LineTail, house: House) -> None:
     house.paths.data.rmdir()
     assert lines()["data folder"].endswith("will be created")
 
 
-def test_a_data_folder_that_cannot_be_written_fails(lines: LineTail, house: House) -> None:
+def test_an_unwritable_data_directory_fails(lines: LineTail, house: House) -> None:
     house.paths.data.rmdir()
     house.paths.data.touch()
     assert "is not writable -> make this user its owner" in lines()["data folder"]
@@ -222,7 +220,7 @@ def test_a_data_folder_that_cannot_be_written_fails(lines: LineTail, house: Hous
     assert "cannot be created -> make " in lines()["data folder"]
 
 
-def test_a_token_that_github_refuses_fails(lines: LineTail, github: respx.MockRouter) -> None:
+def test_a_rejected_token_fails(lines: LineTail, github: respx.MockRouter) -> None:
     github.post("https://github.example/api/graphql").respond(
         401, json={"message": "Bad credentials"}
     )
@@ -231,14 +229,14 @@ def test_a_token_that_github_refuses_fails(lines: LineTail, github: respx.MockRo
     assert "Bad credentials" in found
 
 
-def test_a_repository_that_cannot_be_seen_fails(lines: LineTail, github: respx.MockRouter) -> None:
+def test_an_inaccessible_repository_fails(lines: LineTail, github: respx.MockRouter) -> None:
     github.get(f"{API}repos/acme/widgets").respond(404, json={"message": "Not Found"})
     found = lines()["GitHub"]
     assert found.startswith("fail ")
     assert "acme/widgets" in found
 
 
-def test_a_github_that_does_not_answer_fails(lines: LineTail, github: respx.MockRouter) -> None:
+def test_an_unreachable_github_fails(lines: LineTail, github: respx.MockRouter) -> None:
     for route in github.routes:
         route.side_effect = httpx.ConnectError("refused")
     found = lines()
@@ -246,15 +244,13 @@ def test_a_github_that_does_not_answer_fails(lines: LineTail, github: respx.Mock
     assert found["clock"].startswith(f"fail {API} does not answer: refused")
 
 
-def test_a_clock_that_is_off_fails(lines: LineTail, github: respx.MockRouter) -> None:
+def test_a_wrong_clock_fails(lines: LineTail, github: respx.MockRouter) -> None:
     then = datetime.now(UTC) - timedelta(minutes=5)
     github.head(API).respond(headers={"Date": format_datetime(then)})
     assert lines()["clock"].endswith("s off GitHub's clock -> set the clock with NTP")
 
 
-def test_a_github_that_does_not_say_the_time_is_a_warning(
-    lines: LineTail, github: respx.MockRouter
-) -> None:
+def test_a_response_without_a_date_is_a_warning(lines: LineTail, github: respx.MockRouter) -> None:
     github.head(API).respond()
     assert lines()["clock"].startswith("warn ")
 
@@ -267,7 +263,7 @@ def test_a_github_that_does_not_say_the_time_is_a_warning(
         ("page token", "MERGEWRIGHT_PAGE_TOKEN"),
     ],
 )
-def test_a_secret_that_is_missing_fails_with_its_variable(
+def test_a_missing_secret_fails_with_its_variable(
     thing: str, variable: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(variable)
@@ -276,7 +272,7 @@ def test_a_secret_that_is_missing_fails_with_its_variable(
     assert f"-> set {variable}" in found
 
 
-def test_an_app_without_its_key_is_named_as_the_server_names_it_whatever_token_there_is(
+def test_an_app_without_its_private_key_fails_even_with_a_token(
     lines: LineTail, house: House, mergewright: CommandLine
 ) -> None:
     text = house.file.read_text()
@@ -304,7 +300,7 @@ def test_a_short_secret_is_a_warning(lines: LineTail, monkeypatch: pytest.Monkey
     assert lines()["webhook secret"].startswith("warn set, but short -> use a longer one")
 
 
-def test_a_secrets_file_that_others_can_read_is_a_warning(
+def test_a_secret_file_readable_by_others_is_a_warning(
     lines: LineTail, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
@@ -324,7 +320,7 @@ def test_a_secrets_file_that_others_can_read_is_a_warning(
     assert lines()["secret files"].startswith("warn other users can read a secret")
 
 
-def test_what_setup_wrote_is_looked_at_as_well(lines: LineTail, house: House) -> None:
+def test_files_written_by_setup_are_checked_too(lines: LineTail, house: House) -> None:
     app = 'app-id = "7"\nallowed-owners = ["acme"]\nprivate-key-file = "github-app.pem"'
     house.file.write_text(house.file.read_text().replace("[github]", f"[github]\n{app}"))
     key, secrets = (house.file.with_name(name) for name in ("github-app.pem", "mergewright.env"))
@@ -337,12 +333,12 @@ def test_what_setup_wrote_is_looked_at_as_well(lines: LineTail, house: House) ->
     assert lines()["secret files"] == "ok private"
 
 
-def test_a_sandbox_nobody_decided_on_is_a_warning(lines: LineTail, house: House) -> None:
+def test_an_unconfigured_sandbox_is_a_warning(lines: LineTail, house: House) -> None:
     house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
     assert "not configured" in lines()["sandbox"]
 
 
-def test_without_a_usable_configuration_the_machine_is_looked_at(
+def test_without_a_valid_configuration_the_machine_is_checked(
     lines: LineTail, house: House
 ) -> None:
     house.file.write_text("[server]\nprt = 1\n")
@@ -354,7 +350,7 @@ def test_without_a_usable_configuration_the_machine_is_looked_at(
 
 
 @pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
-def test_a_base_branch_that_wants_signatures_is_named_where_commits_reach_it_unsigned(
+def test_required_signatures_fail_unless_squash_merges_are_used(
     lines: LineTail, github: respx.MockRouter, house: House, told: dict[str, Any]
 ) -> None:
     github.post(GRAPHQL).respond(json={"data": told})

@@ -21,7 +21,7 @@ USES = "jobs:\n  a:\n    steps:\n      - run: deploy ${{ secrets.DEPLOY_KEY }}\n
         "on:\n  # on every branch\n  push:\n\npermissions: {}\n",
     ],
 )
-def test_what_runs_for_a_branch_gives_it_the_secrets_it_names(events: str) -> None:
+def test_a_workflow_for_branches_gives_them_its_secrets(events: str) -> None:
     assert secrets_for_branches(f"name: CI\n{events}{USES}") == ["DEPLOY_KEY"]
 
 
@@ -36,7 +36,7 @@ def test_what_runs_for_a_branch_gives_it_the_secrets_it_names(events: str) -> No
         "",
     ],
 )
-def test_what_does_not_run_for_a_branch_gives_it_nothing(events: str) -> None:
+def test_a_workflow_not_run_for_branches_gives_no_secrets(events: str) -> None:
     assert secrets_for_branches(f"name: push\n{events}{USES}") == []
 
 
@@ -50,5 +50,5 @@ def test_what_does_not_run_for_a_branch_gives_it_nothing(events: str) -> None:
         ("# ${{ secrets.OLD }}", []),
     ],
 )
-def test_each_way_to_name_a_secret_is_seen(text: str, secrets: list[str]) -> None:
+def test_every_syntax_for_secrets_is_recognized(text: str, secrets: list[str]) -> None:
     assert secrets_for_branches(f"on: push\n{text}\n") == secrets

@@ -14,7 +14,7 @@ def test_the_last_lines_are_printed(mergewright: CommandLine, house: House) -> N
     assert mergewright("logs", session, "-n", "2").out == "line 9\nline 10\n"
 
 
-def test_secrets_are_taken_out_with_or_without_colours(
+def test_secrets_are_redacted_with_and_without_escape_sequences(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
@@ -24,7 +24,7 @@ def test_secrets_are_taken_out_with_or_without_colours(
     assert mergewright("logs", session, "--ansi").out.endswith("or [secret]\n")
 
 
-def test_an_earlier_run_can_be_asked_for(mergewright: CommandLine, house: House) -> None:
+def test_the_log_of_an_earlier_run_can_be_printed(mergewright: CommandLine, house: House) -> None:
     session = house.has_session()
     house.printed(session, "second\n", run=2)
     assert mergewright("logs", session, "--run", "2").out == "second\n"
@@ -33,16 +33,14 @@ def test_an_earlier_run_can_be_asked_for(mergewright: CommandLine, house: House)
     assert result.err == "mergewright: widgets-12 has no output in run 1\n"
 
 
-def test_escape_sequences_are_taken_out_unless_asked_for(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_escape_sequences_are_removed_by_default(mergewright: CommandLine, house: House) -> None:
     session = house.has_session()
     house.printed(session, "\x1b[31mred\x1b[0m\r\n\x1b]52;c;c3RvbGVu\x07end\n")
     assert mergewright("logs", session).out == "red\nend\n"
     assert mergewright("logs", session, "--ansi").out.startswith("\x1b[31mred")
 
 
-def test_of_a_line_overwritten_in_place_the_last_state_is_printed(
+def test_an_overwritten_line_is_printed_in_its_last_state(
     mergewright: CommandLine, house: House
 ) -> None:
     session = house.has_session()
@@ -50,9 +48,7 @@ def test_of_a_line_overwritten_in_place_the_last_state_is_printed(
     assert mergewright("logs", session).out == "100%\nnext\n"
 
 
-def test_output_that_is_no_text_is_printed_all_the_same(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_binary_output_is_printed(mergewright: CommandLine, house: House) -> None:
     session = house.has_session()
     house.printed(session, "").write_bytes(b"\xff\xfe ok\n")
     assert mergewright("logs", session).out == "\ufffd\ufffd ok\n"
@@ -76,7 +72,7 @@ def test_following_prints_whole_lines_as_they_come_until_interrupted(
     assert (result.code, result.out) == (0, "first\nhalf a line\nand more\n")
 
 
-def test_text_keeps_newlines_and_tabs_and_nothing_else_that_controls() -> None:
+def test_only_newlines_and_tabs_are_kept_of_control_characters() -> None:
     assert plain("a\tb\n\x1b[1;31mc\x1b[0m\x00\x7f\x9b2Jd") == "a\tb\ncd"
     assert plain("\x1b]0;title\x07a\x1b]8;;x\x1b\\b\x1bPq\x1b\\c") == "abc"
     assert plain("\x1b]0;never ends\nnext") == "\nnext"

@@ -52,12 +52,12 @@ def permissions(mergewright: CommandLine) -> str:
     return finding(mergewright, "permissions")
 
 
-def test_an_app_with_all_that_is_needed_is_fine(app: App, mergewright: CommandLine) -> None:
+def test_an_app_with_all_permissions_passes(app: App, mergewright: CommandLine) -> None:
     assert permissions(mergewright).startswith("ok complete")
 
 
 @pytest.mark.parametrize("needed", PERMISSIONS, ids=lambda one: one.name)
-def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
+def test_each_missing_permission_is_named_with_its_purpose(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, needed: AppPermission
 ) -> None:
     monkeypatch.delitem(app.permissions, needed.name)
@@ -67,7 +67,7 @@ def test_each_permission_that_is_missing_is_named_with_what_it_is_for(
     assert "grant it in the App's settings" in said
 
 
-def test_events_that_an_app_is_not_told_of_are_named(
+def test_missing_events_are_named(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert finding(mergewright, "events") == "ok the App is subscribed to all events -> "
@@ -78,7 +78,7 @@ def test_events_that_an_app_is_not_told_of_are_named(
     )
 
 
-def test_an_app_whose_own_name_is_not_heard_is_told_of(
+def test_an_app_slug_that_differs_from_the_app_is_a_warning(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "is not heard" not in mergewright("doctor").out
@@ -88,7 +88,7 @@ def test_an_app_whose_own_name_is_not_heard_is_told_of(
     assert 'set github.app-slug = "acme-bot"' in said
 
 
-def test_an_app_that_is_suspended_is_named(
+def test_a_suspended_app_fails(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "suspended", True)
@@ -97,7 +97,7 @@ def test_an_app_that_is_suspended_is_named(
     assert finding(mergewright, "GitHub") == said
 
 
-def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
+def test_permissions_of_the_fork_are_checked_too(
     app: App, house: House, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = house.file.read_text()
@@ -107,7 +107,7 @@ def test_a_fork_that_is_pushed_to_is_looked_at_as_well(
     assert permissions(mergewright) == said
 
 
-def test_signatures_are_held_against_how_each_repository_is_really_merged(
+def test_required_signatures_are_checked_against_each_repositorys_merge_method(
     app: App, github: FaultyGitHub, house: House, mergewright: CommandLine
 ) -> None:
     for name, allowed, said in (

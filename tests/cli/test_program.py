@@ -14,7 +14,7 @@ from tests.cli.conftest import MERGEWRIGHT, CommandLine, House
 HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
 
 
-def test_help_imports_nothing_it_does_not_need() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     script = f"""
 import sys
 from bot.cli import main
@@ -31,7 +31,7 @@ print([name for name in {HEAVY} if name in sys.modules])
     assert said.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_installed_command_says_its_version() -> None:
+def test_the_installed_command_prints_its_version() -> None:
     said = subprocess.run([MERGEWRIGHT, "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("mergewright 0.")
 
@@ -43,9 +43,7 @@ def test_wrong_usage_ends_with_2(mergewright: CommandLine, words: tuple[str, ...
     assert "Usage: mergewright" in result.err
 
 
-def test_without_a_configuration_it_says_how_to_make_one(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_a_missing_configuration_has_a_remedy(mergewright: CommandLine, house: House) -> None:
     house.file.unlink()
     result = mergewright("ls")
     assert (result.code, result.out) == (2, "")
@@ -55,16 +53,14 @@ def test_without_a_configuration_it_says_how_to_make_one(
     assert mergewright("config", "check", str(house.file)).code == 0
 
 
-def test_a_configuration_that_is_named_must_be_there(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_a_named_configuration_must_exist(mergewright: CommandLine, house: House) -> None:
     result = mergewright("ls", "--config", "elsewhere.toml")
     assert (result.code, result.err) == (2, "mergewright: elsewhere.toml: no such file\n")
     result = mergewright("ls", "--config", str(house.file.parent))
     assert result.err == f"mergewright: {house.file.parent}: is a directory\n"
 
 
-def test_the_configuration_may_be_named_by_a_variable(
+def test_the_configuration_can_be_named_by_an_environment_variable(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = house.file.rename(house.file.with_name("other.toml"))
@@ -78,7 +74,7 @@ def test_a_configuration_is_checked(mergewright: CommandLine, house: House) -> N
     assert (result.code, result.out) == (0, f"{house.file} is valid. Projects: widgets.\n")
 
 
-def test_every_mistake_of_a_configuration_is_printed(
+def test_every_problem_of_a_configuration_is_printed(
     mergewright: CommandLine, house: House
 ) -> None:
     house.file.write_text("[server]\nprt = 1\n[limits]\nsessions = 0\n")
@@ -88,7 +84,7 @@ def test_every_mistake_of_a_configuration_is_printed(
     assert "limits.sessions = 0: expected int >= 1" in result.err
 
 
-def test_prompts_of_ones_own_are_tried_with_the_configuration(
+def test_custom_prompts_are_checked_with_the_configuration(
     mergewright: CommandLine, house: House, tmp_path: Path
 ) -> None:
     (tmp_path / "tell.md").write_text("{{ actor }}: {{ words }}")
@@ -98,9 +94,7 @@ def test_prompts_of_ones_own_are_tried_with_the_configuration(
     assert f"server.prompts: {tmp_path}/tell.md: unknown names: words" in result.err
 
 
-def test_names_of_programs_and_runtimes_are_held_against_what_there_is(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_unknown_programs_and_runtimes_are_refused(mergewright: CommandLine, house: House) -> None:
     wrong = house.file.read_text().replace('program = "shell"', 'program = "shel"')
     house.file.write_text(f'{wrong}\n[runtime]\nkind = "tmx"\n')
     result = mergewright("config", "check", str(house.file))
@@ -145,12 +139,12 @@ def test_serving_where_a_program_is_missing_is_refused_with_what_to_install(
     assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in said
 
 
-def test_what_a_comment_calls_status_is_named_as_it_is_here(mergewright: CommandLine) -> None:
+def test_the_comment_command_status_points_to_show(mergewright: CommandLine) -> None:
     result = mergewright("status", "widgets-12")
     assert (result.code, "`show widgets-12`" in result.err) == (2, True)
 
 
-def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
+def test_a_port_in_use_is_a_one_line_error(house: House) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         text = house.file.read_text().replace("[server]", f"[server]\nport = {port}")
@@ -161,7 +155,7 @@ def test_a_port_in_use_is_said_in_one_line(house: House) -> None:
     assert "Traceback" not in said
 
 
-def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> None:
+def test_an_impossible_data_directory_is_a_one_line_error(house: House) -> None:
     below = house.file / "data"  # There is a file of this name.
     house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.paths.data), str(below)))
     code, said = serve(house)
@@ -172,9 +166,7 @@ def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(house: House) -> 
     assert "Traceback" not in said
 
 
-def test_a_database_that_is_none_is_said_in_one_line(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_an_invalid_database_is_a_one_line_error(mergewright: CommandLine, house: House) -> None:
     house.paths.database.write_text("no database at all")
     listed = mergewright("ls")
     for code, said in (serve(house), (listed.code, listed.err)):
@@ -184,7 +176,7 @@ def test_a_database_that_is_none_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])
-def test_an_unknown_session_is_answered_with_the_nearest(
+def test_an_unknown_session_gets_the_closest_id(
     mergewright: CommandLine, house: House, command: str
 ) -> None:
     house.has_session(12)
@@ -193,14 +185,14 @@ def test_an_unknown_session_is_answered_with_the_nearest(
     assert (result.code, result.err) == (2, expected)
 
 
-def test_a_session_like_no_other_is_answered_with_where_they_are_listed(
+def test_an_unknown_session_without_a_similar_id_points_to_ls(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_session(12)
     assert "`mergewright ls --all` lists all sessions" in mergewright("show", "x").err
 
 
-def test_colours_are_for_terminals(house: House) -> None:
+def test_colors_are_printed_only_to_terminals(house: House) -> None:
     house.has_session()
     command = [MERGEWRIGHT, "ls"]
     piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout

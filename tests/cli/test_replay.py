@@ -49,7 +49,7 @@ def spoil(house: House, statement: str) -> None:
         store.db.write(lambda connection: connection.execute(statement))
 
 
-def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, lived: str) -> None:
+def test_replayed_decisions_do_not_differ(mergewright: CommandLine, lived: str) -> None:
     result = mergewright("replay", lived)
     assert result.code == 0, result.out
     assert f"{lived}: 2 decisions replayed, no differences" in result.out
@@ -82,7 +82,7 @@ def test_every_decision_of_a_life_comes_out_the_same(mergewright: CommandLine, l
         ),
     ],
 )
-def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
+def test_a_differing_decision_is_shown_and_fails(
     mergewright: CommandLine, house: House, lived: str, statement: str, field: str, then: str
 ) -> None:
     spoil(house, statement)
@@ -93,7 +93,7 @@ def test_a_decision_that_comes_out_otherwise_is_shown_and_fails(
     assert "differ" in result.out
 
 
-def test_a_decision_that_cannot_be_read_fails_by_its_number(
+def test_a_corrupt_decision_is_reported_by_its_number(
     mergewright: CommandLine, house: House, lived: str
 ) -> None:
     spoil(house, "UPDATE decision_records SET record = x'00' WHERE history = 5")
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_recorded_webhook_is_refused(
     assert f"{file}: this is no payload and no record of a delivery" in result.err
 
 
-def test_a_recorded_webhook_is_read_and_nothing_is_refreshed(
+def test_a_recorded_webhook_is_explained_without_effects(
     mergewright: CommandLine, house: House
 ) -> None:
     name = house.has_session(12)
@@ -136,7 +136,7 @@ def test_a_recorded_webhook_is_read_and_nothing_is_refreshed(
     assert house.paths.database.read_bytes() == before
 
 
-def test_a_comment_with_a_command_is_told_as_a_command(
+def test_a_recorded_comment_shows_its_command(
     mergewright: CommandLine, house: House, tmp_path: Path
 ) -> None:
     name = house.has_session(12)
@@ -153,9 +153,7 @@ def test_a_comment_with_a_command_is_told_as_a_command(
     assert command in found["effects"]
 
 
-def test_a_webhook_about_nobody_here_would_cause_nothing(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_a_webhook_for_no_project_causes_nothing(mergewright: CommandLine, house: House) -> None:
     house.has_session(12)
     result = mergewright("replay", "--delivery", str(PAYLOADS / "ping.json"), "--event", "ping")
     assert "ping would cause nothing" in result.out
@@ -169,7 +167,7 @@ def test_a_webhook_about_nobody_here_would_cause_nothing(
         ("{}", ("--event", "issues"), 1, "not a payload of the event `issues`"),
     ],
 )
-def test_what_is_no_webhook_is_refused(
+def test_an_invalid_payload_is_refused(
     mergewright: CommandLine,
     house: House,
     tmp_path: Path,
@@ -186,7 +184,7 @@ def test_what_is_no_webhook_is_refused(
     assert says in result.err
 
 
-def test_either_a_session_or_a_webhook_is_replayed(mergewright: CommandLine, house: House) -> None:
+def test_replay_requires_a_session_or_a_webhook(mergewright: CommandLine, house: House) -> None:
     house.has_session(12)
     assert mergewright("replay").code == 2
     assert mergewright("replay", "widgets-12", "--delivery", "x.json").code == 2

@@ -38,7 +38,7 @@ def copy(house: House) -> Path:
     return house.paths.home("widgets-13") / ".claude" / PLACE
 
 
-def test_the_session_to_be_has_it_before_it_is_asked_for(
+def test_the_conversation_is_copied_before_the_start_is_submitted(
     mergewright: CommandLine, house: House, conversation: Path
 ) -> None:
     assert mergewright(*START).code == 0
@@ -48,14 +48,12 @@ def test_the_session_to_be_has_it_before_it_is_asked_for(
     assert house.paths.home("widgets-13").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_agent_is_the_projects_where_none_is_named(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_resume_uses_the_projects_agent_by_default(mergewright: CommandLine, house: House) -> None:
     result = mergewright("start", "widgets-13", "--resume", NATIVE)
     assert (result.code, "a command has no conversation" in result.err) == (1, True)
 
 
-def test_what_cannot_be_taken_over_asks_for_nothing_and_leaves_nothing(
+def test_a_conversation_that_cannot_be_adopted_leaves_nothing(
     mergewright: CommandLine, house: House, conversation: Path
 ) -> None:
     conversation.unlink()
@@ -64,21 +62,19 @@ def test_what_cannot_be_taken_over_asks_for_nothing_and_leaves_nothing(
     assert (new_commands(house), house.paths.home("widgets-13").exists()) == ([], False)
 
 
-def test_what_an_earlier_try_left_is_not_gone_on_with(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_leftovers_of_an_earlier_try_are_refused(mergewright: CommandLine, house: House) -> None:
     house.paths.home("widgets-13").mkdir(parents=True)
     result = mergewright(*START)
     assert (result.code, "run `mergewright cleanup` to remove it" in result.err) == (1, True)
     assert new_commands(house) == []
 
 
-def test_a_session_that_is_there_keeps_its_own(mergewright: CommandLine, house: House) -> None:
+def test_resume_is_refused_for_an_existing_session(mergewright: CommandLine, house: House) -> None:
     result = mergewright("start", "widgets-12", "--resume", NATIVE)
     assert (result.code, "already has a conversation" in result.err) == (2, True)
 
 
-def test_only_the_servers_own_user_may(
+def test_resume_is_refused_for_other_users(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = os.geteuid() + 1
@@ -88,7 +84,7 @@ def test_only_the_servers_own_user_may(
     assert new_commands(house) == []
 
 
-def test_a_start_that_is_refused_takes_it_back(
+def test_a_refused_start_removes_the_copied_conversation(
     mergewright: CommandLine, house: House, a_bot: Callable[..., None]
 ) -> None:
     a_bot(

@@ -39,7 +39,7 @@ def test_ended_sessions_are_listed_only_when_asked_for(
     assert "widgets-12  working" in listed
 
 
-def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
+def test_an_empty_list_has_a_message(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     house.paths.database.unlink()
     empty_database(house.paths.database)
@@ -47,7 +47,7 @@ def test_an_empty_list_says_so(mergewright: CommandLine, house: House) -> None:
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
 
 
-def test_a_session_is_shown_with_all_that_is_known(mergewright: CommandLine, house: House) -> None:
+def test_show_prints_everything_about_a_session(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(12, title="The parser drops a line")
     house.has_a_red_check(session)
     result = mergewright("show", session)
@@ -67,9 +67,7 @@ def test_a_session_is_shown_with_all_that_is_known(mergewright: CommandLine, hou
         assert words in shown
 
 
-def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_why_prints_facts_signals_and_next_actions(mergewright: CommandLine, house: House) -> None:
     session = house.has_session()
     before = house.paths.database.read_bytes()
     result = mergewright("why", session)
@@ -81,21 +79,19 @@ def test_why_goes_from_the_facts_to_the_rule_to_what_follows(
     assert house.paths.database.read_bytes() == before
 
 
-def test_why_names_the_actions_that_would_follow(mergewright: CommandLine, house: House) -> None:
+def test_why_names_the_next_actions(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(slot=True)
     assert "Start the agent" in mergewright("why", session).out
 
 
-def test_an_observing_house_would_do_nothing(mergewright: CommandLine, house: House) -> None:
+def test_in_observe_mode_there_are_no_next_actions(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(slot=True)
     with house.file.open("a") as file:
         file.write('\n[policy]\nmode = "observe"\n')
     assert "none, because policy.mode is" in mergewright("why", session).out
 
 
-def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_why_and_show_use_the_repositorys_policy(mergewright: CommandLine, house: House) -> None:
     session = house.has_session(slot=True)
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
     with closing(Store(house.paths.database)) as store:
@@ -105,7 +101,7 @@ def test_what_a_repository_says_of_itself_is_what_why_and_show_go_by(
         assert "1.5" in mergewright(command, session).out, command
 
 
-def test_foreign_words_fit_the_screen_and_cannot_command_the_terminal(
+def test_foreign_text_is_wrapped_and_has_no_escape_sequences(
     mergewright: CommandLine, house: House
 ) -> None:
     session = house.has_session(title=HOSTILE)
@@ -116,7 +112,7 @@ def test_foreign_words_fit_the_screen_and_cannot_command_the_terminal(
         assert max(map(len, out.splitlines())) <= 80
 
 
-def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: House) -> None:
+def test_missing_values_are_omitted(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(14, agent="")
     assert mergewright("ls").out.splitlines()[1:] == [
         "widgets-14  queued  none   -     5m",
@@ -128,9 +124,7 @@ def test_what_was_not_said_yet_takes_no_room(mergewright: CommandLine, house: Ho
     assert mergewright("agents", "show", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
 
 
-def test_what_concerns_all_sessions_stands_above_them(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_incidents_and_freezes_are_listed_first(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     with closing(Store(house.paths.database)) as store:
         store.incidents.report("many-lost", "five sessions seem dead at once", house.now)
@@ -141,7 +135,7 @@ def test_what_concerns_all_sessions_stands_above_them(
     ]
 
 
-def test_what_is_asked_of_a_frozen_session_says_that_it_is_frozen(
+def test_a_command_for_a_frozen_session_mentions_the_freeze(
     mergewright: CommandLine, house: House
 ) -> None:
     session = house.has_session()

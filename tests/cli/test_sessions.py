@@ -22,9 +22,7 @@ def uses(house: House, session: str, usage: Usage) -> None:
     store.close()
 
 
-def test_usage_is_shown_with_its_cost_and_with_what_has_no_price(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_usage_shows_cost_and_unpriced_models(mergewright: CommandLine, house: House) -> None:
     priced = Usage(input=1_234, output=12_345, cache_read=2_500_000, reasoning=9, cost_usd=1.5)
     uses(house, house.has_session(12), priced)
     models = {"odd-model": Usage(input=90), "known": Usage(input=10, cost_usd=0.5)}
@@ -43,7 +41,7 @@ def test_usage_is_shown_with_its_cost_and_with_what_has_no_price(
     assert "The oldest configured price is of 2026-11-20." in shown
 
 
-def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
+def test_usage_of_a_session_is_grouped_by_run_by_default(
     mergewright: CommandLine, house: House
 ) -> None:
     uses(house, house.has_session(12), Usage(input=5, cost_usd=1.5))
@@ -59,11 +57,11 @@ def test_usage_of_a_session_is_shown_by_its_runs_or_as_asked(
     assert "no session 'widgets-99'" in mergewright("usage", "widgets-99").err
 
 
-def test_usage_can_be_asked_for_by_all_that_the_store_sums_up_by() -> None:
+def test_usage_supports_every_group_of_the_store() -> None:
     assert [by.value for by in UsageGroup] == [*USAGE_GROUPS]
 
 
-def test_nothing_used_is_said(mergewright: CommandLine, house: House) -> None:
+def test_no_usage_has_a_message(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
     assert lines(mergewright("usage").out) == ["No usage yet."]
 
@@ -101,7 +99,7 @@ def test_a_transcript_is_followed_until_it_is_interrupted(
     assert (shown.code, lines(shown.out)) == (0, ["0 answer", "one", "more 1", "more 2"])
 
 
-def test_a_run_there_never_was_has_no_transcript(mergewright: CommandLine, house: House) -> None:
+def test_a_missing_run_has_no_transcript(mergewright: CommandLine, house: House) -> None:
     house.has_session()
     refused = mergewright("transcript", "widgets-12", "--run", "7")
     assert (refused.code, refused.err) == (1, "mergewright: widgets-12 has no run 7\n")

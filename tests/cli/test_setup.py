@@ -84,7 +84,7 @@ def environment(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
-def test_an_app_is_made_installed_and_works(
+def test_setup_creates_a_working_app(
     github: FaultyGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
@@ -125,7 +125,7 @@ def test_an_app_is_made_installed_and_works(
     client.close()
 
 
-def test_a_code_that_nobody_asked_for_is_not_taken(github: FaultyGitHub, tmp_path: Path) -> None:
+def test_a_code_with_a_wrong_state_is_refused(github: FaultyGitHub, tmp_path: Path) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
         right = browser.presses()
         code = parse_qs(urlsplit(right).query)["code"][0]
@@ -137,7 +137,7 @@ def test_a_code_that_nobody_asked_for_is_not_taken(github: FaultyGitHub, tmp_pat
         assert browser.http.get(right).status_code == 302
 
 
-def test_an_app_of_somebody_else_is_not_kept(github: FaultyGitHub, tmp_path: Path) -> None:
+def test_an_app_of_another_owner_is_refused(github: FaultyGitHub, tmp_path: Path) -> None:
     with setting_up(github, tmp_path, "--organization") as browser:
         action, fields = browser.form()
         wrong = action.replace("/organizations/acme", "/organizations/umbrella")
@@ -150,7 +150,9 @@ def test_an_app_of_somebody_else_is_not_kept(github: FaultyGitHub, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["mergewright.toml", "mergewright.env", "github-app.pem"])
-def test_nothing_is_overwritten(mergewright: CommandLine, tmp_path: Path, name: str) -> None:
+def test_existing_files_are_not_overwritten(
+    mergewright: CommandLine, tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).touch()
     result = mergewright("setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path))
     assert result.code == 2
@@ -166,7 +168,7 @@ def test_nothing_is_overwritten(mergewright: CommandLine, tmp_path: Path, name: 
         (("acme/widgets", "--url", URL, "--folder", "nowhere"), "no such directory"),
     ],
 )
-def test_what_cannot_be_set_up_is_said_before_anything_is_made(
+def test_invalid_arguments_are_refused_before_anything_is_created(
     mergewright: CommandLine, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
     folder = () if "--folder" in words else ("--folder", str(tmp_path))
@@ -189,7 +191,7 @@ def given(github: FaultyGitHub, folder: Path, token: str) -> subprocess.Complete
     )
 
 
-def test_a_token_is_looked_at_and_kept(github: FaultyGitHub, tmp_path: Path) -> None:
+def test_a_token_is_checked_and_stored(github: FaultyGitHub, tmp_path: Path) -> None:
     done = given(github, tmp_path, "wrights")
     assert done.returncode == 0, done.stderr
     assert f"Add a webhook to acme/widgets: {URL}/webhooks/github" in done.stdout
@@ -203,7 +205,7 @@ def test_a_token_is_looked_at_and_kept(github: FaultyGitHub, tmp_path: Path) -> 
     ("token", "says"),
     [("mallorys", "its account may not write"), ("wrong", "Bad credentials")],
 )
-def test_a_token_that_may_not_write_is_not_kept(
+def test_a_token_without_write_access_is_refused(
     github: FaultyGitHub, tmp_path: Path, token: str, says: str
 ) -> None:
     done = given(github, tmp_path, token)

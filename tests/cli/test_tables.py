@@ -14,7 +14,7 @@ def lines(said: str) -> list[str]:
     return [" ".join(line.split()) for line in said.splitlines()]
 
 
-def test_the_line_shows_place_wait_estimate_and_reason(
+def test_the_queue_shows_position_wait_start_and_reason(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_waiting(1)
@@ -35,7 +35,7 @@ def test_the_line_shows_place_wait_estimate_and_reason(
     ]
 
 
-def test_the_estimate_is_made_of_how_long_others_took(
+def test_the_start_is_estimated_from_earlier_sessions(
     mergewright: CommandLine, house: House
 ) -> None:
     house.has_waiting(1)
@@ -48,7 +48,7 @@ def test_the_estimate_is_made_of_how_long_others_took(
     assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not checked yet"
 
 
-def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
+def test_the_queue_shows_priorities_and_waiting_people(house: House) -> None:
     waits = QueuedSession(
         session="widgets-1",
         position=1,
@@ -61,7 +61,7 @@ def test_what_moves_a_session_up_or_down_the_line_is_said(house: House) -> None:
     assert tables._reason(waits) == "every slot is taken; priority:low; a person waits for it"
 
 
-def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: House) -> None:
+def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1)
     assert "\n  number 1, starts any moment: not checked yet" in mergewright("ls").out
     shown = lines(mergewright("show", "widgets-1").out)
@@ -70,15 +70,13 @@ def test_list_and_session_say_where_it_stands(mergewright: CommandLine, house: H
     assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
 
 
-def test_where_nobody_waits_that_is_said(mergewright: CommandLine, house: House) -> None:
+def test_an_empty_queue_has_a_message(mergewright: CommandLine, house: House) -> None:
     house.has_session(1, slot=True)
     assert mergewright("queue").out == "No sessions are queued.\n"
     assert "in line" not in mergewright("show", "widgets-1").out
 
 
-def test_agents_are_listed_those_too_that_had_nothing_yet(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_agents_without_sessions_are_listed_too(mergewright: CommandLine, house: House) -> None:
     house.has_ended(house.has_waiting(1, agent="old"))
     house.has_waiting(2, agent="ada")
     ada = '[agents.ada]\ntypes = ["shell"]\nsystem-prompt = "Be kind."\n'
@@ -100,7 +98,7 @@ def test_agents_are_listed_those_too_that_had_nothing_yet(
     assert told["outcomes"] == {"killed": 1}
 
 
-def test_what_became_of_an_agents_work_is_told_in_numbers(
+def test_an_agents_record_shows_its_results(
     mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.has_session()
@@ -129,9 +127,7 @@ def test_what_became_of_an_agents_work_is_told_in_numbers(
         assert line in one
 
 
-def test_an_agent_nobody_knows_is_answered_with_the_nearest(
-    mergewright: CommandLine, house: House
-) -> None:
+def test_an_unknown_agent_gets_the_closest_one(mergewright: CommandLine, house: House) -> None:
     house.has_waiting(1, agent="ada")
     result = mergewright("agents", "show", "adda")
     assert result.code != 0

@@ -41,7 +41,7 @@ def keys(table: Any, kind: Any, where: str = "") -> set[str]:
     return {where.rstrip(".")}
 
 
-def test_every_knob_is_documented() -> None:
+def test_every_setting_is_documented() -> None:
     assert keys(documented(), Settings) == knobs(Settings)
 
 
@@ -59,7 +59,7 @@ def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
     assert shown.agent_types == {"claude": AgentTypeSettings(program="claude")}
 
 
-def test_every_line_of_it_is_explained() -> None:
+def test_every_setting_has_a_comment() -> None:
     lines = (CONFIG / "default.toml").read_text().splitlines()
     bare = [
         line for line in lines if "=" in line and not line.startswith("# ") and " # " not in line
@@ -67,6 +67,6 @@ def test_every_line_of_it_is_explained() -> None:
     assert bare == []
 
 
-def test_the_example_can_be_used_as_it_is() -> None:
+def test_the_example_is_a_valid_configuration() -> None:
     settings = load.load_settings(CONFIG / "example.toml")
     assert settings.projects["widgets"].agent in settings.agent_types

@@ -102,20 +102,20 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("text", ANSWERS)
-def test_a_mistake_is_answered_with_its_place_and_what_was_expected(
+def test_a_problem_has_its_setting_and_the_expected_value(
     text: str, complaints: Complaints
 ) -> None:
     assert complaints(text) == [ANSWERS[text]]
 
 
-def test_a_type_that_no_agent_has_gets_one_of_its_own_name(file: Path) -> None:
+def test_an_agent_type_without_agents_gets_one_of_its_name(file: Path) -> None:
     kinds = "[agent-types]\nx.program = 'shell'\ny.program = 'shell'\n"
     file.write_text(f"{kinds}[agents.ada]\ntypes = ['x']\n")
     found = load_settings(file).identities
     assert {name: agent.types for name, agent in found.items()} == {"ada": ("x",), "y": ("y",)}
 
 
-def test_all_mistakes_are_named_at_once(complaints: Complaints) -> None:
+def test_all_problems_are_reported_at_once(complaints: Complaints) -> None:
     text = "[server]\nhots = 1\nport = 'x'\n[limits]\nsessions = 0\n[wat]\n"
     assert [line.partition(":")[0] for line in complaints(text)] == [
         "server.hots",
@@ -125,11 +125,11 @@ def test_all_mistakes_are_named_at_once(complaints: Complaints) -> None:
     ]
 
 
-def test_broken_toml_is_answered_with_line_and_column(complaints: Complaints) -> None:
+def test_invalid_toml_is_reported_with_line_and_column(complaints: Complaints) -> None:
     assert complaints("[server]\nport = = 3\n") == ["Invalid value (at line 2, column 8)"]
 
 
-def test_a_file_that_is_no_text_is_refused(file: Path) -> None:
+def test_a_binary_file_is_refused(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="not UTF-8 text"):
         load_settings(file)
@@ -141,17 +141,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str
         load_settings(tmp_path / name)
 
 
-def test_a_byte_order_mark_is_no_mistake(file: Path) -> None:
+def test_a_byte_order_mark_is_accepted(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf[server]\nport = 1\n")
     assert load_settings(file).server.port == 1
 
 
-def test_a_data_folder_too_long_for_a_socket_is_refused(complaints: Complaints) -> None:
+def test_a_data_path_too_long_for_sockets_is_refused(complaints: Complaints) -> None:
     (line,) = complaints(f"[server]\ndata = '/{'x' * 90}'")
     assert line.endswith("too long for the sockets in it; expected at most 80 bytes")
 
 
-def test_the_data_folder_is_absolute_and_knows_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_path_is_absolute_with_the_home_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home-of-somebody")
     assert Settings().data == Path("/home-of-somebody/.local/share/mergewright")
 
@@ -166,11 +166,11 @@ def test_the_data_folder_is_absolute_and_knows_the_home(monkeypatch: pytest.Monk
         ("https://example.com/github/", ""),
     ],
 )
-def test_the_place_to_clone_from_follows_from_the_api(api_url: str, git_base: str) -> None:
+def test_the_clone_url_is_derived_from_the_api_url(api_url: str, git_base: str) -> None:
     assert GitHubSettings(api_url=api_url).git_base == git_base
 
 
-def test_a_place_to_clone_from_can_be_given() -> None:
+def test_the_clone_url_can_be_configured() -> None:
     assert GitHubSettings(git_url="https://git.example.com").git_base == "https://git.example.com/"
 
 

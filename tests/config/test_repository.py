@@ -61,7 +61,7 @@ def test_a_repository_may_be_stricter_than_the_server(line: str, name: str, valu
         ),
     ],
 )
-def test_a_repository_is_never_wider_than_the_server(line: str, server: Policy, says: str) -> None:
+def test_a_repository_cannot_widen_the_servers_policy(line: str, server: Policy, says: str) -> None:
     (problem,) = problems(f"# ours\n[policy]\n{line}\n", server)
     assert problem.line == 3
     assert problem.says.startswith(says)
@@ -78,12 +78,12 @@ def test_a_repository_is_never_wider_than_the_server(line: str, server: Policy, 
         ('policy = "all"\n', 1, "policy = 'all': expected a table"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, line: int, says: str) -> None:
+def test_a_problem_has_its_line(text: str, line: int, says: str) -> None:
     problem = problems(text)[0]
     assert (problem.line, problem.says[: len(says)]) == (line, says)
 
 
-def test_no_file_and_an_empty_one_change_nothing() -> None:
+def test_a_missing_or_empty_file_changes_nothing() -> None:
     assert narrowed("", SERVER) == SERVER
 
 
@@ -91,7 +91,7 @@ def test_what_a_repository_may_set_is_part_of_the_policy() -> None:
     assert MAY_SET.keys() <= {field.name for field in fields(Policy)}
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_every_problem_of_a_file_is_reported() -> None:
     text = "[policy]\nci-repairs = 9\nsession-usd = 9\n"
     assert [problem.line for problem in problems(text)] == [2, 3]
 
@@ -104,23 +104,23 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ("# " + "x" * 100_000, "the file has more than 50,000 characters"),
     ],
 )
-def test_a_file_made_to_hang_or_break_the_bot_is_only_wrong(text: str, says: str) -> None:
+def test_a_malicious_file_is_only_invalid(text: str, says: str) -> None:
     assert problems(text) == [FileProblem(1, says)]
 
 
-def test_of_a_flood_of_what_is_wrong_the_beginning_is_told() -> None:
+def test_the_number_of_reported_problems_is_limited() -> None:
     assert len(problems("\n".join(f"k{number} = 1" for number in range(4000)))) == 50
 
 
 @pytest.mark.parametrize("name", ["settle-seconds", "review-debounce-seconds"])
-def test_a_repository_may_wait_no_longer_than_a_day(name: str) -> None:
+def test_delays_are_limited_to_a_day(name: str) -> None:
     (problem,) = problems(f"[policy]\n{name} = 1e300\n")
     assert problem == FileProblem(2, f"policy.{name} = 1e+300: expected at most 86400, a day")
     assert narrowed(f"[policy]\n{name} = 86400\n", SERVER) != SERVER
 
 
 @pytest.mark.parametrize("path", ["../secrets", "a/../../b", "//etc/**", "a\\u0000b"])
-def test_a_path_on_which_git_gives_up_is_told(path: str) -> None:
+def test_a_path_pattern_that_breaks_git_is_refused(path: str) -> None:
     (problem,) = problems(f'[policy]\nprotected-paths = ["ci/**", "{path}"]\n')
     assert problem.line == 2
     assert problem.says.endswith("expected paths inside the repository")

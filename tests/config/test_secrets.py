@@ -54,12 +54,12 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(
 
 
 @pytest.mark.parametrize("variable", ["GITHUB_TOKEN", "GH_TOKEN", "MERGEWRIGHT_PAGE_TOKEN"])
-def test_an_agent_is_never_given_the_bots_own_rights(variable: str, complaints: Complaints) -> None:
+def test_agents_cannot_get_the_bots_credentials(variable: str, complaints: Complaints) -> None:
     (line,) = complaints(f"[agent-types.x]\nprogram = 'x'\npass-env = ['{variable}']")
     assert line.startswith(f"agent-types.x.pass-env: {variable} would give the agent")
 
 
-def test_an_agent_may_be_given_a_key_of_its_own(file: Path) -> None:
+def test_an_agent_can_get_a_key_of_its_own(file: Path) -> None:
     file.write_text("[agent-types.x]\nprogram = 'x'\npass-env = ['ACME_API_KEY']")
     settings, _ = load(file, {})
     assert settings.agent_types["x"] == AgentTypeSettings(program="x", pass_env=("ACME_API_KEY",))
@@ -124,21 +124,19 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
         ("endpoint = 'http://m/?a=1'", "x.endpoint = 'http://m/?a=1': expected a URL"),
     ],
 )
-def test_a_type_whose_key_or_endpoint_cannot_be_meant_is_refused(
-    text: str, why: str, complaints: Complaints
-) -> None:
+def test_an_invalid_key_or_endpoint_is_refused(text: str, why: str, complaints: Complaints) -> None:
     (line,) = complaints(f"[agent-types.x]\nprogram = 'x'\n{text}")
     assert line.startswith(f"agent-types.{why}")
     assert "a key" not in line
 
 
-def test_a_key_for_a_type_that_is_not_there_is_refused(complaints: Complaints) -> None:
+def test_a_key_for_an_unknown_agent_type_is_refused(complaints: Complaints) -> None:
     (line,) = complaints(KEYED.replace('{claude = "ADA', '{claud = "ADA'))
     assert line.startswith("agents.ada.model-keys.claud: no [agent-types.claud]; did you mean")
 
 
 @pytest.mark.parametrize("token", [f"{TOKEN[:20]}\n{TOKEN[20:]}", f"token {TOKEN}", f"{TOKEN}\tx"])
-def test_a_token_with_a_blank_in_it_is_refused_and_not_repeated(file: Path, token: str) -> None:
+def test_a_token_with_whitespace_is_refused_without_repeating_it(file: Path, token: str) -> None:
     file.write_text("")
     with pytest.raises(
         ConfigError, match="MERGEWRIGHT_GITHUB_TOKEN: contains whitespace"
@@ -155,7 +153,7 @@ def test_a_secret_in_two_places_is_refused(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("\n", "is empty")])
-def test_a_secrets_file_that_is_no_use_is_named(
+def test_an_unusable_secret_file_is_named(
     content: str | None, why: str, file: Path, tmp_path: Path
 ) -> None:
     file.touch()
@@ -166,7 +164,7 @@ def test_a_secrets_file_that_is_no_use_is_named(
         load(file, {"MERGEWRIGHT_PAGE_TOKEN_FILE": str(kept)})
 
 
-def test_the_private_key_lies_beside_the_configuration_or_in_the_environment(file: Path) -> None:
+def test_the_private_key_is_read_from_a_file_or_the_environment(file: Path) -> None:
     file.write_text(
         "[github]\napp-id = '1'\nprivate-key-file = 'app.pem'\nallowed-owners = ['acme']\n"
     )
@@ -183,7 +181,7 @@ def test_printing_the_secrets_shows_which_and_not_what() -> None:
     assert secrets.__rich_repr__() == [("token", "***"), ("page_token", "***")]
 
 
-def test_what_the_server_cannot_do_without_is_named() -> None:
+def test_missing_requirements_are_named() -> None:
     assert len(missing(Settings(), Secrets())) == 3
     settings = Settings(projects={"w": ProjectSettings(repository="a/b")})
     assert missing(settings, Secrets(token="x", webhook_secret="y")) == ()

@@ -18,7 +18,7 @@ def sign_in(site: Site, token: str = TOKEN, **headers: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_nothing_is_shown_to_strangers(site: Site, path: str) -> None:
+def test_pages_require_the_token(site: Site, path: str) -> None:
     site.session(1, title="a secret title")
     for headers in ({}, bearer("wrong"), {b"cookie": f"{COOKIE}=99999999999.00".encode()}):
         response = site.http.get(path, headers=headers)
@@ -31,7 +31,7 @@ def test_nothing_is_shown_to_strangers(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [*PRIVATE, "/login"])
-def test_without_a_token_the_page_is_closed_and_says_how_to_open_it(
+def test_without_a_configured_token_the_page_is_disabled_with_a_remedy(
     make_site: Callable[..., Site], path: str
 ) -> None:
     site = make_site(token="")
@@ -43,7 +43,7 @@ def test_without_a_token_the_page_is_closed_and_says_how_to_open_it(
     assert not Access("").opens("")
 
 
-def test_the_token_as_a_bearer_is_enough(site: Site) -> None:
+def test_a_bearer_token_is_accepted(site: Site) -> None:
     assert site.seen("/api/sessions").json() == []
 
 
@@ -53,7 +53,7 @@ def test_signing_in_leads_to_the_page(site: Site) -> None:
     assert site.http.get("/").status_code == 200
 
 
-def test_the_cookie_is_kept_from_scripts_and_other_sites_and_tells_no_token(site: Site) -> None:
+def test_the_cookie_is_http_only_and_same_site_and_does_not_contain_the_token(site: Site) -> None:
     cookie = sign_in(site).headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
@@ -61,31 +61,31 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites_and_tells_no_token(site
     assert TOKEN not in cookie
 
 
-def test_over_https_the_cookie_stays_there(site: Site) -> None:
+def test_over_https_the_cookie_is_secure(site: Site) -> None:
     assert "Secure" in sign_in(site, **{"x-forwarded-proto": "https"}).headers["set-cookie"]
 
 
-def test_a_wrong_token_is_answered_with_the_form(site: Site) -> None:
+def test_a_wrong_token_shows_the_sign_in_form_again(site: Site) -> None:
     response = sign_in(site, "wrong")
     assert response.status_code == 401
     assert "Wrong token" in response.text
     assert "set-cookie" not in response.headers
 
 
-def test_guessing_is_slowed_down(make_site: Callable[..., Site]) -> None:
+def test_sign_in_attempts_are_rate_limited(make_site: Callable[..., Site]) -> None:
     site = make_site()
     statuses = [sign_in(site, f"guess {n}").status_code for n in range(25)]
     assert statuses[0] == 401
     assert statuses[-1] == 429
 
 
-def test_signing_out_takes_the_cookie_back(site: Site) -> None:
+def test_signing_out_deletes_the_cookie(site: Site) -> None:
     sign_in(site)
     assert site.http.post("/logout").headers["location"] == "/login"
     assert site.http.get("/").status_code == 303
 
 
-def test_a_cookie_ends(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+def test_the_cookie_expires(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
     sign_in(site)
     eight_days_on = time.time() + 8 * 24 * 3600
     monkeypatch.setattr(time, "time", lambda: eight_days_on)
@@ -94,7 +94,7 @@ def test_a_cookie_ends(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
     ).is_redirect
 
 
-def test_a_cookie_of_another_token_or_another_time_is_void(site: Site) -> None:
+def test_a_cookie_for_another_token_or_expiry_is_rejected(site: Site) -> None:
     value = Access("another").cookie(secure=False).value
     own = Access(TOKEN).cookie(secure=False).value
     assert value is not None
@@ -106,6 +106,6 @@ def test_a_cookie_of_another_token_or_another_time_is_void(site: Site) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", f"Basic {TOKEN}", TOKEN])
-def test_only_the_whole_bearer_opens(site: Site, header: str) -> None:
+def test_a_partial_bearer_token_is_rejected(site: Site, header: str) -> None:
     response = site.http.get("/api/sessions", headers={b"authorization": header.encode()})
     assert response.status_code == 401

@@ -48,7 +48,7 @@ def test_every_route_is_documented(site: Site) -> None:
     "path",
     [path.replace("ID", "widgets-1") for method, path in ROUTES if method == "POST"],
 )
-def test_only_a_bearer_writes(site: Site, path: str) -> None:
+def test_write_requests_require_a_bearer_token(site: Site, path: str) -> None:
     session = site.session(1)
     body = {"kind": "stop"} if path.endswith("commands") else {"scope": ""}
     sign_in(site)
@@ -66,7 +66,7 @@ def test_only_a_bearer_writes(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("shown", ["Bearer of ill news", "Basic dTpw"])
-def test_a_cookie_beside_another_word_than_the_token_does_not_write(site: Site, shown: str) -> None:
+def test_a_cookie_with_a_wrong_bearer_token_cannot_write(site: Site, shown: str) -> None:
     session = site.session(1)
     sign_in(site)
     response = site.http.post(
@@ -78,7 +78,7 @@ def test_a_cookie_beside_another_word_than_the_token_does_not_write(site: Site, 
     assert commands(site, session) == []
 
 
-def test_a_command_is_written_down_and_its_session_visited(site: Site) -> None:
+def test_a_command_is_stored_and_its_session_reconciled(site: Site) -> None:
     session = site.session(1)
     response = asked(site, session, kind="tell", text=" use the other parser ")
     assert response.status_code == 202
@@ -95,7 +95,7 @@ def test_a_command_is_written_down_and_its_session_visited(site: Site) -> None:
     assert found.due is not None
 
 
-def test_a_sessions_budgets_are_those_of_its_own_repository(site: Site) -> None:
+def test_a_sessions_budgets_follow_its_repositorys_policy(site: Site) -> None:
     session = site.session(1)
     said = "[policy]\nsession-usd = 1.5\n"
     site.policies.apply(Configuration(repository="acme/widgets", valid=said))
@@ -134,7 +134,7 @@ def test_a_run_without_a_transcript_is_not_found(site: Site) -> None:
     assert (told.status_code, told.json()["error"]) == (404, "widgets-1 has no run 7.")
 
 
-def test_a_request_that_is_repeated_is_one_command(site: Site) -> None:
+def test_a_repeated_request_creates_one_command(site: Site) -> None:
     session = site.session(1)
     assert asked(site, session, kind="budget", text="5").status_code == 202
     again = asked(site, session, kind="budget", text="+5")
@@ -142,7 +142,7 @@ def test_a_request_that_is_repeated_is_one_command(site: Site) -> None:
     assert commands(site, session) == [("budget", "+5", "api:client")]
 
 
-def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
+def test_a_reused_idempotency_key_is_refused(site: Site) -> None:
     session = site.session(1)
     asked(site, session, kind="pause")
     response = asked(site, session, kind="stop")
@@ -151,13 +151,13 @@ def test_a_key_that_was_used_for_something_else_is_refused(site: Site) -> None:
     assert [kind for kind, _, _ in commands(site, session)] == ["pause"]
 
 
-def test_the_same_key_at_another_session_is_another_request(site: Site) -> None:
+def test_idempotency_keys_are_per_session(site: Site) -> None:
     for number in (1, 2):
         assert asked(site, site.session(number), kind="pause").status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", "with a blank", "x" * 101, "a/b"])
-def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None:
+def test_a_missing_or_invalid_idempotency_key_is_refused(site: Site, key: str) -> None:
     session = site.session(1)
     response = asked(site, session, key=key, kind="stop")
     assert response.status_code == 400
@@ -181,7 +181,7 @@ def test_without_a_key_of_its_own_nothing_is_asked(site: Site, key: str) -> None
         ({"kind": "stop", "what": 1}, "unknown field `what`"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_what_can(
+def test_an_invalid_command_is_refused_with_a_remedy(
     site: Site, body: dict[str, Any], error: str
 ) -> None:
     session = site.session(1)
@@ -192,7 +192,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
     assert commands(site, session) == []
 
 
-def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
+def test_an_invalid_or_too_long_body_is_refused(site: Site) -> None:
     path = f"/api/sessions/{site.session(1)}/commands"
     headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
     assert site.http.post(path, content=b"{", headers=headers).status_code == 400
@@ -202,7 +202,7 @@ def test_a_body_that_is_no_json_or_too_long_is_refused(site: Site) -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"kind": "tell", "text": "\xff"}', b"[" * 50_000])
-def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body: bytes) -> None:
+def test_a_body_that_breaks_the_decoder_is_refused(site: Site, body: bytes) -> None:
     path = f"/api/sessions/{site.session(1)}/commands"
     headers = {**bearer(), b"idempotency-key": b"k", b"content-type": b"application/json"}
     response = site.http.post(path, content=body, headers=headers)
@@ -213,7 +213,7 @@ def test_a_body_that_no_reader_takes_is_refused_like_any_other(site: Site, body:
     }
 
 
-def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
+def test_every_command_is_accepted(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     texts = {"tell": "x", "answer": "x", "budget": "+1", "agent": "ada", "allow": HEAD}
     for kind in LOCAL_COMMANDS:
@@ -221,7 +221,7 @@ def test_every_kind_that_can_be_asked_for_is_taken(site: Site) -> None:
     assert {kind for kind, _, _ in commands(site, session)} == set(LOCAL_COMMANDS)
 
 
-def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
+def test_a_merge_is_bound_to_the_current_head(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     assert asked(site, session, key="1", kind="merge").is_success
     assert asked(site, session, key="2", kind="merge", text="rebase", head=HEAD).is_success
@@ -233,7 +233,7 @@ def test_a_merge_is_bound_to_the_head_that_stands(site: Site) -> None:
     ]
 
 
-def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> None:
+def test_a_session_includes_facts_history_outbox_and_replies(site: Site) -> None:
     session = site.session(1)
     asked(site, session, kind="pause")
     values = {"text": "Its program is ended."}
@@ -251,14 +251,14 @@ def test_one_session_has_its_facts_history_outbox_and_answers(site: Site) -> Non
     assert command["answer"] == "Its program is ended."
 
 
-def test_sessions_with_something_left_can_be_listed_alone(site: Site) -> None:
+def test_live_sessions_can_be_listed_alone(site: Site) -> None:
     site.session(1)
     assert len(site.seen("/api/sessions?live=true").json()) == 1
     assert site.seen("/api/sessions?live=false").json() == []
     assert site.seen("/api/sessions?live=perhaps").status_code == 400
 
 
-def test_what_is_remembered_of_a_session_is_merged_and_forgotten(site: Site) -> None:
+def test_metadata_is_merged_and_removed(site: Site) -> None:
     session = site.session(1)
     path = f"/api/sessions/{session}/metadata"
     assert sent(site, path, {"ticket": "A-1", "team": "blue"}).json() == {
@@ -282,7 +282,7 @@ def test_a_scope_is_frozen_and_unfrozen(site: Site, scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["widgets", "project:gears", "session:widgets-1"])
-def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
+def test_an_unknown_scope_cannot_be_frozen(site: Site, scope: str) -> None:
     site.session(1)
     response = sent(site, "/api/freeze", {"scope": scope})
     assert response.status_code == 400
@@ -290,7 +290,7 @@ def test_what_is_not_there_cannot_be_frozen(site: Site, scope: str) -> None:
     assert "known: widgets" in response.json()["remedy"]
 
 
-def test_incidents_are_told_also_when_they_are_over(site: Site) -> None:
+def test_closed_incidents_are_listed_too(site: Site) -> None:
     now = site.store.clock()
     site.store.incidents.report("many-lost", "five sessions seem dead at once", now)
     site.store.incidents.clear("many-lost", now)
@@ -306,17 +306,13 @@ def test_incidents_are_told_also_when_they_are_over(site: Site) -> None:
         ("/api/nowhere", 404, "Not Found"),
     ],
 )
-def test_what_is_not_there_says_where_to_look(
-    site: Site, path: str, status: int, error: str
-) -> None:
+def test_not_found_errors_have_a_remedy(site: Site, path: str, status: int, error: str) -> None:
     response = site.seen(path)
     assert (response.status_code, response.json()["error"]) == (status, error)
     assert "GET /api/sessions lists the sessions" in response.json()["remedy"]
 
 
-def test_a_failure_of_the_server_says_so_in_the_same_words(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_error_has_the_same_format(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
         raise OSError("the disk is full")
 
@@ -335,7 +331,7 @@ def begun(site: Site, key: str = "k-1", **body: Any) -> httpx.Response:
     return site.http.post("/api/sessions", json=body, headers=headers)
 
 
-def test_a_program_has_an_agent_started_once(site: Site) -> None:
+def test_the_api_starts_a_session_once(site: Site) -> None:
     response = begun(site, agent="shell")
     assert (response.status_code, response.json()) == (
         202,
@@ -354,7 +350,7 @@ def test_a_program_has_an_agent_started_once(site: Site) -> None:
     assert (command.actor, command.text) == ("api:client", "shell")
 
 
-def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
+def test_a_start_with_a_reused_idempotency_key_is_refused(site: Site) -> None:
     assert begun(site).status_code == 202
     assert begun(site, agent="shell").status_code == 409
     assert [command.text for command in site.store.commands.new()] == [""]
@@ -369,9 +365,7 @@ def test_a_start_whose_key_was_used_for_another_is_refused(site: Site) -> None:
         ({"key": "two words"}, "The header Idempotency-Key is missing or invalid."),
     ],
 )
-def test_what_cannot_be_started_is_refused_at_the_door(
-    site: Site, body: dict[str, Any], said: str
-) -> None:
+def test_an_invalid_start_is_refused_at_once(site: Site, body: dict[str, Any], said: str) -> None:
     response = begun(site, **body)
     assert response.status_code == 400
     assert said in response.json()["error"]

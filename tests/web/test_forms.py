@@ -54,7 +54,7 @@ def asked(site: Site) -> list[tuple[str, str, str]]:
     return [(command.kind, command.text, command.actor) for command in session.commands]
 
 
-def test_a_button_asks_and_leads_back(visitor: Site) -> None:
+def test_a_button_submits_a_command_and_redirects(visitor: Site) -> None:
     visitor.session(1)
     response = pressed(visitor, "/sessions/widgets-1/ask", kind="pause")
     assert (response.status_code, response.headers["location"]) == (303, "/sessions/widgets-1")
@@ -62,7 +62,7 @@ def test_a_button_asks_and_leads_back(visitor: Site) -> None:
     assert "by page:visitor" in page(visitor)
 
 
-def test_a_double_click_asks_once(visitor: Site) -> None:
+def test_a_double_click_submits_once(visitor: Site) -> None:
     visitor.session(1)
     form = fields(page(visitor), "/sessions/widgets-1/ask")
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_double_click_asks_once(visitor: Site) -> None:
     assert len(asked(visitor)) == 1
 
 
-def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
+def test_a_message_is_stored_unchanged(visitor: Site) -> None:
     visitor.session(1)
     text = 'Use <b> & "quotes".\r\n\r\nAnd ünïcode.'
     pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text=text)
@@ -78,7 +78,7 @@ def test_what_is_written_reaches_the_agent_as_it_stands(visitor: Site) -> None:
     assert "Use &lt;b&gt; &amp;" in page(visitor)
 
 
-def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visitor: Site) -> None:
+def test_a_choice_button_answers_only_its_own_question(visitor: Site) -> None:
     def asks(question: str) -> None:
         agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=question)
         visitor.store.observations.record(
@@ -101,7 +101,7 @@ def test_what_an_agent_offers_is_chosen_by_a_click_for_that_question_alone(visit
     assert len(asked(visitor)) == 1
 
 
-def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:
+def test_a_held_commit_can_be_allowed_with_a_button(visitor: Site) -> None:
     name = visitor.session(1, status=Status.NEEDS_INPUT, reason=Reason.PROTECTED_PATHS)
     assert "allow" not in kinds(page(visitor))
     seen = Observation(session=name, run=1, work=Work(base="b" * 40, head=HEAD))
@@ -112,9 +112,7 @@ def test_a_commit_that_is_held_may_be_allowed_by_a_click(visitor: Site) -> None:
     assert asked(visitor) == [("allow", HEAD, "page:visitor")]
 
 
-def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(
-    visitor: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forged_form_is_refused(visitor: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     visitor.session(1)
     own = fields(page(visitor), "/sessions/widgets-1/ask")
     visitor.http.cookies.clear()
@@ -135,7 +133,7 @@ def test_a_form_of_another_page_or_of_another_sign_in_asks_nothing(
     assert visitor.store.freezes.all() == []
 
 
-def test_what_cannot_be_asked_is_said_on_a_page(visitor: Site) -> None:
+def test_an_invalid_command_shows_an_error_page(visitor: Site) -> None:
     visitor.session(1)
     response = pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text="  ")
     assert response.status_code == 400
@@ -153,12 +151,12 @@ def test_what_cannot_be_asked_is_said_on_a_page(visitor: Site) -> None:
         (Status.CLEANUP, []),
     ],
 )
-def test_only_what_can_help_is_offered(visitor: Site, status: Status, offered: list[str]) -> None:
+def test_buttons_depend_on_the_status(visitor: Site, status: Status, offered: list[str]) -> None:
     visitor.session(1, status=status)
     assert kinds(page(visitor)) == offered
 
 
-def test_what_was_given_up_can_be_tried_again(visitor: Site) -> None:
+def test_failed_actions_can_be_retried(visitor: Site) -> None:
     session = visitor.session(
         1, actions=(Comment(key=keys.ready_to_merge("x"), number=1, topic="ready"),)
     )
@@ -168,7 +166,7 @@ def test_what_was_given_up_can_be_tried_again(visitor: Site) -> None:
     assert "retry" in kinds(page(visitor, f"/sessions/{session}"))
 
 
-def test_a_pull_request_is_merged_at_the_head_that_was_shown(visitor: Site) -> None:
+def test_the_merge_button_is_bound_to_the_shown_head(visitor: Site) -> None:
     pulls = (Pull(number=33, head="b" * 40), Pull(number=34, head=HEAD))
     visitor.session(1, pulls=pulls)
     html = page(visitor)
@@ -190,7 +188,7 @@ def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
     assert visitor.store.freezes.all() == []
 
 
-def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
+def test_a_session_is_frozen_on_its_own_page(visitor: Site) -> None:
     visitor.session(1)
     pressed(visitor, "/sessions/widgets-1/ask", kind="freeze")
     assert [kind for kind, _, _ in asked(visitor)] == ["freeze"]
@@ -202,7 +200,7 @@ def test_one_session_is_frozen_on_its_own_page(visitor: Site) -> None:
     assert "Frozen by" not in page(visitor)
 
 
-def test_what_is_wrong_with_the_whole_stands_on_every_page(visitor: Site) -> None:
+def test_incidents_are_shown_on_every_page(visitor: Site) -> None:
     visitor.session(1)
     visitor.store.incidents.report("many-lost", "<five> seem dead at once", visitor.store.clock())
     for path in ("/", "/sessions/widgets-1"):

@@ -38,7 +38,7 @@ def streams(site: Site) -> int:
     return len(site.watchers._streams)
 
 
-def test_a_change_reaches_the_page_as_its_row(site: Site) -> None:
+def test_a_changed_session_is_sent_as_its_row(site: Site) -> None:
     session = site.session(1, title="<b>Title</b>")
     with watching(site) as lines:
         site.decide(session, Status.NEEDS_INPUT, "it asks: why?")
@@ -48,21 +48,21 @@ def test_a_change_reaches_the_page_as_its_row(site: Site) -> None:
     assert "It asks: why?" in change["html"]
 
 
-def test_a_new_session_reaches_every_page(site: Site) -> None:
+def test_a_new_session_is_sent_to_every_page(site: Site) -> None:
     with watching(site) as first, watching(site) as second:
         session = site.session(5)
         for lines in (first, second):
             assert session in {change["id"] for change in next_changes(lines)}
 
 
-def test_a_page_that_is_closed_is_forgotten(site: Site) -> None:
+def test_a_closed_page_is_removed_from_the_watchers(site: Site) -> None:
     with watching(site):
         assert streams(site) == 1
     site.session(1)  # a dead connection is noticed when something is sent
     wait_until(lambda: streams(site) == 0)
 
 
-def test_changes_nobody_reads_do_not_pile_up(site: Site) -> None:
+def test_unread_changes_use_bounded_memory(site: Site) -> None:
     session = site.session(1)
     with watching(site) as lines:
         for _ in range(10_000):
@@ -70,7 +70,7 @@ def test_changes_nobody_reads_do_not_pile_up(site: Site) -> None:
         assert [change["id"] for change in next_changes(lines)] == [session]
 
 
-def test_a_row_that_cannot_be_read_breaks_no_stream(site: Site) -> None:
+def test_a_corrupt_row_does_not_break_the_stream(site: Site) -> None:
     bad, good = site.session(1), site.session(2)
     site.store.db.write(
         lambda connection: connection.execute(
@@ -86,7 +86,7 @@ def test_a_row_that_cannot_be_read_breaks_no_stream(site: Site) -> None:
         assert seen == [good]
 
 
-def test_open_streams_do_not_hold_up_the_end(make_site: Callable[..., Site]) -> None:
+def test_open_streams_do_not_delay_the_shutdown(make_site: Callable[..., Site]) -> None:
     site = make_site()
     with watching(site) as lines:
         stopper = threading.Thread(target=site.server.stop)
@@ -96,7 +96,7 @@ def test_open_streams_do_not_hold_up_the_end(make_site: Callable[..., Site]) -> 
         assert "data" not in "".join(lines)  # ended in order: nothing is raised
 
 
-def test_a_change_while_nothing_serves_is_told_to_nobody(make_site: Callable[..., Site]) -> None:
+def test_a_change_without_a_running_server_is_ignored(make_site: Callable[..., Site]) -> None:
     site = make_site()
     Watchers().changed("before the start")
     site.server.stop()
@@ -104,7 +104,7 @@ def test_a_change_while_nothing_serves_is_told_to_nobody(make_site: Callable[...
     site.server.stop()
 
 
-def test_a_request_under_way_is_finished_before_the_end(make_site: Callable[..., Site]) -> None:
+def test_a_running_request_finishes_before_the_shutdown(make_site: Callable[..., Site]) -> None:
     site = make_site()
     started = threading.Event()
 
@@ -125,12 +125,12 @@ def test_a_request_under_way_is_finished_before_the_end(make_site: Callable[...,
     assert answers == [200]
 
 
-def test_an_address_in_use_is_said_plainly_before_anything_runs(site: Site) -> None:
+def test_an_address_in_use_is_reported_before_the_start(site: Site) -> None:
     with pytest.raises(CannotListen, match=rf"port {site.server.port}: .* set another `port`"):
         HttpServer(site.app, "127.0.0.1", site.server.port)
 
 
 @pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "check `host`"), ("no host", "`host`")])
-def test_an_address_that_is_not_ours_is_said_plainly(site: Site, host: str, said: str) -> None:
+def test_an_invalid_address_is_reported(site: Site, host: str, said: str) -> None:
     with pytest.raises(CannotListen, match=said):
         HttpServer(site.app, host, 0)

@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nse
 SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt; &#34;&#39;&amp; red back 🚀 second line"
 
 
-def test_every_status_has_its_place() -> None:
+def test_every_status_belongs_to_one_group() -> None:
     placed = [status for group in GROUPS for status in group.statuses]
     assert sorted(placed) == sorted(Status)
 
@@ -54,13 +54,13 @@ def test_a_hostile_title_is_shown_as_text(site: Site) -> None:
         assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", page)
 
 
-def test_an_address_that_would_run_a_script_is_no_link(site: Site) -> None:
+def test_a_javascript_url_does_not_become_a_link(site: Site) -> None:
     session = site.session(1, url="javascript:alert(1)")
     for path in ("/", f"/sessions/{session}"):
         assert "javascript:" not in site.seen(path).text
 
 
-def test_a_session_says_what_people_can_do(site: Site) -> None:
+def test_a_session_shows_its_remedy(site: Site) -> None:
     well = site.session(1)
     asks = site.session(2, status=Status.NEEDS_INPUT, reason=Reason.AGENT_QUESTION)
     remedy = html.escape(advice_on(Reason.AGENT_QUESTION).partition("`, ")[2])
@@ -68,7 +68,7 @@ def test_a_session_says_what_people_can_do(site: Site) -> None:
     assert 'class="remedy"' not in site.seen(f"/sessions/{well}").text
 
 
-def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
+def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
     session = site.session(
         7,
         status=Status.CI_FAILED,
@@ -105,7 +105,7 @@ def test_a_session_shows_why_it_is_where_it_is(site: Site) -> None:
         assert words in page, words
 
 
-def test_programs_read_the_same(site: Site) -> None:
+def test_the_api_returns_the_same_data(site: Site) -> None:
     session = site.session(7, title=HOSTILE, blockers=("draft: it is a draft",))
     (row,) = site.seen("/api/sessions").json()
     assert row["id"] == session
@@ -121,7 +121,7 @@ def test_programs_read_the_same(site: Site) -> None:
     assert detail["attach"] == "tmux attach -t =widgets-7_r1"
 
 
-def test_what_each_run_used_is_shown_and_what_has_no_price(site: Site) -> None:
+def test_usage_is_shown_by_run_with_unpriced_tokens(site: Site) -> None:
     session = site.session(7)
     usage = Usage(input=1200, output=34, cache_read=800, cost_usd=1.5, unpriced=9)
     seen = Observation(session=session, run=1, agent=Agent(run=1, usage=usage))
@@ -148,7 +148,7 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
     assert site.seen("/api/sessions/nope").status_code == 404
 
 
-def test_what_was_said_is_shown_in_parts_the_last_one_first(site: Site) -> None:
+def test_a_transcript_is_paged_from_its_end(site: Site) -> None:
     session = site.session(7, title="Tell <b>")
     asked: list[tuple[int, int]] = []
 
@@ -171,7 +171,7 @@ def test_what_was_said_is_shown_in_parts_the_last_one_first(site: Site) -> None:
     assert site.seen("/sessions/nope/transcript").status_code == 404
 
 
-def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site) -> None:
+def test_not_found_is_a_page_for_browsers_and_json_otherwise(site: Site) -> None:
     browser = bearer() | {b"accept": b"text/html,*/*;q=0.8"}
     page = site.http.get("/nothing", headers=browser)
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
@@ -180,7 +180,7 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(site: Site
     assert site.seen("/nothing").json()["error"] == "Not Found"
 
 
-def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
+def test_a_server_error_page_refers_to_the_log(site: Site) -> None:
     bad = site.session(1)
     site.store.db.write(
         lambda connection: connection.execute(
@@ -192,7 +192,7 @@ def test_a_page_that_fails_says_where_more_is_said(site: Site) -> None:
     assert "See the server&#39;s log for details." in page.text
 
 
-def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
+def test_a_command_is_shown_with_its_actor(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
     site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
@@ -202,7 +202,7 @@ def test_what_a_person_asked_for_is_told_with_the_person(site: Site) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/healthz", "/static/page.js", "/nowhere"])
-def test_nothing_from_elsewhere_can_run_on_the_page(site: Site, path: str) -> None:
+def test_security_headers_forbid_external_resources(site: Site, path: str) -> None:
     response = site.seen(path)
     assert "default-src 'self'" in response.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
@@ -211,7 +211,7 @@ def test_nothing_from_elsewhere_can_run_on_the_page(site: Site, path: str) -> No
     assert "server" not in response.headers
 
 
-def test_the_pages_name_no_outside_resource_and_no_inline_script(site: Site) -> None:
+def test_pages_have_no_external_resources_or_inline_scripts(site: Site) -> None:
     session = site.session(1)
     for path in ("/", "/login", f"/sessions/{session}"):
         page = site.seen(path).text
@@ -234,7 +234,7 @@ def test_health_needs_no_token(site: Site) -> None:
     }
 
 
-def test_what_is_wrong_with_the_whole_is_told_and_makes_nothing_unready(site: Site) -> None:
+def test_incidents_are_listed_but_do_not_affect_readiness(site: Site) -> None:
     site.store.incidents.report(
         "many-lost", "5 of 9 programs vanished in one look", datetime.now(UTC)
     )
@@ -246,7 +246,7 @@ def test_what_is_wrong_with_the_whole_is_told_and_makes_nothing_unready(site: Si
 @pytest.mark.parametrize(
     "health", [Health(scheduler=False), Health(scheduler=True, standing_by="another one leads")]
 )
-def test_who_cannot_work_is_not_ready_and_says_so_on_the_page(site: Site, health: Health) -> None:
+def test_an_instance_on_standby_is_not_ready(site: Site, health: Health) -> None:
     site.health = health
     response = site.http.get("/readyz")
     assert response.status_code == 503
@@ -263,7 +263,7 @@ def test_a_store_that_cannot_write_is_not_ready(
     assert (response.status_code, response.json()["store_writable"]) == (503, False)
 
 
-def test_what_breaks_is_logged_and_not_shown(
+def test_unexpected_exceptions_are_logged_but_not_shown(
     site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> list[Session]:
@@ -276,7 +276,7 @@ def test_what_breaks_is_logged_and_not_shown(
     assert "/ failed" in caplog.text
 
 
-def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
+def test_actor_and_event_are_separate_words(site: Site) -> None:
     session = site.session(1)
     command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
     site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
@@ -284,7 +284,7 @@ def test_who_did_something_stands_apart_from_what_it_was(site: Site) -> None:
     assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
 
-def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
+def test_the_agents_page_lists_agents_and_is_linked(site: Site) -> None:
     site.session(1)
     page = site.seen("/agents").text
     for words in (
@@ -297,9 +297,7 @@ def test_the_page_of_agents_counts_them_and_leads_on(site: Site) -> None:
         assert words in page, words
 
 
-def test_the_page_of_agents_tells_what_became_of_their_work(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_agents_page_shows_their_results(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = AgentRecord(
         agent="ada",
         sessions=5,
@@ -327,11 +325,11 @@ def test_the_page_of_agents_tells_what_became_of_their_work(
         assert words in page, words
 
 
-def test_a_page_that_did_not_work_leads_back(site: Site) -> None:
+def test_an_error_page_links_back(site: Site) -> None:
     assert '<nav><a href="/">Sessions</a></nav>' in site.seen("/sessions/nope").text
 
 
-def test_what_stands_in_backticks_is_shown_as_code(site: Site) -> None:
+def test_text_in_backticks_is_shown_as_code(site: Site) -> None:
     because = "held; `/mergewright allow <b>` has it pushed"
     site.session(1, status=Status.NEEDS_INPUT, because=because, reason=Reason.AGENT_QUESTION)
     shown = site.seen("/sessions/widgets-1").text

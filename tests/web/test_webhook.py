@@ -47,7 +47,7 @@ def answer(connection: socket.socket) -> bytes:
     return received
 
 
-def test_a_genuine_delivery_is_on_disk_when_it_is_answered(site: Site) -> None:
+def test_a_verified_delivery_is_stored_before_the_response(site: Site) -> None:
     response = site.deliver(b'{"action": "labeled"}')
     assert response.status_code == 202
     (delivery,) = site.store.deliveries.waiting()
@@ -58,13 +58,13 @@ def test_a_genuine_delivery_is_on_disk_when_it_is_answered(site: Site) -> None:
     )
 
 
-def test_a_repeated_delivery_is_kept_once(site: Site) -> None:
+def test_a_repeated_delivery_is_stored_once(site: Site) -> None:
     assert site.deliver().status_code == 202
     assert site.deliver().status_code == 200
     assert kept(site) == ["d-1"]
 
 
-def test_one_that_failed_here_is_taken_again(site: Site) -> None:
+def test_a_delivery_that_failed_to_process_is_accepted_again(site: Site) -> None:
     assert site.deliver(b"{").status_code == 202
     site.inbox.process()
     assert kept(site) == []
@@ -72,7 +72,7 @@ def test_one_that_failed_here_is_taken_again(site: Site) -> None:
     assert kept(site) == ["d-1"]
 
 
-def test_either_secret_is_good_while_they_are_changed(site: Site) -> None:
+def test_both_secrets_are_accepted_during_rotation(site: Site) -> None:
     assert site.deliver(secret=SECRET).status_code == 202
     assert site.deliver(secret=OLD_SECRET, x_github_delivery="d-2").status_code == 202
     assert site.deliver(secret="another", x_github_delivery="d-3").status_code == 401
@@ -82,14 +82,14 @@ def test_either_secret_is_good_while_they_are_changed(site: Site) -> None:
     "signature",
     ["", "sha256=", "sha256=" + "0" * 64, "sha1=" + "0" * 40, "sha256=" + "é" * 64, "0" * 64],
 )
-def test_without_the_right_signature_nothing_is_taken(site: Site, signature: str) -> None:
+def test_a_delivery_without_a_valid_signature_is_refused(site: Site, signature: str) -> None:
     response = site.deliver(b"[" * 100_000, x_hub_signature_256=signature)
     assert response.status_code == 401
     assert "signature" in response.text
     assert kept(site) == []
 
 
-def test_a_signature_of_another_body_is_wrong(site: Site) -> None:
+def test_a_signature_for_another_body_is_refused(site: Site) -> None:
     good = signed(b"{}")["x-hub-signature-256"]
     assert site.deliver(b"{ }", x_hub_signature_256=good).status_code == 401
 
@@ -101,18 +101,18 @@ def test_without_a_secret_everything_is_refused(make_site: Callable[..., Site]) 
     assert "MERGEWRIGHT_WEBHOOK_SECRET" in response.text
 
 
-def test_an_empty_secret_is_no_secret(make_site: Callable[..., Site]) -> None:
+def test_an_empty_secret_is_ignored(make_site: Callable[..., Site]) -> None:
     site = make_site(secrets=(SECRET, ""))
     assert site.deliver(secret="").status_code == 401
 
 
 @pytest.mark.parametrize("body", [b'{"action": "labe', b"[" * 100_000, b"\x00\xff", b""])
-def test_a_genuine_body_is_kept_whatever_it_holds(site: Site, body: bytes) -> None:
+def test_any_verified_body_is_stored_unchanged(site: Site, body: bytes) -> None:
     assert site.deliver(body).status_code == 202
     assert site.store.deliveries.waiting()[0].body == body
 
 
-def test_the_old_form_encoding_is_refused_with_the_remedy(site: Site) -> None:
+def test_the_form_content_type_is_refused_with_a_remedy(site: Site) -> None:
     response = site.deliver(content_type="application/x-www-form-urlencoded")
     assert response.status_code == 415
     assert "application/json" in response.text
@@ -124,7 +124,7 @@ def test_a_content_type_may_name_its_charset(site: Site) -> None:
 
 @pytest.mark.parametrize("header", ["x_github_event", "x_github_delivery"])
 @pytest.mark.parametrize("value", ["", "a b", "x" * 101, "é", "<b>"])
-def test_a_missing_or_odd_header_is_a_bad_request(site: Site, header: str, value: str) -> None:
+def test_a_missing_or_invalid_header_is_a_bad_request(site: Site, header: str, value: str) -> None:
     response = site.deliver(b"{}", secret=SECRET, **{header: value})
     assert response.status_code == 400
     assert header.replace("_", "-") in response.text.lower()
@@ -137,17 +137,17 @@ def test_only_posts_are_deliveries(site: Site) -> None:
     assert response.headers["allow"] == "POST"
 
 
-def test_a_declared_26_mib_are_refused_before_they_are_sent(site: Site) -> None:
+def test_a_declared_length_over_the_limit_is_refused_unread(site: Site) -> None:
     with connected(site) as connection:
         connection.sendall(head(content_length=26 * MIB, **signed(b"")))
         assert answer(connection).startswith(b"HTTP/1.1 413 ")
 
 
-def test_26_mib_in_one_piece_are_refused_and_the_client_hears_why(site: Site) -> None:
+def test_a_body_over_the_limit_is_refused_with_a_reason(site: Site) -> None:
     assert site.deliver(b"x" * 26 * MIB).status_code == 413
 
 
-def test_26_mib_in_chunks_are_refused_while_they_come(site: Site) -> None:
+def test_a_chunked_body_over_the_limit_is_refused_while_it_is_read(site: Site) -> None:
     chunk = b"%x\r\n" % MIB + b"x" * MIB + b"\r\n"
     with connected(site) as connection:
         connection.sendall(head(transfer_encoding="chunked", **signed(b"")))
@@ -157,11 +157,11 @@ def test_26_mib_in_chunks_are_refused_while_they_come(site: Site) -> None:
     assert kept(site) == []
 
 
-def test_25_mib_are_taken(site: Site) -> None:
+def test_a_body_of_the_maximum_size_is_accepted(site: Site) -> None:
     assert site.deliver(b"x" * 25 * MIB).status_code == 202
 
 
-def test_a_chunked_delivery_is_taken(site: Site) -> None:
+def test_a_chunked_delivery_is_accepted(site: Site) -> None:
     with connected(site) as connection:
         connection.sendall(head(transfer_encoding="chunked", **signed(b"{}")))
         connection.sendall(b"1\r\n{\r\n")
@@ -188,7 +188,7 @@ def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..
 
 
 @pytest.mark.parametrize("secret", [SECRET, "a wrong one"])
-def test_bytes_are_given_back_whatever_became_of_them(
+def test_unverified_bytes_are_released_after_every_outcome(
     make_site: Callable[..., Site], secret: str
 ) -> None:
     site = make_site(limits=WebhookLimits(unverified_bytes=3 * MIB))
@@ -201,7 +201,7 @@ def test_bytes_are_given_back_whatever_became_of_them(
     assert statuses <= {202, 401}
 
 
-def test_a_body_that_never_comes_is_not_waited_for(make_site: Callable[..., Site]) -> None:
+def test_a_stalled_body_times_out(make_site: Callable[..., Site]) -> None:
     site = make_site(limits=WebhookLimits(body_seconds=0.05))
     with connected(site) as connection:
         connection.sendall(head(content_length=10, **signed(b"")) + b"x")
@@ -211,7 +211,7 @@ def test_a_body_that_never_comes_is_not_waited_for(make_site: Callable[..., Site
         assert connection.recv(1) == b""
 
 
-def test_an_instance_that_stands_by_takes_nothing_and_says_why(site: Site) -> None:
+def test_an_instance_on_standby_refuses_deliveries_with_its_reason(site: Site) -> None:
     site.health = Health(scheduler=True, standing_by="another one leads")
     response = site.deliver()
     assert response.status_code == 503
@@ -234,7 +234,7 @@ def test_a_store_that_fails_makes_github_show_a_failure(
     assert "the body" not in caplog.text
 
 
-def test_many_at_once_are_all_kept(site: Site) -> None:
+def test_concurrent_deliveries_are_all_stored(site: Site) -> None:
     def send(number: int) -> int:
         return site.deliver(x_github_delivery=f"d-{number}").status_code
 
@@ -243,7 +243,7 @@ def test_many_at_once_are_all_kept(site: Site) -> None:
     assert len(site.store.deliveries.waiting(limit=1000)) == 200
 
 
-def test_a_client_that_hangs_up_while_it_is_kept_loses_nothing(site: Site) -> None:
+def test_a_delivery_whose_client_disconnects_is_stored(site: Site) -> None:
     body = b"{}"
     with connected(site) as connection:
         connection.sendall(head(content_length=len(body), **signed(body)) + body)
