@@ -37,7 +37,7 @@ SECRETS = Secrets(token="the-token", webhook_secret="the-secret")
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A GitHub that takes connections and never says a word."""
+    """A GitHub that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening
 

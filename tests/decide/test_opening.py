@@ -113,8 +113,8 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.room.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    told = "A session works on this already, `queued`: waits for a free slot."
-    assert answers == [told] * len(commanded)
+    text = "A session works on this already, `queued`: waits for a free slot."
+    assert answers == [text] * len(commanded)
 
 
 def test_a_priority_label_can_be_changed_later(bench: Bench) -> None:
@@ -143,36 +143,36 @@ def test_a_label_freezes_its_session_until_it_is_removed(bench: Bench) -> None:
         facts = bench.store.facts.get("widgets-12")
         assert (frozen_by(facts) is not None) is frozen
         decision = decide(facts, Policy(), bench.room.clock())
-        assert any(told.startswith("frozen: ") for told in decision.blockers) is frozen
+        assert any(text.startswith("frozen: ") for text in decision.blockers) is frozen
 
 
-def worn(bench: Bench, label: str, by: str = "ada") -> None:
-    put = Labeling(label=label, actor=by, at=bench.room.clock(), added=True)
-    bench.labelled(labels=(label,), labelings=(put,))
+def add_label(bench: Bench, name: str, by: str = "ada") -> None:
+    put = Labeling(label=name, actor=by, at=bench.room.clock(), added=True)
+    bench.labelled(labels=(name,), labelings=(put,))
     seen(bench, 12)
 
 
 def test_a_label_that_names_an_agent_assigns_that_agent(bench: Bench) -> None:
-    worn(bench, "Mergewright:rob")
+    add_label(bench, "Mergewright:rob")
     made = bench.store.sessions.get("widgets-12")
     assert (made.agent_name, made.agent_type) == ("rob", "shell")
 
 
 def test_a_label_that_names_an_unknown_agent_is_ignored(bench: Bench) -> None:
-    worn(bench, "mergewright:eve")
+    add_label(bench, "mergewright:eve")
     assert bench.store.sessions.all() == []
 
 
 def test_a_later_label_that_names_an_agent_asks_for_a_handover(bench: Bench) -> None:
-    worn(bench, "mergewright")
+    add_label(bench, "mergewright")
     bench.room.clock.passes(60)
-    worn(bench, "mergewright:rob")
+    add_label(bench, "mergewright:rob")
     (command,) = bench.store.facts.get("widgets-12").commands
     assert (command.kind, command.text) == ("start", "rob")
 
 
 def test_any_of_several_labels_keeps_the_session(bench: Bench) -> None:
-    worn(bench, "mergewright")
+    add_label(bench, "mergewright")
     bench.labelled(labels=("mergewright:rob",), labelings=())
     seen(bench, 12)
     assert bench.store.sessions.get("widgets-12").issue.labelled
@@ -190,9 +190,9 @@ def test_a_project_configures_its_label_and_branch_names(
     project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
     for part in (bench.issues, bench.opening):
         monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
-    worn(bench, "mergewright")
+    add_label(bench, "mergewright")
     assert bench.store.sessions.all() == []
-    worn(bench, label)
+    add_label(bench, label)
     made = bench.store.sessions.get("widgets-12")
     assert (made.agent_type, made.branch) == (agent, "bot/12")
 
@@ -200,14 +200,14 @@ def test_a_project_configures_its_label_and_branch_names(
 def test_an_assignment_to_the_machine_user_opens_a_session_until_it_is_removed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worn(bench, "@Robot")
+    add_label(bench, "@Robot")
     assert bench.store.sessions.all() == []
     project = replace(PROJECTS["widgets"], assignee="@robot")
     for part in (bench.issues, bench.opening):
         monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
-    worn(bench, "@Robot", by="mallory")
+    add_label(bench, "@Robot", by="mallory")
     assert bench.store.sessions.all() == []
-    worn(bench, "@Robot")
+    add_label(bench, "@Robot")
     made = bench.store.sessions.get("widgets-12")
     assert (made.requester, made.issue.labelled) == ("ada", True)
     bench.labelled(labels=(), labelings=())

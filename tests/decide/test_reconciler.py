@@ -197,7 +197,7 @@ def test_new_actions_are_announced(reconciling: Reconciling) -> None:
 def test_every_live_session_is_reconciled_after_a_restart(
     reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The configuration may be another one by now; where it says the same, nothing is written."""
+    """The configuration may have changed; an unchanged decision writes nothing."""
     monkeypatch.setattr(module, "_BATCH", 2)
     ids = reconciling.sessions(1, 2, 3, 4, 5)
     reconciling.reconciler.reconcile_due()

@@ -1,4 +1,4 @@
-"""A store of its own with a session, and a clock that moves only when told to."""
+"""A store with sessions, and a manual clock."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ REPOSITORY = "acme/widgets"
 
 
 class Clock:
-    """A clock that moves only when told to."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.now = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -62,7 +62,7 @@ class Room:
         return new.id
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
-        (visit,) = self.store.facts.load([session])
+        (loaded,) = self.store.facts.load([session])
         decision = SessionDecision(
             status="working",
             reason="agent_at_work",
@@ -70,7 +70,7 @@ class Room:
             run=run,
             actions=actions,
         )
-        self.store.decisions.record([(visit, decision)], self.clock())[0].result()
+        self.store.decisions.record([(loaded, decision)], self.clock())[0].result()
 
 
 @pytest.fixture

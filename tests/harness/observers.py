@@ -1,4 +1,4 @@
-"""The observers of GitHub over a real store, and a GitHub that answers as the test says."""
+"""The observers of GitHub over a real store, and a GitHub whose responses a test sets."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ REPOSITORY = "acme/widgets"
 
 
 class GitHub:
-    """What GitHub answers, as the test says."""
+    """A GitHub whose responses a test sets."""
 
     def __init__(self) -> None:
         self.read = self
@@ -48,7 +48,7 @@ class GitHub:
         self.refuses: set[str] = set()
         self.asked = 0
         self.seen: dict[int, Any] = {}
-        self.glanced: list[tuple[int, ...]] = []
+        self.fingerprinted: list[tuple[int, ...]] = []
         self.listed: list[tuple[str, ...]] = []
         self.spelled: list[str] = []
         self.left: PointBudget | None = None
@@ -90,7 +90,7 @@ class GitHub:
         return sorted(self.pulls)
 
     def fingerprints(self, repository: str, issues: Any, pulls: Any) -> Any:
-        self.glanced.append((*issues, *pulls))
+        self.fingerprinted.append((*issues, *pulls))
         return {number: answer(self.seen.get(number)) for number in (*issues, *pulls)}
 
     def budget(self, repository: str) -> Any:

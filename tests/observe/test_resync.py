@@ -16,7 +16,7 @@ from tests.harness.observers import REPOSITORY, Bench
 
 @pytest.fixture
 def quiet(bench: Bench) -> Bench:
-    """A session with a pull request, glanced at and read whole."""
+    """A session with a pull request that was fingerprinted and read."""
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
     bench.labelled()
@@ -44,7 +44,7 @@ def test_an_unchanged_fingerprint_leads_to_no_read(quiet: Bench) -> None:
         quiet.room.clock.passes(300)
         quiet.resync.run()
     assert quiet.waiting() == []
-    assert quiet.github.glanced == [(12, 34)] * 4
+    assert quiet.github.fingerprinted == [(12, 34)] * 4
 
 
 def test_only_changed_fingerprints_lead_to_reads(quiet: Bench) -> None:
@@ -71,7 +71,7 @@ def test_a_failed_read_is_repeated_by_the_next_resync(quiet: Bench) -> None:
 
 
 def test_a_read_from_before_a_fingerprint_does_not_confirm_it(quiet: Bench) -> None:
-    """What changed between the two is in the glance and not in the read."""
+    """A change between the two is in the fingerprint and not in the read."""
     read = quiet.github.pull
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     quiet.room.clock.passes(60)
@@ -120,8 +120,8 @@ def test_one_failing_item_does_not_affect_the_others(bench: Bench) -> None:
     bench.github.seen[17] = TryLater("GitHub answered 502.")
     bench.resync.run()
     assert len(bench.waiting()) == 100
-    assert (17,) in bench.github.glanced
-    assert len(bench.github.glanced) <= 14
+    assert (17,) in bench.github.fingerprinted
+    assert len(bench.github.fingerprinted) <= 14
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_when_github_fails_resync_gives_up_early_and_changes_nothing(
         bench.labelled(number)
         bench.github.seen[number] = failure
     bench.resync.run()
-    assert len(bench.github.glanced) == asked
+    assert len(bench.github.fingerprinted) == asked
     assert len(bench.waiting()) <= 1
 
 
@@ -184,10 +184,10 @@ def test_the_last_points_are_reserved_for_known_changes(quiet: Bench) -> None:
         cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1)
     )
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
-    before = [*quiet.github.glanced], [*quiet.github.listed]
+    before = [*quiet.github.fingerprinted], [*quiet.github.listed]
     quiet.resync.run()
     assert quiet.waiting() == []
-    assert (quiet.github.glanced, quiet.github.listed) == before
+    assert (quiet.github.fingerprinted, quiet.github.listed) == before
     quiet.refreshes("pull:34")
     quiet.room.clock.passes(60)
     reads_all(quiet)
