@@ -196,10 +196,10 @@ def test_a_repository_without_the_app_waits_for_its_installation(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
-    with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as http_failure:
+    with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as failure:
         app.git_header("acme/widgets")
     # A time that is named is no failed try, so that nothing is given up meanwhile.
-    assert http_failure.value.at == clock.now + REINSTALL
+    assert failure.value.at == clock.now + REINSTALL
 
 
 def test_an_outage_while_requesting_a_token_is_retried_later(

@@ -136,7 +136,7 @@ def test_a_list_with_too_many_pages_is_not_read(
 def test_pull_requests_of_a_branch_are_read_page_by_page(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    with_key, deleted = {"nameWithOwner": "acme/widgets"}, None
+    mine, deleted = {"nameWithOwner": "acme/widgets"}, None
     numbers = iter(range(1, 9))
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -144,11 +144,11 @@ def test_pull_requests_of_a_branch_are_read_page_by_page(
         pulls = {
             "pageInfo": {"hasNextPage": cursor is None, "endCursor": "p1"},
             "nodes": [
-                {"number": next(numbers), "headRepository": each} for each in (with_key, deleted)
+                {"number": next(numbers), "headRepository": each} for each in (mine, deleted)
             ],
         }
         return httpx.Response(
-            200, json={"data": {"repository": {**with_key, "pullRequests": pulls}}}
+            200, json={"data": {"repository": {**mine, "pullRequests": pulls}}}
         )
 
     respx_mock.post(GRAPHQL).mock(side_effect=answer)

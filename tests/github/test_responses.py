@@ -75,10 +75,10 @@ def test_temporary_failures_are_retried_later(
 ) -> None:
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
     respx_mock.get(REPO).respond(status, headers=encoded, content=body)
-    with pytest.raises(TryLater) as http_failure:
+    with pytest.raises(TryLater) as failure:
         github.read.repository("acme/widgets")
-    assert http_failure.value.at == at
-    assert "repos/acme/widgets" in str(http_failure.value)
+    assert failure.value.at == at
+    assert "repos/acme/widgets" in str(failure.value)
     assert len(respx_mock.calls) == 1
 
 
@@ -124,18 +124,18 @@ def test_a_broken_connection_is_retried_later(
     github: GitHub, respx_mock: respx.MockRouter, kind: type[Exception]
 ) -> None:
     respx_mock.get(REPO).mock(side_effect=kind)
-    with pytest.raises(TryLater) as http_failure:
+    with pytest.raises(TryLater) as failure:
         github.read.repository("acme/widgets")
-    assert http_failure.value.at is None
+    assert failure.value.at is None
 
 
 def test_an_error_in_our_request_is_not_retried(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(REPO).mock(side_effect=KeyError("ours"))
-    with pytest.raises(Exception, match="ours") as http_failure:
+    with pytest.raises(Exception, match="ours") as failure:
         github.read.repository("acme/widgets")
-    assert not isinstance(http_failure.value, TryLater | Refused)
+    assert not isinstance(failure.value, TryLater | Refused)
 
 
 # On real sockets
@@ -253,9 +253,9 @@ def test_a_rate_limit_in_graphql_says_when_to_come_back(
     at: datetime,
 ) -> None:
     respx_mock.post(GRAPHQL).respond(headers=headers, json=answer(problem(kind)))
-    with pytest.raises(TryLater) as http_failure:
+    with pytest.raises(TryLater) as failure:
         github.read.pull("acme/widgets", 34)
-    assert http_failure.value.at == at
+    assert failure.value.at == at
 
 
 @pytest.mark.parametrize(
@@ -264,18 +264,18 @@ def test_a_rate_limit_in_graphql_says_when_to_come_back(
 def test_missing_subjects_read_as_none(
     github: GitHub, respx_mock: respx.MockRouter, read: str, field: str
 ) -> None:
-    is_missing = answer(
+    missing = answer(
         problem("NOT_FOUND", "repository", field), data={"repository": {field: None}}
     )
-    respx_mock.post(GRAPHQL).respond(json=is_missing)
+    respx_mock.post(GRAPHQL).respond(json=missing)
     assert getattr(github.read, read)("acme/widgets", 34) is None
 
 
 def test_an_unreadable_repository_is_not_a_missing_subject(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    is_missing = answer(problem("NOT_FOUND", "repository"), data={"repository": None})
-    respx_mock.post(GRAPHQL).respond(json=is_missing)
+    missing = answer(problem("NOT_FOUND", "repository"), data={"repository": None})
+    respx_mock.post(GRAPHQL).respond(json=missing)
     with pytest.raises(Refused) as refusal:
         github.read.pull("acme/widgets", 34)
     assert refusal.value.status == 404

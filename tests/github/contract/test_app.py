@@ -132,9 +132,9 @@ def test_a_suspended_app_waits_until_it_is_unsuspended(
 ) -> None:
     known = server.world.apps["mergewright"]
     monkeypatch.setattr(known, "suspended", True)
-    with pytest.raises(NotInstalled, match="unsuspend it") as http_failure:
+    with pytest.raises(NotInstalled, match="unsuspend it") as failure:
         app.read.repository(repo.full_name)
-    assert http_failure.value.at is not None
+    assert failure.value.at is not None
     known.suspended = False
     assert app.read.repository(repo.full_name).default_branch == "main"
     known.suspended = True  # The token made meanwhile does not count any more.
@@ -160,9 +160,9 @@ def test_an_installation_of_another_owner_is_ignored(
     server: FaultyGitHub, key: str, repo: Repository
 ) -> None:
     number = str(server.world.apps["mergewright"].id)
-    with_key = Credentials(app_id=number, private_key=key, owners=("ACME",))
+    credentials = Credentials(app_id=number, private_key=key, owners=("ACME",))
     others = Credentials(app_id=number, private_key=key, owners=("umbrella",))
-    with closing(GitHub(f"{server.url}api/v3", with_key)) as client:
+    with closing(GitHub(f"{server.url}api/v3", credentials)) as client:
         assert client.read.repository(repo.full_name).default_branch == "main"
     with (
         closing(GitHub(f"{server.url}api/v3", others)) as client,

@@ -186,9 +186,9 @@ def test_labelled_and_assigned_issues_are_listed_in_one_query_per_page(
         return found, len(server.requests) - before
 
     pull.label("agent", by="ann")
-    named, with_key, *many = (repo.open_issue(f"Retry {n}", by="ann") for n in range(103))
+    named, mine, *many = (repo.open_issue(f"Retry {n}", by="ann") for n in range(103))
     named.label('the "Agent": ü', by="ann")
-    with_key.assign("wright", by="ann")
+    mine.assign("wright", by="ann")
     for issue in many:
         issue.label("agent", by="ann")
     repo.open_issue("Not labelled", by="ann")
@@ -199,8 +199,8 @@ def test_labelled_and_assigned_issues_are_listed_in_one_query_per_page(
     assert github.read.labels(repo.full_name, "AGENT") == ["agent", 'the "Agent": ü']
     assert github.read.labels(repo.full_name, 'the "agent": ü') == ['the "Agent": ü']
     assert github.read.labels(repo.full_name, "bug") == []
-    assert listed("other", 'the "Agent": ü', "@wright") == ({named.number, with_key.number}, 1)
-    assert listed("agent", "@wright") == ({with_key.number, *(one.number for one in many)}, 2)
+    assert listed("other", 'the "Agent": ü', "@wright") == ({named.number, mine.number}, 1)
+    assert listed("agent", "@wright") == ({mine.number, *(one.number for one in many)}, 2)
     assert listed("other") == (set(), 1)
 
 

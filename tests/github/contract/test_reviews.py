@@ -44,9 +44,9 @@ def test_replies_in_several_threads_are_one_review(github: GitHub, asked: Pull) 
     assert answers(github, asked, *threads) == 2
     assert answers(github, asked, *threads) == 0
     assert said(asked) == [["Done in abc."], ["Done in abc."]]
-    (with_key,) = [review for review in asked.reviews if review.user.login == "wright"]
-    assert with_key.state == "COMMENTED"
-    assert len(with_key.comments) == 2
+    (mine,) = [review for review in asked.reviews if review.user.login == "wright"]
+    assert mine.state == "COMMENTED"
+    assert len(mine.comments) == 2
     assert asked.pending == {}
 
 
