@@ -70,7 +70,9 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
     """The checks of the base branch's last commits."""
 
     reported: bool = False  #: Whether any commit had a check.
-    red: frozenset[tuple[str, str, str]] = frozenset()  #: Checks whose last completed run failed.
+    failed: frozenset[tuple[str, str, str]] = (
+        frozenset()
+    )  #: Checks whose last completed run failed.
 
 
 def checks_of(
@@ -126,8 +128,8 @@ def base_checks(commits: Iterable[BaseCommit], me: str) -> BaseChecks:
             state = check_state(context)
             if not _is_own(context, me) and state is not CheckState.PENDING:
                 states.setdefault(check_identity(context).without_event, state)
-    red = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
-    return BaseChecks(reported=bool(states), red=red)
+    failed = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
+    return BaseChecks(reported=bool(states), failed=failed)
 
 
 def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ...]:
@@ -196,5 +198,5 @@ def _check(identity: CheckIdentity, context: HeadCheck, base: BaseChecks) -> Che
         url=context.details_url or context.target_url or "",
         log=tail(context.description or "") if state is CheckState.FAILED else "",
         run_id=context.database_id or None,
-        red_on_base=state is CheckState.FAILED and identity.without_event in base.red,
+        red_on_base=state is CheckState.FAILED and identity.without_event in base.failed,
     )

@@ -68,12 +68,12 @@ class PullFingerprint(GraphQLShape, frozen=True):
     status_check_rollup: RollupCounts | None
 
 
-def fingerprint_of(answer: Raw, *, pull: bool) -> Fingerprint | None:
+def fingerprint_of(data: Raw, *, pull: bool) -> Fingerprint | None:
     """The fingerprint in the data of one alias; None if it is null or invalid."""
     try:
         if pull:
-            return _of_pull(msgspec.json.decode(answer, type=PullFingerprint))
-        issue = msgspec.json.decode(answer, type=IssueFingerprint)
+            return _of_pull(msgspec.json.decode(data, type=PullFingerprint))
+        issue = msgspec.json.decode(data, type=IssueFingerprint)
     except UNDECODABLE:
         return None
     return Fingerprint(state=issue.state, updated=issue.updated_at)

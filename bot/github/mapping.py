@@ -78,10 +78,10 @@ def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState
     """GitHub's review decision, or else the latest reviews of people with write access."""
     if pull.review_decision is not None:
         return DECISIONS.get(pull.review_decision, ReviewState.NONE)
-    said = _writers(latest)
-    if "CHANGES_REQUESTED" in said:
+    states = _writers(latest)
+    if "CHANGES_REQUESTED" in states:
         return ReviewState.CHANGES_REQUESTED
-    if "APPROVED" in said:
+    if "APPROVED" in states:
         return ReviewState.APPROVED
     return ReviewState.PENDING if pull.review_requests.total_count else ReviewState.NONE
 

@@ -48,7 +48,7 @@ def pull_snapshot(
     required = required_checks(base)
     latest = [review for page in pages for review in page.latest_opinionated_reviews.nodes]
     verdicts = tuple(_verdict(review, me) for review in latest if review.state in _VERDICTS)
-    told = {review.full_database_id for review in latest if review.state in _VERDICTS}
+    in_verdicts = {review.full_database_id for review in latest if review.state in _VERDICTS}
     reviews = [review for page in pages for review in page.reviews.nodes]
     comments = [comment for page in pages for comment in page.comments.nodes]
     threads = [thread for page in pages for thread in page.review_threads.nodes]
@@ -57,7 +57,7 @@ def pull_snapshot(
         *(
             _review_remark(review, me)
             for review in reviews
-            if review.body.strip() and review.full_database_id not in told
+            if review.body.strip() and review.full_database_id not in in_verdicts
         ),
     ]
     return PullSnapshot(

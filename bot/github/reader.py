@@ -53,7 +53,7 @@ WRITERS = {"write", "maintain", "admin"}
 WRITING_SCOPES = {"repo", "public_repo"}
 #: A pull request with more pages in any list is read incompletely.
 PULL_PAGES = 10
-#: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
+#: The number of fingerprints in one query: it costs one point, and GitHub data in time.
 FINGERPRINT_BATCH = 50
 NULL = Raw(b"null")
 
@@ -62,7 +62,7 @@ class GitHubReader:
     """Reads GitHub. Thread-safe.
 
     Raises (every method):
-        TryLater: GitHub cannot answer now.
+        TryLater: GitHub cannot fingerprint now.
         Refused: the bot may not read this.
     """
 
@@ -94,7 +94,7 @@ class GitHubReader:
             return missing_permissions(self._api.installation(repo).permissions)
         rights = self._found(repo).permissions
         if rights and not rights.push:
-            return ("its account may not write",)
+            return ("the account has no write access",)
         scopes = self._api.scopes
         if scopes is not None and scopes.isdisjoint(WRITING_SCOPES):
             return ("the token may only read: it lacks the scope `repo`",)
@@ -109,25 +109,25 @@ class GitHubReader:
 
         https://docs.github.com/rest/repos/repos#get-a-repository
         """
-        said = self._found(repo)
-        return RepositoryIdentity(id=said.id, name=said.full_name, archived=said.archived)
+        found = self._found(repo)
+        return RepositoryIdentity(id=found.id, name=found.full_name, archived=found.archived)
 
     def repository(self, repo: str) -> RepositorySettings:
         """A repository's settings.
 
         https://docs.github.com/rest/repos/repos#get-a-repository
         """
-        said = self._api.get(repo, "", RepositoryResponse)
+        found = self._api.get(repo, "", RepositoryResponse)
         allowed = {
-            MergeMethod.MERGE: said.allow_merge_commit,
-            MergeMethod.SQUASH: said.allow_squash_merge,
-            MergeMethod.REBASE: said.allow_rebase_merge,
+            MergeMethod.MERGE: found.allow_merge_commit,
+            MergeMethod.SQUASH: found.allow_squash_merge,
+            MergeMethod.REBASE: found.allow_rebase_merge,
         }
         return RepositorySettings(
-            default_branch=said.default_branch,
-            private=said.private,
-            archived=said.archived,
-            clone_url=said.clone_url,
+            default_branch=found.default_branch,
+            private=found.private,
+            archived=found.archived,
+            clone_url=found.clone_url,
             merge_methods=tuple(method for method, is_allowed in allowed.items() if is_allowed),
         )
 
@@ -253,10 +253,10 @@ class GitHubReader:
     ) -> dict[int, Fingerprint | None]:
         """The fingerprints of at most `FINGERPRINT_BATCH` subjects; None for unreadable ones."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
-        answers = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
+        data = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
         return {
-            number: fingerprint_of(answer, pull=number in pulls)
-            for number, answer in answers.items()
+            number: fingerprint_of(fingerprint, pull=number in pulls)
+            for number, fingerprint in data.items()
         }
 
     def budget(self, repo: str) -> PointBudget | None:

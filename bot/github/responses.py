@@ -60,16 +60,16 @@ class GraphQLError(Struct, frozen=True):
 
 
 def http_failure(
-    asked: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
+    request: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> TryLater | Refused:
     """The failure that an HTTP response outside 200-299 means."""
-    said = error_message(body)
-    message = f"{asked}: GitHub answered {status}{': ' + said if said else ''}."
-    if status in (403, 429) and (limit := _limit_of(message, headers, said, now)):
+    error = error_message(body)
+    message = f"{request}: GitHub answered {status}{': ' + error if error else ''}."
+    if status in (403, 429) and (limit := _limit_of(message, headers, error, now)):
         return limit
-    if status == 403 and SUSPENDED_TEXT in said.lower():
+    if status == 403 and SUSPENDED_TEXT in error.lower():
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
-    if status == 403 and ARCHIVED_TEXT in said.lower():
+    if status == 403 and ARCHIVED_TEXT in error.lower():
         # Sessions act until the bot knows that it is archived; their actions wait.
         return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
@@ -78,12 +78,12 @@ def http_failure(
 
 
 def graphql_failure(
-    asked: str, problems: Iterable[GraphQLError], headers: Mapping[str, str], now: datetime
+    request: str, problems: Iterable[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
     """The failure that the errors of a GraphQL response mean, the most lasting one first."""
     problems = tuple(problems)
-    said = _short("; ".join(problem.message for problem in problems))
-    message = f"{asked}: GitHub answered: {said}."
+    error = _short("; ".join(problem.message for problem in problems))
+    message = f"{request}: GitHub answered: {error}."
     types = {problem.type for problem in problems}
     if types & {"RATE_LIMITED", "RATE_LIMIT"}:
         return Limited(message, _reset_of(headers, now) or now + LIMIT_PAUSE, "graphql")
@@ -99,7 +99,7 @@ def graphql_failure(
 
 
 def exhausted_limit(
-    asked: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
+    request: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
     """The rate limit that this response exhausted, or None.
 
@@ -108,32 +108,34 @@ def exhausted_limit(
     if headers.get("x-ratelimit-remaining") != "0":
         return None
     resource = headers.get("x-ratelimit-resource", resource)
-    return Limited(asked, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
+    return Limited(request, _reset_of(headers, now) or now + LIMIT_PAUSE, resource)
 
 
 def error_message(body: bytes) -> str:
     """The message of an error body in one short line; empty for any other body."""
     try:
-        said = msgspec.json.decode(body, type=ErrorBody)
+        parsed = msgspec.json.decode(body, type=ErrorBody)
     except UNDECODABLE:
         return ""
-    errors = (said.errors,) if isinstance(said.errors, str) else said.errors
+    errors = (parsed.errors,) if isinstance(parsed.errors, str) else parsed.errors
     details = (
         error
         if isinstance(error, str)
         else error.message or f"{error.field or ''} {error.code or ''}"
         for error in errors
     )
-    return _short("; ".join(part for part in (said.message, *details) if part.strip()))
+    return _short("; ".join(part for part in (parsed.message, *details) if part.strip()))
 
 
-def _limit_of(message: str, headers: Mapping[str, str], said: str, now: datetime) -> Limited | None:
+def _limit_of(
+    message: str, headers: Mapping[str, str], error: str, now: datetime
+) -> Limited | None:
     """The rate limit that a 403 or 429 means, or None."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
     if limit := exhausted_limit(message, headers, now):
         return limit
-    if any(text in said.lower() for text in LIMIT_TEXTS):
+    if any(text in error.lower() for text in LIMIT_TEXTS):
         return Limited(message, now + LIMIT_PAUSE)
     return None
 

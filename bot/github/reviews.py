@@ -10,7 +10,7 @@ from bot.github.comment_markers import KEY, MarkedComments, has_marker, with_mar
 from bot.github.errors import Refused, TryLater
 from bot.github.shapes import GraphQLShape, NodeList
 
-#: The wait for a pending review that a person has begun with the bot's token.
+#: The wait for a pending review that a person has pending with the bot's token.
 _BY_HAND = timedelta(minutes=1)
 
 
@@ -83,25 +83,25 @@ class ReviewReplies:
             for thread, mine in left.items():  # GitHub wraps a single reply in a review.
                 self._reply(repo, thread, with_marker(body, mine), None)
         elif left:
-            self._together(repo, number, left, body)
+            self._reply_in_review(repo, number, left, body)
         return len(left)
 
-    def _together(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
+    def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
         """Reply in several threads with one review; deleted threads are skipped."""
-        review, begun = self._begin(repo, number, left.values())
-        gone: list[Refused] = []
+        review, pending = self._pending_review(repo, number, left.values())
+        refusals: list[Refused] = []
         for thread, mine in left.items():
-            if _has_key(begun, mine):
+            if _has_key(pending, mine):
                 continue
             try:
                 self._reply(repo, thread, with_marker(body, mine), review)
             except Refused as refusal:
                 if refusal.status != 404:
                     raise
-                gone.append(refusal)
-        if len(gone) == len(left):
+                refusals.append(refusal)
+        if len(refusals) == len(left):
             self._api.graphql(repo, "review_drop", Raw, {"review": review})
-            raise gone[0]
+            raise refusals[0]
         self._api.graphql(repo, "review_submit", Raw, {"review": review})
 
     def resolve(self, repo: str, threads: Iterable[str]) -> None:
@@ -110,10 +110,12 @@ class ReviewReplies:
             self._api.graphql(repo, "resolve", Raw, {"thread": thread})
 
     def _reply(self, repo: str, thread: str, body: str, review: str | None) -> None:
-        said = {"thread": thread, "body": body, "review": review}
-        self._api.graphql(repo, "reply", Raw, said)
+        variables = {"thread": thread, "body": body, "review": review}
+        self._api.graphql(repo, "reply", Raw, variables)
 
-    def _begin(self, repo: str, number: int, keys: Collection[str]) -> tuple[str, Sequence[str]]:
+    def _pending_review(
+        self, repo: str, number: int, keys: Collection[str]
+    ) -> tuple[str, Sequence[str]]:
         """The id of the bot's pending review and its comments; begins one if there is none.
 
         A pending review with the same keys is continued after a crash; one with other keys is
@@ -125,17 +127,17 @@ class ReviewReplies:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         pull = found.repository.pull_request
         for left in pull.reviews.nodes:
-            said = [one.body for one in left.comments.nodes]
-            if left.body or not all(KEY in body for body in said):
+            comments = [one.body for one in left.comments.nodes]
+            if left.body or not all(KEY in body for body in comments):
                 why = f"A review of #{number} in {repo} was begun by hand: submit it or discard it."
                 raise TryLater(why, self._api.clock() + _BY_HAND)
-            if said and all(any(has_marker(body, key) for key in keys) for body in said):
-                return left.id, said
+            if comments and all(any(has_marker(body, key) for key in keys) for body in comments):
+                return left.id, comments
             self._api.graphql(repo, "review_drop", Raw, {"review": left.id})
-        begun = self._api.graphql(repo, "review_begin", _AddedReviewData, {"pull": pull.id})
-        if begun is None:
+        pending = self._api.graphql(repo, "review_begin", _AddedReviewData, {"pull": pull.id})
+        if pending is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
-        return begun.add_pull_request_review.pull_request_review.id, ()
+        return pending.add_pull_request_review.pull_request_review.id, ()
 
 
 def _has_key(bodies: Iterable[str | None], key: str) -> bool:

@@ -192,8 +192,8 @@ class GitHubWriter:
         """
         people = [name for name in reviewers if "/" not in name]
         teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
-        asked = {"reviewers": people, "team_reviewers": teams}
-        self._api.do(repo, "POST", f"pulls/{number}/requested_reviewers", asked)
+        requested = {"reviewers": people, "team_reviewers": teams}
+        self._api.do(repo, "POST", f"pulls/{number}/requested_reviewers", requested)
 
     def update_branch(self, repo: str, number: int, head: str) -> None:
         """Merge the base branch into a pull request's branch that is at `head`.

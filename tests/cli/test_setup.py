@@ -203,7 +203,7 @@ def test_a_token_is_checked_and_stored(github: FaultyGitHub, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("token", "says"),
-    [("mallorys", "its account may not write"), ("wrong", "Bad credentials")],
+    [("mallorys", "the account has no write access"), ("wrong", "Bad credentials")],
 )
 def test_a_token_without_write_access_is_refused(
     github: FaultyGitHub, tmp_path: Path, token: str, says: str

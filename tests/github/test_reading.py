@@ -147,9 +147,7 @@ def test_pull_requests_of_a_branch_are_read_page_by_page(
                 {"number": next(numbers), "headRepository": each} for each in (mine, deleted)
             ],
         }
-        return httpx.Response(
-            200, json={"data": {"repository": {**mine, "pullRequests": pulls}}}
-        )
+        return httpx.Response(200, json={"data": {"repository": {**mine, "pullRequests": pulls}}})
 
     respx_mock.post(GRAPHQL).mock(side_effect=answer)
     assert github.read.pulls_of("acme/widgets", "mergewright/12-retry") == [1, 3]

@@ -264,9 +264,7 @@ def test_a_rate_limit_in_graphql_says_when_to_come_back(
 def test_missing_subjects_read_as_none(
     github: GitHub, respx_mock: respx.MockRouter, read: str, field: str
 ) -> None:
-    missing = answer(
-        problem("NOT_FOUND", "repository", field), data={"repository": {field: None}}
-    )
+    missing = answer(problem("NOT_FOUND", "repository", field), data={"repository": {field: None}})
     respx_mock.post(GRAPHQL).respond(json=missing)
     assert getattr(github.read, read)("acme/widgets", 34) is None
 

@@ -48,7 +48,7 @@ def access(tmp_path: Path) -> Iterator[ObservedAccess]:
 
 
 def test_a_missing_permission_is_an_incident_while_it_is_missing(access: ObservedAccess) -> None:
-    assert access.incidents() == ["acme/widgets: its account may not write"]
+    assert access.incidents() == ["acme/widgets: the account has no write access"]
     access.repo.permission("wright", "write")
     assert access.incidents() == []
 

@@ -104,7 +104,7 @@ def test_a_token_without_push_access_is_reported(
 ) -> None:
     assert github.read.missing_permissions(repo.full_name) == ()
     repo.permission("wright", "read")
-    assert github.read.missing_permissions(repo.full_name) == ("its account may not write",)
+    assert github.read.missing_permissions(repo.full_name) == ("the account has no write access",)
 
 
 @pytest.mark.parametrize(
