@@ -1,4 +1,4 @@
-"""How a pull request is landed: no commit message of an agent's takes effect with it."""
+"""Merging: access checked again, and commit messages of agents without effect."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -113,12 +113,14 @@ def merger(site: Site) -> Merger:
 
 
 @pytest.mark.parametrize("by", ["ada", "cli:root", ""])
-def test_who_asked_and_who_approved_may_write_still_as_it_lands(merger: Merger, by: str) -> None:
+def test_requester_and_approver_are_checked_uncached_before_a_merge(
+    merger: Merger, by: str
+) -> None:
     assert merger.lands(SQUASH, by=by)[0] is SQUASH
 
 
 @pytest.mark.parametrize(("gone", "queue"), [("ada", False), ("rob", False), ("rob", True)])
-def test_on_the_word_of_somebody_who_may_not_write_any_more_nothing_lands(
+def test_nothing_is_merged_for_somebody_who_lost_write_access(
     merger: Merger, gone: str, queue: bool
 ) -> None:
     merger.gone = gone
@@ -139,7 +141,7 @@ def test_commits_that_would_close_other_issues_are_squashed(
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #12", "Fix [parser] for 9 of 10"])
-def test_commits_that_close_nothing_or_the_sessions_own_issue_land_as_they_are(
+def test_commits_that_close_nothing_else_are_merged_by_the_requested_method(
     merger: Merger, message: str
 ) -> None:
     merger.commits(message)
@@ -147,7 +149,7 @@ def test_commits_that_close_nothing_or_the_sessions_own_issue_land_as_they_are(
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
-def test_where_it_cannot_be_squashed_people_are_told_what_is_in_the_way(
+def test_a_merge_that_would_close_other_issues_is_rejected_where_it_cannot_be_squashed(
     merger: Merger, allowed: tuple[MergeMethod, ...], asked: bool
 ) -> None:
     merger.commits("Mend\n\nFixes #9")
@@ -157,7 +159,7 @@ def test_where_it_cannot_be_squashed_people_are_told_what_is_in_the_way(
     assert f"a rebase would close other issues: reword {sha}, or" in result.why
 
 
-def test_what_an_update_of_the_branch_brought_in_is_not_told_as_the_agents(
+def test_commits_merged_by_an_update_of_the_branch_are_not_listed_as_the_agents(
     merger: Merger,
 ) -> None:
     site = merger.site

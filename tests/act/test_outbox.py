@@ -1,4 +1,4 @@
-"""Carrying out what was written down: once, judged again, marked, or tried later with a pause."""
+"""The outbox: actions are checked, carried out once, recorded, retried with pauses, or fail."""
 
 import threading
 from collections.abc import Iterator
@@ -78,14 +78,14 @@ def facts(bench: Bench) -> Facts:
     return found
 
 
-def test_an_action_is_done_marked_and_word_is_given(bench: Bench) -> None:
+def test_an_action_is_carried_out_recorded_and_announced(bench: Bench) -> None:
     assert bench.drains() == 1
     assert CLOSE.key in facts(bench).done
     eventually(lambda: bench.wakes == 1, "word is given")
     assert bench.drains() == 0
 
 
-def test_what_is_being_done_is_not_handed_out_again(bench: Bench) -> None:
+def test_an_action_under_way_is_not_handed_out_again(bench: Bench) -> None:
     go_on = threading.Event()
     bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
     assert bench.outbox.drain() == 1
@@ -96,7 +96,7 @@ def test_what_is_being_done_is_not_handed_out_again(bench: Bench) -> None:
     assert bench.did == [CLOSE.key]
 
 
-def test_what_ended_while_the_store_was_read_is_not_done_again(
+def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
@@ -115,7 +115,7 @@ def test_what_ended_while_the_store_was_read_is_not_done_again(
     assert bench.did == [CLOSE.key]
 
 
-def test_a_bot_that_may_not_act_does_nothing_and_does_not_spin(bench: Bench) -> None:
+def test_a_bot_without_the_lease_does_nothing_and_does_not_spin(bench: Bench) -> None:
     bench.may_act = False
     bench.drains()
     assert bench.did == []
@@ -123,7 +123,7 @@ def test_a_bot_that_may_not_act_does_nothing_and_does_not_spin(bench: Bench) -> 
     assert CLOSE.key in facts(bench).pending
 
 
-def test_what_could_not_be_marked_is_not_done(
+def test_nothing_takes_effect_while_results_cannot_be_recorded(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> Any:
@@ -139,7 +139,7 @@ def test_what_could_not_be_marked_is_not_done(
     assert bench.did == [CLOSE.key]
 
 
-def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
+def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
@@ -152,16 +152,6 @@ def test_what_was_done_and_not_marked_is_done_again_after_a_pause(
     bench.room.clock.passes(2)
     assert bench.drains() == 1
     assert CLOSE.key in facts(bench).done
-
-
-def test_an_action_is_judged_by_what_the_look_for_its_effect_has_shown(bench: Bench) -> None:
-    def looks(due: DueAction) -> None:
-        bench.wanted = False  # Its agent asks something by now, and must not take it for an answer.
-
-    bench.was_done = looks  # type: ignore[method-assign]
-    bench.drains()
-    assert bench.did == []
-    assert facts(bench).pending == frozenset()
 
 
 def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None:
@@ -178,7 +168,7 @@ def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None
     assert bench.drains() == 0
 
 
-def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: Bench) -> None:
+def test_an_action_whose_cause_goes_during_its_preparation_has_no_effect(bench: Bench) -> None:
     effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -195,7 +185,7 @@ def test_an_action_whose_cause_went_while_it_was_prepared_has_no_effect(bench: B
     assert CLOSE.key not in facts(bench).pending | facts(bench).done.keys()
 
 
-def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench) -> None:
+def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: Bench) -> None:
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.may_act = False
         return check() or Completed()
@@ -205,7 +195,7 @@ def test_a_bot_that_lost_its_place_while_it_prepared_has_no_effect(bench: Bench)
     assert CLOSE.key in facts(bench).pending
 
 
-def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) -> None:
+def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: Bench) -> None:
     assert bench.room.store.freezes.add("", by="alice")
     bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
     for _ in range(5):
@@ -221,7 +211,7 @@ def test_what_a_freeze_holds_is_left_alone_and_done_soon_after_it(bench: Bench) 
     assert bench.did == [CLOSE.key]
 
 
-def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Bench) -> None:
+def test_a_freeze_during_the_preparation_of_an_action_holds_it(bench: Bench) -> None:
     effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -237,7 +227,7 @@ def test_a_freeze_that_comes_while_an_action_is_prepared_holds_it_too(bench: Ben
     assert CLOSE.key in facts(bench).pending
 
 
-def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
+def test_a_failing_action_is_retried_with_growing_pauses_and_then_fails(
     bench: Bench,
 ) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -253,7 +243,7 @@ def test_a_failed_action_is_tried_again_with_growing_pauses_and_then_given_up(
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
 
 
-def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
+def test_actions_survive_an_outage_of_an_hour(bench: Bench) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("GitHub answered 502", outage=True)
 
@@ -265,7 +255,7 @@ def test_an_outage_of_an_hour_uses_no_action_up(bench: Bench) -> None:
     assert bench.room.clock() - begun > timedelta(hours=1)
 
 
-def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
+def test_a_wait_that_github_asks_for_is_no_failed_attempt(bench: Bench) -> None:
     def limited(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
 
@@ -283,7 +273,7 @@ def test_a_wait_that_github_asks_for_is_no_failed_try(bench: Bench) -> None:
     )
 
 
-def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up_with_why(
+def test_a_failing_start_is_retried_with_growing_pauses_and_fails_with_its_reason(
     bench: Bench,
 ) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -313,7 +303,7 @@ def test_a_start_that_fails_is_tried_again_after_longer_and_longer_then_given_up
     ("said", "reason"),
     [(None, Reason.SPAWN_FAILED), (Reason.BRANCH_GONE, Reason.BRANCH_GONE)],
 )
-def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_all_starts(
+def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_starts(
     bench: Bench, said: Reason | None, reason: Reason
 ) -> None:
     def refuses(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -330,7 +320,7 @@ def test_a_start_that_is_impossible_is_given_up_with_its_own_reason_or_that_of_a
     assert failure.detail == "the branch is gone"
 
 
-def test_a_start_is_tried_three_times_by_default(bench: Bench) -> None:
+def test_a_start_has_three_attempts_by_default(bench: Bench) -> None:
     bench.outbox = Outbox(
         *(bench.room.store, bench.still_wanted, lambda _: False, bench, bench.workers),
         Attempts(most=8, first_seconds=1, starts=Policy().start_tries),

@@ -1,4 +1,4 @@
-"""Looking at agents: what is no news, what is not even read, and how a turn ends."""
+"""The agent observer: readings that are no news, files left unread, the end of a turn."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.harness.edges import ALIVE, Checkout, Edge, is_sent, programs, runnin
 # -- what is no news -------------------------------------------------------------------------------
 
 
-def test_a_source_that_says_nothing_any_more_changes_nothing(
+def test_a_source_that_falls_silent_changes_nothing(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -31,7 +31,7 @@ def test_a_source_that_says_nothing_any_more_changes_nothing(
     assert the(room) == before
 
 
-def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: AgentObserver) -> None:
+def test_noticeable_costs_are_recorded_at_once(room: Any, edge: Edge, watch: AgentObserver) -> None:
     running(room, edge, 1)
     watch.sweep()
     for cost, changed in ((0.09, 0), (0.1, 1), (0.15, 0), (0.3, 1)):
@@ -41,7 +41,7 @@ def test_what_costs_much_is_written_at_once(room: Any, edge: Edge, watch: AgentO
     assert the(room).usage == used
 
 
-def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds(
+def test_evidence_and_usage_of_an_active_agent_are_recorded_every_twenty_seconds(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -59,7 +59,7 @@ def test_evidence_and_usage_of_an_agent_at_work_are_written_every_twenty_seconds
     assert the(room).usage.input == 2**40
 
 
-def test_what_was_held_back_is_written_later_without_another_sign(
+def test_throttled_usage_is_recorded_later_without_another_sign(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -91,7 +91,7 @@ def idle(room: Any, edge: Edge, watch: AgentObserver, *numbers: int) -> None:
     edge.reads = 0
 
 
-def test_files_of_idle_agents_are_not_read_while_their_terminals_show_nothing_new(
+def test_files_of_an_idle_agent_are_not_read_while_its_terminal_is_quiet(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     idle(room, edge, watch, 1, 2)
@@ -116,7 +116,7 @@ def test_files_of_idle_agents_are_not_read_while_their_terminals_show_nothing_ne
     assert edge.reads == 5, "a message may have arrived"
 
 
-def test_files_of_idle_agents_are_read_again_after_a_while_and_not_all_at_once(
+def test_files_of_idle_agents_are_read_after_a_minute_but_not_all_at_once(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     idle(room, edge, watch, 1, 2)
@@ -128,7 +128,7 @@ def test_files_of_idle_agents_are_read_again_after_a_while_and_not_all_at_once(
     assert edge.reads == 2
 
 
-def test_an_idle_agent_that_dies_is_seen_at_once(
+def test_the_exit_of_an_idle_agent_is_seen_at_once(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     idle(room, edge, watch, 1)
@@ -140,7 +140,7 @@ def test_an_idle_agent_that_dies_is_seen_at_once(
 # -- the workspace at the end of a turn ------------------------------------------------------------
 
 
-def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
+def test_the_end_of_a_turn_is_recorded_once_its_workspace_was_examined(
     room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, asked: list[str]
 ) -> None:
     running(room, edge, 1, 2)
@@ -159,7 +159,7 @@ def test_a_turn_that_ended_is_told_once_its_workspace_was_examined(
     assert checkout.looks == 1
 
 
-def test_a_workspace_that_takes_long_is_examined_once_and_counts(
+def test_a_workspace_that_takes_long_to_examine_is_examined_once(
     room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(room, edge, 1)
@@ -176,7 +176,7 @@ def test_a_workspace_that_takes_long_is_examined_once_and_counts(
     assert checkout.looks == 1
 
 
-def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
+def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
     room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(room, edge, 1)
@@ -198,7 +198,7 @@ def test_an_agent_that_goes_on_meanwhile_was_not_at_rest(
     "fails",
     [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
 )
-def test_a_workspace_that_cannot_be_read_is_unknown_and_looked_into_again(
+def test_an_unreadable_workspace_is_unknown_and_examined_again(
     room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
 ) -> None:
     running(room, edge, 1)
@@ -228,7 +228,7 @@ def test_ready_for_longer_than_five_minutes_is_idle(
 
 
 @pytest.mark.parametrize("activity", [Activity.WAITING_INPUT, Activity.BLOCKED])
-def test_what_is_asked_still_was_asked_then_whatever_a_new_reader_takes_for_its_time(
+def test_an_open_question_keeps_its_time_whatever_a_new_reader_says(
     room: Any, edge: Edge, watch: AgentObserver, activity: Activity
 ) -> None:
     running(room, edge, 1)

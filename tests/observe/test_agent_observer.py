@@ -1,4 +1,4 @@
-"""Looking at agents: a look that failed is no news, and one session's trouble is its own."""
+"""The agent observer: failed looks, exits that are believed or not, receipts."""
 
 from collections import Counter
 from typing import Any
@@ -25,12 +25,10 @@ from tests.harness.edges import (
     the,
 )
 
-# -- a look that fails -----------------------------------------------------------------------------
+# -- failed looks ----------------------------------------------------------------------------------
 
 
-def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
-    room: Any, edge: Edge, watch: AgentObserver
-) -> None:
+def test_a_failed_look_changes_only_the_probes(room: Any, edge: Edge, watch: AgentObserver) -> None:
     running(room, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, question="Which?")
     watch.sweep()
@@ -51,7 +49,7 @@ def test_a_look_that_failed_leaves_all_but_the_probes_as_they_were(
     assert incidents(room) == []
 
 
-def test_screens_that_cannot_be_read_keep_nobody_from_being_read(
+def test_agents_are_read_although_no_screen_can_be(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -59,7 +57,7 @@ def test_screens_that_cannot_be_read_keep_nobody_from_being_read(
     assert watch.sweep() == 1
 
 
-def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
+def test_one_unreadable_agent_does_not_keep_the_others_from_being_read(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1, 2)
@@ -68,7 +66,7 @@ def test_a_session_that_cannot_be_read_keeps_no_other_from_being_read(
     assert [live.agent.activity for live in room.store.sessions.live()] == ["none", "active"]
 
 
-def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
+def test_a_session_of_an_unconfigured_project_is_not_observed(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -78,10 +76,10 @@ def test_a_session_of_a_project_that_is_not_configured_any_more_is_left_alone(
     assert watch.sweep() == 0
 
 
-# -- doubt -----------------------------------------------------------------------------------------
+# -- contradictory looks ---------------------------------------------------------------------------
 
 
-def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
+def test_contradictory_looks_are_counted_while_their_evidence_is_the_same(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -103,17 +101,19 @@ def test_looks_count_while_the_evidence_is_the_same_whatever_its_times(
     assert the(room).probe_failure is None
 
 
-# -- many deaths at once ---------------------------------------------------------------------------
+# -- many exits at once ----------------------------------------------------------------------------
 
 
-def test_one_program_that_vanished_is_dead(room: Any, edge: Edge, watch: AgentObserver) -> None:
+def test_a_single_program_that_vanished_is_dead(
+    room: Any, edge: Edge, watch: AgentObserver
+) -> None:
     running(room, edge, 1, 2)
     del edge.seen["widgets-1_r1"]
     watch.sweep()
     assert programs(room) == ["dead", "alive"]
 
 
-def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
+def test_a_program_that_is_being_stopped_does_not_count_as_crashed(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -128,7 +128,7 @@ def test_a_program_that_is_being_ended_is_not_taken_for_one_that_broke_off(
     assert the(room).program is Probe.DEAD
 
 
-def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_told(
+def test_five_lost_programs_that_are_more_than_half_are_reported_and_not_believed(
     room: Any, edge: Edge, watch: AgentObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
     running(room, edge, *range(1, 10))
@@ -149,7 +149,7 @@ def test_five_and_more_than_half_are_a_broken_look_nobody_dies_and_people_are_to
 
 
 @pytest.mark.parametrize(("lost", "all_of_them"), [(4, 4), (5, 10)])
-def test_four_or_half_are_believed(
+def test_four_lost_programs_or_half_of_all_are_believed(
     room: Any, edge: Edge, watch: AgentObserver, lost: int, all_of_them: int
 ) -> None:
     running(room, edge, *range(1, all_of_them + 1))
@@ -160,7 +160,7 @@ def test_four_or_half_are_believed(
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
+def test_a_program_that_was_dead_before_counts_neither_as_lost_nor_as_alive(
     room: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
@@ -178,7 +178,7 @@ def test_what_was_dead_before_counts_neither_as_lost_nor_as_living(
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_what_was_dead_before_makes_no_few_that_vanish_many(
+def test_programs_that_were_dead_before_do_not_turn_few_losses_into_many(
     room: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
     running(room, edge, *range(1, 5))
@@ -221,7 +221,7 @@ def test_an_agent_that_was_sent_a_message_is_looked_at_until_it_has_arrived(
     assert watch.confirm_receipts() == 0
 
 
-def test_nobody_looks_again_and_again_for_a_message_that_is_missing(
+def test_a_missing_message_is_not_looked_for_again_and_again(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, 1)
@@ -255,7 +255,7 @@ def test_a_message_that_arrived_is_recorded_before_the_workspace_was_examined(
     assert key in room.store.facts.get("widgets-1").done
 
 
-def test_ends_that_were_written_down_are_believed_whatever_their_number(
+def test_recorded_exits_are_believed_however_many_there_are(
     room: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(room, edge, *range(1, 7))

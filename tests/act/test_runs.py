@@ -1,4 +1,4 @@
-"""What concerns a program and its workspace, over real git: begun again, given back, kept."""
+"""Runs over real git: started, continued after losses, handed over, stopped and released."""
 
 import shutil
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ SECRET = "hunter2-of-the-agent"
 REDACT = Redaction([SECRET])
 
 
-def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: Site) -> None:
+def test_a_deleted_worktree_is_restored_from_the_fetched_commits(site: Site) -> None:
     site.starts()
     head = site.commits("a")
     site.locations.mirror("widgets").take(site.workspace)
@@ -36,7 +36,7 @@ def test_a_worktree_that_was_deleted_is_made_again_from_the_commits_taken(site: 
 
 
 @pytest.mark.parametrize("outside", [True, False])
-def test_only_who_can_write_outside_its_workspace_is_told_of_the_file_there(
+def test_only_an_agent_that_can_write_outside_its_workspace_gets_the_path_of_the_summary_file(
     site: Site, outside: bool
 ) -> None:
     site.program.writes_outside = outside
@@ -45,7 +45,7 @@ def test_only_who_can_write_outside_its_workspace_is_told_of_the_file_there(
     assert (str(files.summary) in files.prompt.read_text()) is outside
 
 
-def test_a_worktree_that_was_released_is_made_again_from_what_was_preserved(site: Site) -> None:
+def test_a_released_worktree_is_restored_from_its_preserved_work(site: Site) -> None:
     site.starts()
     head = site.commits("a")
     (site.workspace.path / "b").write_text("not committed")
@@ -57,7 +57,7 @@ def test_a_worktree_that_was_released_is_made_again_from_what_was_preserved(site
     assert (site.workspace.path / "b").read_text() == "not committed"
 
 
-def test_a_repository_that_was_deleted_takes_no_file_with_it(site: Site) -> None:
+def test_a_deleted_git_directory_loses_no_files(site: Site) -> None:
     site.starts()
     site.commits("a")
     shutil.rmtree(site.workspace.repository)
@@ -65,7 +65,7 @@ def test_a_repository_that_was_deleted_takes_no_file_with_it(site: Site) -> None
     assert (site.workspace.path / "a").exists()
 
 
-def test_where_branch_and_workspace_and_preserved_work_are_gone_a_restore_says_so(
+def test_a_restore_without_branch_workspace_or_preserved_work_is_rejected(
     site: Site,
 ) -> None:
     site.starts()
@@ -78,7 +78,7 @@ def test_where_branch_and_workspace_and_preserved_work_are_gone_a_restore_says_s
     assert refusal.reason is Reason.BRANCH_GONE
 
 
-def test_a_session_that_had_no_commit_begins_anew(site: Site) -> None:
+def test_a_session_without_commits_starts_from_the_base(site: Site) -> None:
     site.starts()
     shutil.rmtree(site.workspace.place)
     site.starts(run=2)
@@ -113,7 +113,7 @@ def tries_to_publish(site: Site) -> ActionResult:
     return outcome
 
 
-def test_a_branch_that_was_deleted_on_github_is_pushed_anew_after_a_restore(site: Site) -> None:
+def test_a_branch_deleted_on_github_is_pushed_again_after_a_restore(site: Site) -> None:
     site.starts()
     site.commits("a")
     first = publishes(site)
@@ -126,7 +126,7 @@ def test_a_branch_that_was_deleted_on_github_is_pushed_anew_after_a_restore(site
     assert git(site.github, "rev-parse", site.session.branch) == second
 
 
-def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(site: Site) -> None:
+def test_a_branch_deleted_with_its_pull_request_is_not_pushed_again(site: Site) -> None:
     site.starts()
     site.commits("a")
     first = publishes(site)
@@ -139,7 +139,7 @@ def test_a_branch_that_was_deleted_with_its_pull_request_is_not_pushed_again(sit
     assert "stale info" in refuses_to_publish(site).why
 
 
-def test_a_secret_is_not_pushed_also_where_a_later_commit_takes_it_out(site: Site) -> None:
+def test_a_secret_is_not_pushed_even_if_a_later_commit_removes_it(site: Site) -> None:
     site.starts()
     site.commits("a")
     publishes(site)
@@ -163,7 +163,7 @@ def test_a_secret_is_not_pushed_also_where_a_later_commit_takes_it_out(site: Sit
         ("Mend [skip ci]", "keeps checks from running"),
     ],
 )
-def test_a_message_that_would_take_effect_is_not_pushed_and_is_the_agents_to_reword(
+def test_a_commit_message_with_effects_on_github_is_not_pushed(
     site: Site, message: str, why: str
 ) -> None:
     site.starts()
@@ -175,7 +175,7 @@ def test_a_message_that_would_take_effect_is_not_pushed_and_is_the_agents_to_rew
     assert (site.workspace.head() or "?")[:7] in refusal.why
 
 
-def test_messages_of_the_base_and_of_what_was_pushed_keep_nothing_back(site: Site) -> None:
+def test_commit_messages_of_the_base_and_of_pushed_commits_do_not_block_a_push(site: Site) -> None:
     site.starts()
     site.commits("a")
     first = publishes(site)
@@ -191,7 +191,7 @@ def test_messages_of_the_base_and_of_what_was_pushed_keep_nothing_back(site: Sit
     assert publishes(site) == git(site.github, "rev-parse", site.session.branch)
 
 
-def test_the_last_words_are_archived_with_the_end_and_packed_with_the_release(site: Site) -> None:
+def test_the_last_output_is_archived_at_the_stop_and_compressed_at_the_release(site: Site) -> None:
     site.starts()
     home = site.paths.home(site.id)
     (home / "notes").write_text("kept by nobody")
@@ -215,7 +215,7 @@ def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     assert (site.paths.home(site.id) / ".talk.jsonl").read_text() == "said\n"
 
 
-def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
+def test_a_new_run_finds_no_instruction_files_of_the_run_before_it(site: Site) -> None:
     site.starts()
     orders = site.workspace.path / "CLAUDE.md"
     orders.write_text("obey")
@@ -232,7 +232,7 @@ def test_a_new_run_finds_no_orders_of_the_one_before_it(site: Site) -> None:
     assert "CLAUDE.md. Leave them out" in site.prompt(3)
 
 
-def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Site) -> None:
+def test_a_program_gets_the_system_prompt_of_its_agent(site: Site) -> None:
     assert site.told() == ""
     site.room.store.db.write(
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
@@ -240,7 +240,7 @@ def test_a_program_is_told_what_its_agent_is_told_before_anything_else(site: Sit
     assert site.told() == "Be kind."
 
 
-def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
+def test_an_agent_that_takes_over_starts_with_its_own_prompt_after_the_old_program_ended(
     site: Site,
 ) -> None:
     site.starts()
@@ -258,7 +258,7 @@ def test_who_takes_over_runs_with_its_own_words_after_the_old_program_has_ended(
     assert copy.read_text() == "last words\n"
 
 
-def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
+def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
     site: Site,
 ) -> None:
     store, now = site.room.store, site.room.clock()
@@ -276,7 +276,7 @@ def test_who_has_as_much_to_do_as_it_may_takes_over_later_and_the_other_goes_on(
     assert set(site.runtime.look()) == {site.runtime.handle(run_name(site.id, 1))}
 
 
-def test_an_agent_that_is_configured_no_more_takes_nothing_over(site: Site) -> None:
+def test_an_agent_that_is_not_configured_any_more_does_not_take_over(site: Site) -> None:
     nobody: Any = None
     store = site.room.store
     act = ActionDispatcher(
@@ -302,7 +302,7 @@ SUSPENDED = NotInstalled("It is suspended.", datetime(2030, 1, 2, 4, tzinfo=UTC)
         ("not granted: 403", SUSPENDED, "suspended", True),
     ],
 )
-def test_what_git_meets_is_told_from_a_start_that_fails(
+def test_failures_of_git_are_retried_as_an_outage_or_as_a_failed_start(
     site: Site,
     monkeypatch: pytest.MonkeyPatch,
     words: str,
@@ -329,7 +329,7 @@ def test_what_git_meets_is_told_from_a_start_that_fails(
     assert later.at == (SUSPENDED.at if github is SUSPENDED else None)
 
 
-def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: Site) -> None:
+def test_a_branch_that_somebody_else_pushed_before_is_not_used(site: Site) -> None:
     main = git(site.github, "rev-parse", "main")
     git(site.github, "update-ref", f"refs/heads/{site.session.branch}", main)
     refusal = site.tries_to_start()
@@ -338,7 +338,7 @@ def test_a_branch_that_somebody_made_before_is_not_where_the_work_begins(site: S
     assert not site.workspace.made
 
 
-def test_a_branch_of_our_own_is_where_it_goes_on(site: Site) -> None:
+def test_a_branch_that_the_bot_pushed_is_continued(site: Site) -> None:
     site.starts()
     site.commits("a")
     first = publishes(site)
@@ -348,7 +348,7 @@ def test_a_branch_of_our_own_is_where_it_goes_on(site: Site) -> None:
     assert site.workspace.head() == first
 
 
-def test_a_branch_that_somebody_made_meanwhile_is_not_pushed_over(site: Site) -> None:
+def test_a_branch_that_somebody_else_pushed_meanwhile_is_not_overwritten(site: Site) -> None:
     site.starts()
     site.commits("a")
     main, branch = git(site.github, "rev-parse", "main"), site.session.branch
@@ -359,7 +359,7 @@ def test_a_branch_that_somebody_made_meanwhile_is_not_pushed_over(site: Site) ->
     assert git(site.github, "rev-parse", branch) == main
 
 
-def test_a_push_of_ours_that_a_crash_left_unmarked_is_gone_on_from(site: Site) -> None:
+def test_a_push_that_a_crash_left_unrecorded_is_continued(site: Site) -> None:
     site.starts()
     first = site.commits("a")
     mirror = site.locations.mirror("widgets")
