@@ -1,4 +1,4 @@
-"""A thread is answered, and settled only where that was asked for."""
+"""Replies to review threads, which are resolved only on request."""
 
 from typing import Any
 
@@ -11,29 +11,29 @@ from lifecycle.model.key import parse
 from tests.harness.site import Site
 
 
-class Told:
-    """A GitHub that remembers what was done with its threads."""
+class ReviewThreads:
+    """A GitHub that records replies and resolutions."""
 
     def __init__(self) -> None:
         self.reviews = self
         self.done: list[str] = []
 
-    def answer(
+    def reply(
         self, repository: str, number: int, threads: tuple[str, ...], body: str, key: str
     ) -> None:
         self.done.append(f"{' '.join(threads)}: {body}")
 
     def resolve(self, repository: str, threads: tuple[str, ...]) -> None:
-        self.done.append(f"{' '.join(threads)} settled")
+        self.done.append(f"{' '.join(threads)} resolved")
 
 
 @pytest.mark.parametrize("resolve", [False, True])
-def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: bool) -> None:
-    github: Any = Told()
-    nobody: Any = None
+def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None:
+    github: Any = ReviewThreads()
+    unused: Any = None
     room = site.room
     act = ActionDispatcher(
-        room.store, github, site.locations, site.agents, "", Redaction(), nobody, room.clock
+        room.store, github, site.locations, site.agents, "", Redaction(), unused, room.clock
     )
     values = {"sha": "cafe"}
     reply = Reply(
@@ -47,4 +47,4 @@ def test_a_thread_is_settled_only_where_that_was_asked_for(site: Site, resolve: 
     site.room.orders(site.id, reply)
     (due,) = site.room.store.outbox.due(site.room.clock())
     act.do(due, lambda: None)
-    assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 settled"] if resolve else [])]
+    assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 resolved"] if resolve else [])]
