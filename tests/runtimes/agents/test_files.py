@@ -139,6 +139,17 @@ def test_a_watched_file_is_decoded_again_after_a_change(tmp_path: Path) -> None:
     assert watched.read() is None
 
 
+def test_a_watched_file_is_not_read_again_while_size_and_time_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    watched = WatchedFile(path, _Status)
+    write_status(path, "busy", age=60)
+    before = path.stat()
+    assert watched.read() == _Status("busy")
+    path.write_text('{"status": "idle"}')
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert watched.read() == _Status("busy")
+
+
 def test_a_recent_change_is_read_again_within_the_timestamps_resolution(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     watched = WatchedFile(path, _Status)
