@@ -1,1 +1,1 @@
-"""Every knob, once: what the configuration file may say, and what it means when it is silent."""
+"""The configuration: settings, their defaults, prompts, and loading them."""

@@ -175,8 +175,8 @@ class ActionDispatcher:
                 if reply.resolve:
                     self._github.reviews.resolve(session.repository, threads)
                 return Completed(refreshes=(of_pull(session, number),))
-            case actions.Report(number=number, comment=comment, standing=standing):
-                body = messages.report(standing, self._page(session), self._app_slug)
+            case actions.Report(number=number, comment=comment, summary=summary):
+                body = messages.report(summary, self._page(session), self._app_slug)
                 place = keys.marker(session.id, keys.report(number))
                 found = self._github.reports.set_comment(
                     session.repository, number, body, place, comment
@@ -254,14 +254,14 @@ class ActionDispatcher:
         """
         if not self._github.reports.can_create_check_runs:
             return Completed(result="only an App may make check runs")
-        standing, page = report.standing, self._page(session)
+        summary, page = report.summary, self._page(session)
         run = self._github.reports.set_check_run(
             session.repository,
             report.head,
             report.check,
-            good=standing.status in (Status.MERGEABLE, Status.MERGED),
-            title=messages.report_title(standing),
-            summary=messages.report(standing, page, self._app_slug),
+            good=summary.status in (Status.MERGEABLE, Status.MERGED),
+            title=messages.report_title(summary),
+            summary=messages.report(summary, page, self._app_slug),
             url=page,
         )
         return Completed(result=str(run))

@@ -162,7 +162,7 @@ class App:
     def health(self) -> Health:
         """The state that the health routes report."""
         return Health(
-            scheduler=self._ticker.running, standing_by=self.wiring.leader_lease.standing_by
+            scheduler=self._ticker.running, standby_reason=self.wiring.leader_lease.standby_reason
         )
 
     # -- what wakes workers ----------------------------------------------------------------------

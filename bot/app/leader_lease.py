@@ -41,7 +41,7 @@ class LeaderLease:
         self._epoch: int | None = None
         self._until: datetime | None = None
         self._thread = Thread(target=self._lead, name="lease", daemon=True)
-        self.standing_by = "starting"  #: Why this bot does not act; empty: it does.
+        self.standby_reason = "starting"  #: Why this bot does not act; empty: it does.
         self.lost = False  #: Whether another bot took the lease.
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class LeaderLease:
         """Fence the store with the new epoch, and make waiting actions due from now on."""
         self._lease.fence(self._owner, epoch)
         self._outbox.reset_due(self._clock())
-        self.standing_by = ""
+        self.standby_reason = ""
         log.info("acting on %s, epoch %s", self._data, epoch)
         self._on_lead()
 
@@ -102,6 +102,6 @@ class LeaderLease:
         leader = self._lease.holder()
         who = leader[0].split(":")[0] if leader else "another bot"
         why = f"another bot ({who}) acts on {self._data}; this one waits for it to end"
-        if why != self.standing_by:
-            self.standing_by = why
-            log.warning("standing by: %s", why)
+        if why != self.standby_reason:
+            self.standby_reason = why
+            log.warning("on standby: %s", why)

@@ -25,12 +25,14 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
         found = list(replay(store.decisions.replayable(name)))
-        told = sum(row.kind is HistoryKind.DECISION for row in store.history.of(name, limit=-1))
+        recorded = sum(row.kind is HistoryKind.DECISION for row in store.history.of(name, limit=-1))
     differing = [one for one in found if one.differences]
     if as_json:
-        show_json({"session": name, "decisions": told, "replayed": len(found), "differ": differing})
+        show_json(
+            {"session": name, "decisions": recorded, "replayed": len(found), "differ": differing}
+        )
     else:
-        show(_decisions(name, found, differing, told - len(found)))
+        show(_decisions(name, found, differing, recorded - len(found)))
     return not differing
 
 

@@ -1,1 +1,1 @@
-"""The proxy between agents and model APIs: keys stay here, usage is metered here."""
+"""The proxy between agents and model APIs, which holds the keys and meters usage."""

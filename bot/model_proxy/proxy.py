@@ -159,8 +159,8 @@ class _Forwarder:
         """Record the usage, also of an aborted response."""
         if answer.meter is None:
             return
-        if told := answer.meter.total():
-            await asyncio.to_thread(self._record, asked.token, *told)
+        if usage := answer.meter.total():
+            await asyncio.to_thread(self._record, asked.token, *usage)
         if answer.meter.lost:
             _log.warning("%s: the usage of a response could not be read to its end", asked.path)
 

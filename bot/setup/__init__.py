@@ -1,1 +1,1 @@
-"""What `mergewright setup` is made of: an App's manifest, the page on loopback, the files."""
+"""The parts of `mergewright setup`: the manifest, the local page and the files."""

@@ -1,1 +1,1 @@
-"""What people and programs are shown: session summaries, transcripts, terminals."""
+"""What people and programs see of a session: summaries, transcripts and terminals."""

@@ -1,1 +1,1 @@
-"""Every sentence the bot posts, every prompt it sends, and reading the Markdown of others."""
+"""Posted messages, prompts, and preparing text of other people and programs."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
 from bot.text.page_text import sentence
-from lifecycle.model.actions import Standing
+from lifecycle.model.actions import StatusSummary
 from lifecycle.model.names import NAME
 
 _ZERO_WIDTH = "\u200b"
@@ -153,38 +153,38 @@ def comment_body(topic: str, values: Mapping[str, str]) -> str:
     return MESSAGES[topic](**safe).strip()
 
 
-def report(standing: Standing, page: str, slug: str = "") -> str:
+def report(summary: StatusSummary, page: str, slug: str = "") -> str:
     """Return the status comment of a session, for its issue and its pull requests.
 
     `page` is the URL of the session's page. `slug` is the GitHub App's name, which people can
     mention to give commands; empty for a token's account.
     """
-    blocks = [f"**{NAME.title()}: {_status(standing)}.** {_sentence(standing.because)}"]
-    if standing.question:
-        blocks.append(_quoted(standing.question))
-    if standing.blockers:
+    blocks = [f"**{NAME.title()}: {_status(summary)}.** {_sentence(summary.because)}"]
+    if summary.question:
+        blocks.append(_quoted(summary.question))
+    if summary.blockers:
         blocks.append("Merge blocked by:")
-        blocks.append("\n".join(f"- {_blocker(one)}" for one in standing.blockers))
-    if standing.remedy:
-        blocks.append(standing.remedy)
-    facts = [f"Agent `{standing.agent}`", f"branch `{standing.branch}`"]
-    facts += [f"pull request #{standing.pull}"] if standing.pull else []
-    facts += [standing.cost] if standing.cost else []
-    facts.append(f"[session `{standing.session}`]({page})")
+        blocks.append("\n".join(f"- {_blocker(one)}" for one in summary.blockers))
+    if summary.remedy:
+        blocks.append(summary.remedy)
+    facts = [f"Agent `{summary.agent}`", f"branch `{summary.branch}`"]
+    facts += [f"pull request #{summary.pull}"] if summary.pull else []
+    facts += [summary.cost] if summary.cost else []
+    facts.append(f"[session `{summary.session}`]({page})")
     blocks.append(" · ".join(facts))
-    commands = ", ".join(f"`{name}`" for name in (*standing.commands, "help"))
+    commands = ", ".join(f"`{name}`" for name in (*summary.commands, "help"))
     mention = f" or `@{slug} COMMAND`" if slug else ""
     blocks.append(f"<sub>Comment `/{NAME} COMMAND`{mention}. Commands now: {commands}.</sub>")
     return "\n\n".join(blocks)
 
 
-def report_title(standing: Standing) -> str:
+def report_title(summary: StatusSummary) -> str:
     """Return the same in one line, the title of the check run."""
-    return one_line(f"{_status(standing).capitalize()}: {standing.because}")
+    return one_line(f"{_status(summary).capitalize()}: {summary.because}")
 
 
-def _status(standing: Standing) -> str:
-    return standing.status.replace("_", " ")
+def _status(summary: StatusSummary) -> str:
+    return summary.status.replace("_", " ")
 
 
 def _sentence(text: str) -> str:

@@ -75,13 +75,13 @@ class Access:
                 "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
             )
 
-    def form_word(self, connection: Visitor) -> str:
+    def csrf_token(self, connection: Visitor) -> str:
         """Return the CSRF token for this visitor's forms."""
         return self._seal(f"form:{connection.cookies.get(COOKIE, '')}")
 
-    def check_form(self, connection: Visitor, word: str) -> None:
+    def check_form(self, connection: Visitor, token: str) -> None:
         """Raise 403 unless the form carries this visitor's CSRF token."""
-        if not hmac.compare_digest(word.encode(), self.form_word(connection).encode()):
+        if not hmac.compare_digest(token.encode(), self.csrf_token(connection).encode()):
             raise PermissionDeniedException(
                 "This form has expired or comes from another site.",
                 extra={"remedy": "Reload the page and submit the form again."},

@@ -33,7 +33,7 @@ class Button(Struct, frozen=True, kw_only=True):
 
 class _Ask(Struct, frozen=True):
     kind: str
-    word: str = ""  #: The token against forged forms; see `Access.form_word`.
+    csrf: str = ""  #: The token against forged forms; see `Access.csrf_token`.
     key: str = ""  #: Makes a double click submit once.
     text: str = ""
     head: str = ""
@@ -42,7 +42,7 @@ class _Ask(Struct, frozen=True):
 
 class _Freeze(Struct, frozen=True):
     scope: str = ""
-    word: str = ""
+    csrf: str = ""
 
 
 _ALIVE = frozenset(Status) - TERMINAL
@@ -96,7 +96,7 @@ def form_routes(views: Views, access: Access) -> list[Router]:
 
     @post("/sessions/{id:str}/ask", sync_to_thread=True)
     def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
-        access.check_form(request, data.word)
+        access.check_form(request, data.csrf)
         session = views.session(id)
         # Browsers change line breaks in form values.
         if data.asked and data.asked.split() != summarize(session).agent_info.question.split():
@@ -121,14 +121,14 @@ def form_routes(views: Views, access: Access) -> list[Router]:
 
     @post("/freeze", sync_to_thread=True)
     def freeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
-        access.check_form(request, data.word)
+        access.check_form(request, data.csrf)
         views.check_scope(data.scope)
         store.freezes.add(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
     @post("/unfreeze", sync_to_thread=True)
     def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
-        access.check_form(request, data.word)
+        access.check_form(request, data.csrf)
         views.check_scope(data.scope)
         store.freezes.remove(data.scope, PAGE)
         return Redirect("/", status_code=303)

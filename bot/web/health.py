@@ -12,7 +12,7 @@ class Health(Struct, frozen=True, kw_only=True):
     """The state of the bot, read on every delivery, so it must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
-    standing_by: str = ""  #: Why this instance is on standby; empty: it is active.
+    standby_reason: str = ""  #: Why this instance is on standby; empty: it is active.
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
     ready: bool
     store_writable: bool
     scheduler_running: bool
-    standing_by: str
+    standby_reason: str
     incidents: tuple[str, ...]  #: Keys of the open incidents.
 
 
@@ -36,12 +36,12 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
     def ready() -> Response[Readiness]:
         now = health()
         writable = store.writable()
-        able = writable and now.scheduler and not now.standing_by
+        able = writable and now.scheduler and not now.standby_reason
         answer = Readiness(
             ready=able,
             store_writable=writable,
             scheduler_running=now.scheduler,
-            standing_by=now.standing_by,
+            standby_reason=now.standby_reason,
             incidents=tuple(incident.key for incident in store.incidents.current()),
         )
         return Response(answer, status_code=200 if able else 503)

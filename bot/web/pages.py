@@ -144,7 +144,7 @@ def page_routes(
             groups=groups,
             health=health(),
             notices=views.notices(),
-            word=access.form_word(request),
+            csrf=access.csrf_token(request),
         )
 
     @get(
@@ -160,7 +160,7 @@ def page_routes(
             choices=choices(detail.session),
             warn=views.policies.of(detail.session.project).budget_warning,
             notices=views.notices(),
-            word=access.form_word(request),
+            csrf=access.csrf_token(request),
             key=form_key(),
         )
 

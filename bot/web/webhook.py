@@ -96,7 +96,7 @@ class _Receiver:
         headers = dict(scope["headers"])
         body = await self._genuine_body(headers, receive)
         delivery = _delivery(headers, body)
-        if reason := self._health().standing_by:
+        if reason := self._health().standby_reason:
             raise _Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"this instance is on standby: {reason}",

@@ -109,8 +109,8 @@ class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """How a session stands, as its reports tell it."""
+class StatusSummary(Struct, frozen=True, kw_only=True):
+    """A session's status with its evidence, as reports show it."""
 
     session: str
     agent: str
@@ -131,7 +131,7 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
     key: Key
     number: int
     comment: int | None  #: The comment, where it is known.
-    standing: Standing
+    summary: StatusSummary
 
 
 class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
@@ -140,7 +140,7 @@ class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
     key: Key
     head: str
     check: int | None  #: The check run, where it is known.
-    standing: Standing
+    summary: StatusSummary
 
 
 class FaultyLine(Struct, frozen=True, kw_only=True):

@@ -50,8 +50,8 @@ def report(judged: Judged) -> Wanted:
     if isinstance(edit, Recheck):
         yield edit
     elif edit:
-        standing = _standing(judged, ())
-        yield do.Report(key=edit.key, number=number, comment=edit.there, standing=standing)
+        summary = _summary(judged, ())
+        yield do.Report(key=edit.key, number=number, comment=edit.there, summary=summary)
     status = judged.status
     if not view.policy.state_labels:
         return
@@ -75,16 +75,16 @@ def report_pull(judged: Judged) -> Wanted:
     if isinstance(edit, Recheck):
         yield edit
     elif edit:
-        standing = _standing(judged, blockers)
-        yield do.Report(key=edit.key, number=pull.number, comment=edit.there, standing=standing)
+        summary = _summary(judged, blockers)
+        yield do.Report(key=edit.key, number=pull.number, comment=edit.there, summary=summary)
     if not view.policy.check_run:
         return
     edit = _outdated(view, keys.report_check(pull.head), cause)
     if isinstance(edit, Recheck):
         yield edit
     elif edit:
-        standing = _standing(judged, blockers)
-        yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, standing=standing)
+        summary = _summary(judged, blockers)
+        yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, summary=summary)
 
 
 def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
@@ -112,10 +112,10 @@ def _outdated(view: SessionView, place: Key, cause: str) -> _Edit | Recheck | No
     return _Edit(keys.edit(place, len(shown), cause), there)
 
 
-def _standing(judged: Judged, blockers: tuple[str, ...]) -> do.Standing:
+def _summary(judged: Judged, blockers: tuple[str, ...]) -> do.StatusSummary:
     facts = judged.view.facts
     asks = judged.status is Status.NEEDS_INPUT and facts.agent.activity is Activity.WAITING_INPUT
-    return do.Standing(
+    return do.StatusSummary(
         session=facts.session,
         agent=facts.agent_name or facts.agent_type,
         branch=facts.branch,

@@ -82,7 +82,7 @@ class Life:
         given = Secrets(token=self.scene.token, webhook_secret=self.scene.secret, page_token="page")
         self.app = App(load_settings(config), given)
         self.app.start()
-        until(lambda: not self.app.health().standing_by, "the bot acts")
+        until(lambda: not self.app.health().standby_reason, "the bot acts")
         for repo in (self.scene.repo, self.red):
             repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", self.scene.secret)
 

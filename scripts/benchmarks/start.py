@@ -84,7 +84,7 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
         app = App(load_settings(config), secrets)
         app.start()
         try:
-            while app.health().standing_by:
+            while app.health().standby_reason:
                 time.sleep(0.01)
             repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", _SECRET)
             yield repo, started

@@ -11,7 +11,7 @@ from bot.text import messages
 from bot.text.history import describe_event
 from bot.text.markdown import addresses
 from bot.text.neutralize import neutralize
-from lifecycle.model.actions import Standing
+from lifecycle.model.actions import StatusSummary
 from lifecycle.model.status import Status
 
 ZERO_WIDTH = "\u200b"
@@ -88,15 +88,15 @@ def test_a_hostile_text_is_done_with_soon(text: str) -> None:
     assert time.process_time() - began < 2
 
 
-def standing(**given: Any) -> Standing:
+def status_summary(**given: Any) -> StatusSummary:
     """A session that works, or what is given of it."""
     given = {"status": Status.WORKING, "because": "it reads the code", **given}
-    return Standing(session="widgets-12", agent="ada", branch="mergewright/12-x", **given)
+    return StatusSummary(session="widgets-12", agent="ada", branch="mergewright/12-x", **given)
 
 
 def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
     said = messages.report(
-        standing(
+        status_summary(
             status=Status.NEEDS_INPUT,
             because="the agent asks",
             pull=34,
@@ -121,19 +121,19 @@ def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
 
 
 def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
-    said = messages.report(standing(), "https://bot/")
+    said = messages.report(status_summary(), "https://bot/")
     assert len(said.split("\n\n")) == 3
     assert "pull request" not in said
 
 
 def test_a_report_names_the_app_as_people_call_it() -> None:
-    said = messages.report(standing(), "https://bot/", "acme-bot")
+    said = messages.report(status_summary(), "https://bot/", "acme-bot")
     assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Commands now:" in said
 
 
 def test_what_others_wrote_has_no_effect_in_a_report() -> None:
     said = messages.report(
-        standing(
+        status_summary(
             because="fixes #1 by @alice",
             question="/mergewright merge\n```\n<!-- @bob",
             blockers=("ci_failing: checks fail: @carl\n\n/mergewright stop",),
@@ -148,10 +148,10 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
     "text", ["<details>", "</details>", "<!--", "[ready](https://evil)", "![x](//evil)", "[x][y]"]
 )
 def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text: str) -> None:
-    stands = standing(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
+    summary = status_summary(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
     values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
     for said in (
-        messages.report(stands, "https://bot/"),
+        messages.report(summary, "https://bot/"),
         messages.comment_body("attention", values),
     ):
         assert text not in said
@@ -200,7 +200,7 @@ def test_nothing_is_longer_than_github_takes() -> None:
     assert messages.merge_title("x", 34) == "x (#34)"
     told = {"session": "s", "because": long, "remedy": "", "priority": "action"}
     assert len(messages.comment_body("attention", told)) < 5_000
-    blocked = standing(because=long, question=long, blockers=(f"ci_failing: {long}",))
+    blocked = status_summary(because=long, question=long, blockers=(f"ci_failing: {long}",))
     assert len(messages.report(blocked, "https://bot/")) < 6_000
     assert len(messages.report_title(blocked)) <= 200
 

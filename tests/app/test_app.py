@@ -56,7 +56,7 @@ def settings(silent: socket.socket) -> Iterator[Settings]:
 
 
 def acts(app: App) -> bool:
-    return not app.health().standing_by
+    return not app.health().standby_reason
 
 
 @pytest.mark.parametrize(("events", "seconds"), [("webhooks", 300.0), ("polling", 30.0)])
@@ -162,7 +162,7 @@ def test_a_standby_bot_reads_and_decides_nothing(
     first.start()
     eventually(first.wiring.leader_lease.may_act, "the first acts")
     second.start()
-    eventually(lambda: "another bot" in second.health().standing_by, "the second stands by")
+    eventually(lambda: "another bot" in second.health().standby_reason, "the second stands by")
     second._on_delivered()
     second._beat()
     assert looked == []

@@ -87,8 +87,8 @@ class Life:
 
     def reported(self, number: int) -> list[str]:
         """The statuses that the report on an issue or pull request went through."""
-        said = [a.standing for a in self.reports if isinstance(a, do.Report) and a.number == number]
-        return [standing.status.value for standing in said]
+        said = [a.summary for a in self.reports if isinstance(a, do.Report) and a.number == number]
+        return [summary.status.value for summary in said]
 
     def heard(self) -> list[str]:
         """The prompts that reached the agent."""

@@ -104,7 +104,7 @@ def of_action(kind: str, field: str) -> Look:
 
 def told_cost(decision: Decision) -> str:
     """What the report on the issue says was spent."""
-    return next(a.standing.cost for a in decision.actions if isinstance(a, do.Report))
+    return next(a.summary.cost for a in decision.actions if isinstance(a, do.Report))
 
 
 #: A thread that the agent heard, and a push of its own since.

@@ -45,7 +45,7 @@ def test_an_issue_is_told_of_its_session_as_soon_as_there_is_one() -> None:
     (report,) = reports(waiting)
     assert report.number == 12
     assert report.comment is None
-    assert report.standing.status is Status.QUEUED
+    assert report.summary.status is Status.QUEUED
 
 
 def test_what_begins_in_a_moment_is_told_when_it_has_begun() -> None:
@@ -66,7 +66,7 @@ def test_of_several_pull_requests_each_is_told_what_stands_in_its_own_way() -> N
     given = of({})
     other = pull(number=35, branch="other", head=NEXT, merge=Merge.CONFLICT)
     given = replace(given, pulls=(*given.pulls, other))
-    ways = {one.number: one.standing.blockers for one in reports(given)}
+    ways = {one.number: one.summary.blockers for one in reports(given)}
     assert ways[12] == ()
     assert [line.partition(":")[0] for line in ways[34]] == ["review_required"]
     assert [line.partition(":")[0] for line in ways[35]] == ["review_required", "conflict"]
@@ -101,7 +101,7 @@ def test_another_question_of_the_agent_is_told_too() -> None:
     given = told(facts(agent=ASKING), 3600)
     asks = replace(given, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
     (report,) = reports(asks)
-    assert report.standing.question == "May I delete it?"
+    assert report.summary.question == "May I delete it?"
     assert not reports(given)
 
 
@@ -139,8 +139,8 @@ def test_while_anything_is_released_its_outcome_stands_there() -> None:
     assert decision(given).status is Status.CLEANUP
     (report,) = reports(given)
     assert isinstance(report, do.Report)
-    assert report.standing.status is Status.KILLED
-    assert report.standing.because == "stopped by @alice"
+    assert report.summary.status is Status.KILLED
+    assert report.summary.because == "stopped by @alice"
 
 
 # -- what it says ----------------------------------------------------------------------------------
@@ -148,11 +148,11 @@ def test_while_anything_is_released_its_outcome_stands_there() -> None:
 
 def test_the_report_says_how_things_stand() -> None:
     (report,) = [one for one in reports(of({"checks": FAILED})) if one.number == 34]
-    standing = report.standing
-    assert (standing.status, standing.pull) == (Status.CI_FAILED, 34)
-    assert standing.because == decision(of({"checks": FAILED})).because
-    assert standing.blockers[0] == "ci_failing: checks fail: unit"
-    assert (standing.session, standing.agent) == ("widgets-12", "shell")
+    summary = report.summary
+    assert (summary.status, summary.pull) == (Status.CI_FAILED, 34)
+    assert summary.because == decision(of({"checks": FAILED})).because
+    assert summary.blockers[0] == "ci_failing: checks fail: unit"
+    assert (summary.session, summary.agent) == ("widgets-12", "shell")
 
 
 @pytest.mark.parametrize("status", Status)
@@ -165,12 +165,12 @@ def test_commands_that_depend_on_the_status_are_told_where_they_work(status: Sta
 
 def test_only_what_a_comment_can_ask_for_is_told() -> None:
     (report,) = reports(facts(agent=AT_WORK))
-    assert {"stop", "pause", "tell", "budget"} <= set(report.standing.commands)
-    assert "start" not in report.standing.commands
+    assert {"stop", "pause", "tell", "budget"} <= set(report.summary.commands)
+    assert "start" not in report.summary.commands
 
 
 def costs(given: Facts, **policy: Any) -> str:
-    return reports(given, **policy)[0].standing.cost
+    return reports(given, **policy)[0].summary.cost
 
 
 def test_the_cost_is_told_where_only_members_see_it_or_where_it_is_asked_for() -> None:

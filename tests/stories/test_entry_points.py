@@ -71,7 +71,7 @@ def presses(world: World, issue: IssueStory, kind: str) -> None:
     with browser(world) as client:
         html = client.get(page).text
         assert f'value="{kind}"' in html
-        fields = dict(re.findall(r'type="hidden" name="(word|key)" value="([^"]*)"', html)[:2])
+        fields = dict(re.findall(r'type="hidden" name="(csrf|key)" value="([^"]*)"', html)[:2])
         assert client.post(f"{page}/ask", data={**fields, "kind": kind}).status_code == 303
 
 

@@ -22,7 +22,7 @@ def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
     second.start()
     try:
         url = f"http://127.0.0.1:{second.server.port}/"
-        eventually(lambda: "another bot" in second.health().standing_by, "it stands by")
+        eventually(lambda: "another bot" in second.health().standby_reason, "it stands by")
         ready = httpx.get(f"{url}readyz")
         assert ready.status_code == 503
         assert "another bot" in ready.text
@@ -30,7 +30,7 @@ def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
 
         first.stop()
         world.app = None
-        eventually(lambda: not second.health().standing_by, "it takes over")
+        eventually(lambda: not second.health().standby_reason, "it takes over")
         assert httpx.get(f"{url}readyz").status_code == 200
     finally:
         second.stop()

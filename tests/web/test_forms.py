@@ -121,9 +121,9 @@ def test_a_forged_form_is_refused(visitor: Site, monkeypatch: pytest.MonkeyPatch
     later = time.time() + 1
     monkeypatch.setattr("bot.web.access.time", SimpleNamespace(time=lambda: later))
     sign_in(visitor)
-    for word in (own["word"], "", "guess", "é"):
+    for word in (own["csrf"], "", "guess", "é"):
         response = visitor.http.post(
-            "/sessions/widgets-1/ask", data={**own, "word": word, "kind": "stop"}
+            "/sessions/widgets-1/ask", data={**own, "csrf": word, "kind": "stop"}
         )
         assert response.status_code == 403
         assert "Reload the page" in response.text

@@ -229,7 +229,7 @@ def test_health_needs_no_token(site: Site) -> None:
         "ready": True,
         "store_writable": True,
         "scheduler_running": True,
-        "standing_by": "",
+        "standby_reason": "",
         "incidents": [],
     }
 
@@ -244,14 +244,14 @@ def test_incidents_are_listed_but_do_not_affect_readiness(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "health", [Health(scheduler=False), Health(scheduler=True, standing_by="another one leads")]
+    "health", [Health(scheduler=False), Health(scheduler=True, standby_reason="another one leads")]
 )
 def test_an_instance_on_standby_is_not_ready(site: Site, health: Health) -> None:
     site.health = health
     response = site.http.get("/readyz")
     assert response.status_code == 503
     assert not response.json()["ready"]
-    assert response.json()["standing_by"] == health.standing_by
+    assert response.json()["standby_reason"] == health.standby_reason
     assert 'class="notice"' in site.seen("/").text
 
 

@@ -212,7 +212,7 @@ def test_a_stalled_body_times_out(make_site: Callable[..., Site]) -> None:
 
 
 def test_an_instance_on_standby_refuses_deliveries_with_its_reason(site: Site) -> None:
-    site.health = Health(scheduler=True, standing_by="another one leads")
+    site.health = Health(scheduler=True, standby_reason="another one leads")
     response = site.deliver()
     assert response.status_code == 503
     assert "another one leads" in response.text

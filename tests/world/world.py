@@ -170,7 +170,7 @@ class World:
         settings = self.settings(policy, resync_seconds, sessions, session_mb, events)
         self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
-        eventually(lambda: self.app and not self.app.health().standing_by, "the bot acts")
+        eventually(lambda: self.app and not self.app.health().standby_reason, "the bot acts")
         return self.app
 
     def bot_stops(self) -> None:
