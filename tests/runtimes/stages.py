@@ -1,4 +1,4 @@
-"""What the runtime tests play on: one language for programs that run and remembered ones."""
+"""Stages for the runtime tests: programs that do what a test orders, on each runtime."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tests.world.fake_runtime import FakeRuntime
 #: A program that does what is written into its `control` pipe, and keeps what is typed into it.
 PUPPET = """
 exec 3<&0
-cat <&3 >heard &
+cat <&3 >received &
 exec 4<>control
 while read -r order <&4; do eval "$order"; done
 """
@@ -26,7 +26,7 @@ def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0
     """Wait for a condition, and say which one never came."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
+        assert time.monotonic() < deadline, f"waited {seconds} s for: {what}"
         time.sleep(0.005)
 
 
@@ -52,7 +52,7 @@ class Stage(Protocol):
     def exits(self, handle: Handle, code: int) -> None: ...
     def is_killed(self, handle: Handle, number: int) -> None: ...
     def prints(self, handle: Handle, text: str) -> None: ...
-    def heard(self, handle: Handle) -> str: ...
+    def received(self, handle: Handle) -> str: ...
 
 
 class FakeStage:
@@ -79,7 +79,7 @@ class FakeStage:
     def prints(self, handle: Handle, text: str) -> None:
         self.runtime.prints(handle, text)
 
-    def heard(self, handle: Handle) -> str:
+    def received(self, handle: Handle) -> str:
         return "".join(f"{text}\n" for text in self.runtime.received(handle))
 
 
@@ -125,9 +125,9 @@ class TmuxStage:
     def prints(self, handle: Handle, text: str) -> None:
         self._order(handle, f"printf %s '{text}'")
 
-    def heard(self, handle: Handle) -> str:
-        heard = self.dir(handle) / "heard"
-        return heard.read_text() if heard.exists() else ""
+    def received(self, handle: Handle) -> str:
+        received = self.dir(handle) / "received"
+        return received.read_text() if received.exists() else ""
 
     def seen(self, handle: Handle) -> Seen:
         return self.runtime.look()[handle]

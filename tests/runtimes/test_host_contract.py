@@ -331,7 +331,7 @@ def test_messages_are_read_by_their_place(session: OneSession) -> None:
         assert read == texts
 
 
-def test_an_agent_leaves_texts_where_it_was_told_to(session: OneSession) -> None:
+def test_the_handover_texts_of_an_agent_are_read(session: OneSession) -> None:
     session.starts()
     empty = session.host.records.handover(session.run)
     assert (empty.writable, empty.summary, empty.progress) == (True, "", "")

@@ -1,4 +1,4 @@
-"""What the machine has left is read where it says so, and not guessed where it does not."""
+"""Tests of the free memory of the machine."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from runtimes.machine import free_mb
 
 
-def test_this_machine_says_what_it_has_left() -> None:
+def test_this_machine_reports_its_free_memory() -> None:
     assert (free_mb() or 0) > 0
 
 
@@ -20,11 +20,11 @@ def test_this_machine_says_what_it_has_left() -> None:
         ("MemAvailable: lots\n", None),
     ],
 )
-def test_only_a_number_is_believed(tmp_path: Path, said: str, free: int | None) -> None:
+def test_malformed_meminfo_gives_no_value(tmp_path: Path, said: str, free: int | None) -> None:
     file = tmp_path / "meminfo"
     file.write_text(said)
     assert free_mb(file) == free
 
 
-def test_a_machine_that_does_not_say_is_unknown(tmp_path: Path) -> None:
+def test_a_missing_meminfo_gives_no_value(tmp_path: Path) -> None:
     assert free_mb(tmp_path / "meminfo") is None

@@ -1,4 +1,4 @@
-"""The supervisor by itself: what it starts, what it writes down, and what it refuses."""
+"""Tests of the supervisor without a runtime: starts, records, ends."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def run(folder: Path, *argv: str, cwd: Path | None = None) -> tuple[int, str]:
     return process.returncode, said
 
 
-def test_the_record_tells_an_exit_code_and_the_launch_is_gone(tmp_path: Path) -> None:
+def test_the_exit_is_recorded_and_the_launch_file_removed(tmp_path: Path) -> None:
     assert run(tmp_path, "sh", "-c", "exit 7") == (7, "")
     end = supervised.outcome(tmp_path)
     assert end is not None
@@ -49,19 +49,19 @@ def test_the_record_tells_an_exit_code_and_the_launch_is_gone(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
 
 
-def test_the_record_tells_a_signal(tmp_path: Path) -> None:
+def test_the_record_has_the_signal_that_killed_the_program(tmp_path: Path) -> None:
     assert run(tmp_path, "sh", "-c", "kill -SEGV $$") == (128 + signal.SIGSEGV, "")
     end = supervised.outcome(tmp_path)
     assert end is not None
     assert (end.code, end.signal) == (None, signal.SIGSEGV)
 
 
-def test_a_program_starts_with_the_signals_a_program_expects(tmp_path: Path) -> None:
+def test_a_program_starts_with_default_signal_handling(tmp_path: Path) -> None:
     _, said = run(tmp_path, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     assert [int(line.split()[1], 16) for line in said.splitlines()] == [0, 0]
 
 
-def test_what_the_starter_ignores_reaches_neither_the_program_nor_its_end(tmp_path: Path) -> None:
+def test_signals_that_the_parent_ignores_are_not_ignored_in_the_program(tmp_path: Path) -> None:
     # As under `nohup`.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -80,7 +80,7 @@ def test_what_the_starter_ignores_reaches_neither_the_program_nor_its_end(tmp_pa
     assert (end.signal, end.lost) == (signal.SIGTERM, "its terminal was closed")
 
 
-def test_a_program_that_goes_politely_as_its_terminal_closes_did_not_end_by_itself(
+def test_an_exit_with_the_terminals_end_counts_as_ordered(
     tmp_path: Path,
 ) -> None:
     script = "trap 'exit 0' HUP; echo $$; while :; do sleep 0.05; done"
@@ -100,13 +100,13 @@ def test_a_program_that_goes_politely_as_its_terminal_closes_did_not_end_by_itse
     assert (end.code, end.lost) == (0, "its terminal was closed")
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
     code, said = run(tmp_path, "true", cwd=tmp_path / "gone")
     assert code == 127
     assert str(tmp_path / "gone") in said
 
 
-def test_a_run_starts_once_whoever_asks_again(tmp_path: Path) -> None:
+def test_a_run_starts_only_once(tmp_path: Path) -> None:
     run(tmp_path, "true")
     code, said = run(tmp_path, "echo", "again")
     assert code == 125
@@ -114,14 +114,14 @@ def test_a_run_starts_once_whoever_asks_again(tmp_path: Path) -> None:
     assert "again" not in said
 
 
-def test_files_with_an_environment_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_files_with_an_environment_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     supervised.prepare(launch(folder, "true"), {"KEY": "secret"})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "launch.json").stat().st_mode) == 0o600
 
 
-def test_sigterm_ends_a_program_that_dawdles_longer_than_the_grace(tmp_path: Path) -> None:
+def test_a_program_that_outlasts_the_grace_period_is_killed(tmp_path: Path) -> None:
     script = "trap 'sleep 0.5; exit 0' TERM; echo >up; while :; do sleep 0.1; done"
     supervised.prepare(launch(tmp_path, "sh", "-c", script), {"PATH": os.environ["PATH"]})
     (tmp_path / "grace").write_text("0")
@@ -142,7 +142,7 @@ def test_sigterm_ends_a_program_that_dawdles_longer_than_the_grace(tmp_path: Pat
         ({"start": 1}, "its supervisor vanished"),
     ],
 )
-def test_a_pid_of_another_boot_or_birth_is_no_supervisor_and_is_left_alone(
+def test_a_reused_pid_is_not_taken_for_the_supervisor(
     tmp_path: Path, change: dict[str, object], lost: str
 ) -> None:
     with subprocess.Popen(["sleep", "1000"]) as stranger:
@@ -161,7 +161,7 @@ def test_a_pid_of_another_boot_or_birth_is_no_supervisor_and_is_left_alone(
             stranger.kill()
 
 
-def test_the_tail_is_the_last_lines_without_what_only_a_terminal_understands(
+def test_the_tail_is_the_last_lines_as_plain_text(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "output.log"

@@ -1,4 +1,4 @@
-"""What only a real tmux shows: its traps, its deaths, and what reaches a program byte by byte."""
+"""Tests of the tmux runtime that need a real tmux: environments, ends, failures."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def supervisor(stage: TmuxStage, name: str) -> int:
     return int(stage.tmux("display-message", "-p", "-t", f"={name}:", "#{pane_pid}"))
 
 
-def test_no_variable_of_the_bot_reaches_a_program(
+def test_a_program_inherits_no_variable_of_the_bot(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "of-the-bot")
@@ -47,7 +47,7 @@ def test_no_variable_of_the_bot_reaches_a_program(
     assert "of-the-bot" not in tmux.tmux("show-environment", "-g")
 
 
-def test_a_secret_of_a_program_stands_nowhere_but_in_its_own_environment(tmux: TmuxStage) -> None:
+def test_a_programs_secret_is_only_in_its_own_environment(tmux: TmuxStage) -> None:
     tmux.run("app-1", "sh", "-c", "echo $$ >pid; exec sleep 1000", env={"KEY": "hush-hush"})
     pid = written_pid(tmux, "app-1")
     assert b"KEY=hush-hush" in Path(f"/proc/{pid}/environ").read_bytes()
@@ -57,7 +57,7 @@ def test_a_secret_of_a_program_stands_nowhere_but_in_its_own_environment(tmux: T
     assert kept == []
 
 
-def test_nothing_a_program_prints_first_is_lost(tmux: TmuxStage) -> None:
+def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
     for number in range(8):
         handle = tmux.run(f"app-{number}", "echo", f"first words of {number}")
         until(lambda handle=handle: tmux.seen(handle).exit, "its end")  # type: ignore[misc]
@@ -65,7 +65,7 @@ def test_nothing_a_program_prints_first_is_lost(tmux: TmuxStage) -> None:
         assert tmux.output(f"app-{number}") == f"first words of {number}\r\n"
 
 
-def test_two_starts_in_one_moment_are_one(tmux: TmuxStage) -> None:
+def test_concurrent_starts_start_one_program(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
     assert tmux.start("app-1") == handle
     tmux.prints(handle, "one")
@@ -73,7 +73,7 @@ def test_two_starts_in_one_moment_are_one(tmux: TmuxStage) -> None:
     assert tmux.tmux("list-panes", "-a", "-F", "#{session_name}") == "app-1\n"
 
 
-def test_a_program_that_cannot_be_run_ends_with_127_and_says_why(tmux: TmuxStage) -> None:
+def test_a_program_that_cannot_be_run_exits_with_127_and_a_reason(tmux: TmuxStage) -> None:
     handle = tmux.run("app-1", "no-such-program")
     until(lambda: tmux.seen(handle).exit, "its end")
     end = tmux.seen(handle).exit
@@ -83,7 +83,7 @@ def test_a_program_that_cannot_be_run_ends_with_127_and_says_why(tmux: TmuxStage
     assert "No such file or directory" in end.tail
 
 
-def test_where_even_the_supervisor_cannot_run_tmux_knows_the_end(
+def test_tmux_reports_the_exit_of_a_supervisor_that_cannot_run(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -97,7 +97,7 @@ def test_where_even_the_supervisor_cannot_run_tmux_knows_the_end(
     assert tmux.seen(handle).program is Probe.DEAD
 
 
-def test_ctrl_c_reaches_the_program_and_not_its_supervisor(tmux: TmuxStage) -> None:
+def test_ctrl_c_reaches_the_program_but_not_its_supervisor(tmux: TmuxStage) -> None:
     handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-1")
     tmux.tmux("send-keys", "-t", "=app-1:", "C-c")
@@ -107,7 +107,7 @@ def test_ctrl_c_reaches_the_program_and_not_its_supervisor(tmux: TmuxStage) -> N
     assert end.signal == signal.SIGINT
 
 
-def test_stop_ends_what_ignores_signals_left_its_group_or_cleared_its_environment(
+def test_stop_ends_processes_that_try_to_escape(
     tmux: TmuxStage,
 ) -> None:
     handle = tmux.shell(
@@ -127,7 +127,7 @@ def test_stop_ends_what_ignores_signals_left_its_group_or_cleared_its_environmen
     assert tmux.runtime.look() == {}
 
 
-def test_stop_lets_even_a_stopped_program_end_politely(tmux: TmuxStage) -> None:
+def test_stop_lets_a_suspended_program_handle_sigterm(tmux: TmuxStage) -> None:
     handle = tmux.shell(
         "app-1", "trap 'echo bye >bye; kill $!; exit 0' TERM; sleep 1000 & echo $$ >pid; wait"
     )
@@ -136,14 +136,14 @@ def test_stop_lets_even_a_stopped_program_end_politely(tmux: TmuxStage) -> None:
     assert (tmux.dir("app-1") / "bye").exists()
 
 
-def test_stop_in_the_moment_of_the_start_leaves_nothing(tmux: TmuxStage) -> None:
+def test_a_stop_during_the_start_leaves_no_process(tmux: TmuxStage) -> None:
     for number in range(8):
         handle = tmux.shell(f"app-{number}", "trap '' HUP TERM; sleep 1000")
         tmux.runtime.stop(handle, grace_seconds=0.0)
         assert tmux.processes(f"app-{number}") == []
 
 
-def test_what_a_program_leaves_behind_ends_with_it(tmux: TmuxStage) -> None:
+def test_background_processes_end_with_their_program(tmux: TmuxStage) -> None:
     handle = tmux.shell(
         "app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5"
     )
@@ -156,7 +156,7 @@ def test_what_a_program_leaves_behind_ends_with_it(tmux: TmuxStage) -> None:
     assert not alive(left)
 
 
-def test_a_killed_supervisor_takes_its_program_along_and_stop_finds_the_rest(
+def test_a_killed_supervisor_ends_its_program_and_stop_ends_the_rest(
     tmux: TmuxStage,
 ) -> None:
     script = "trap '' HUP; echo $$ >pid; setsid sh -c 'echo $$ >left; sleep 1000' & sleep 1000"
@@ -175,7 +175,7 @@ def test_a_killed_supervisor_takes_its_program_along_and_stop_finds_the_rest(
     assert tmux.processes("app-1") == []
 
 
-def test_after_the_tmux_server_is_killed_the_records_tell_what_happened(tmux: TmuxStage) -> None:
+def test_exits_are_recorded_when_the_tmux_server_is_killed(tmux: TmuxStage) -> None:
     ended, running = tmux.start("app-1"), tmux.shell("app-2", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-2")
     tmux.exits(ended, 3)
@@ -201,7 +201,7 @@ def test_after_the_tmux_server_is_killed_the_records_tell_what_happened(tmux: Tm
     assert set(tmux.runtime.look()) == {ended, again}
 
 
-def test_a_program_whose_supervisor_and_terminal_vanished_is_provably_dead(
+def test_a_program_without_supervisor_and_terminal_is_dead(
     tmux: TmuxStage,
 ) -> None:
     handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
@@ -223,7 +223,7 @@ def test_a_program_whose_supervisor_and_terminal_vanished_is_provably_dead(
     assert tmux.seen(handle) == seen
 
 
-def test_a_folder_that_cannot_be_read_is_unavailable_and_not_empty(tmux: TmuxStage) -> None:
+def test_an_unreadable_folder_raises_unavailable(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
     runs = tmux.data / "runs"
     runs.rename(tmux.data / "elsewhere")
@@ -233,7 +233,7 @@ def test_a_folder_that_cannot_be_read_is_unavailable_and_not_empty(tmux: TmuxSta
     assert tmux.seen(handle).program is Probe.ALIVE
 
 
-def test_without_tmux_nothing_is_known_and_the_remedy_is_named(
+def test_a_missing_tmux_raises_unavailable_with_a_remedy(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tools = tmp_path / "tools"
@@ -263,7 +263,7 @@ def play_tmux(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> Non
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-def test_a_server_that_does_not_answer_is_unavailable(
+def test_a_hanging_server_raises_unavailable(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     play_tmux(monkeypatch, tmp_path / "tools", "exit 124")  # As `timeout` ends, once time is up.
@@ -271,14 +271,14 @@ def test_a_server_that_does_not_answer_is_unavailable(
         tmux.runtime.look()
 
 
-def test_a_server_that_is_just_leaving_with_its_last_session_is_empty(
+def test_an_exiting_server_counts_as_empty(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     play_tmux(monkeypatch, tmp_path / "tools", "echo 'no current target' >&2; exit 1")
     assert tmux.runtime.look() == {}
 
 
-def test_a_server_we_may_not_ask_is_unavailable_and_not_empty(
+def test_a_server_without_permission_raises_unavailable(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     said = "error connecting to tmux.sock (Permission denied)"
@@ -287,7 +287,7 @@ def test_a_server_we_may_not_ask_is_unavailable_and_not_empty(
         tmux.runtime.look()
 
 
-def test_a_start_while_the_server_leaves_comes_up_in_a_new_one(
+def test_a_start_while_the_server_exits_starts_a_new_server(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = tmp_path / "asked"
@@ -300,18 +300,18 @@ def test_a_start_while_the_server_leaves_comes_up_in_a_new_one(
     assert asked.exists()
 
 
-def test_a_session_somebody_made_by_hand_does_not_blind_the_look(tmux: TmuxStage) -> None:
+def test_a_foreign_tmux_session_does_not_break_the_look(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
     tmux.tmux("new-session", "-d", "-s", "my own one")
     assert tmux.seen(handle).program is Probe.ALIVE
 
 
-def test_a_folder_with_strange_letters_works(tmux: TmuxStage) -> None:
+def test_a_folder_with_special_characters_works(tmux: TmuxStage) -> None:
     stage = TmuxStage(tmux.folder / "a #{b} %H 'c' [d];e")
     try:
         handle = stage.start("app-1")
         stage.runtime.send(handle, Send(text="hello", key="a"))
-        until(lambda: stage.heard(handle) == "hello\n", "the message")
+        until(lambda: stage.received(handle) == "hello\n", "the message")
         until(lambda: "hello" in stage.runtime.screens([handle])[handle], "the screen")
         until(lambda: "hello" in stage.output("app-1"), "the log")
         stage.runtime.stop(handle)
@@ -320,7 +320,7 @@ def test_a_folder_with_strange_letters_works(tmux: TmuxStage) -> None:
         stage.close()
 
 
-def test_names_and_folders_tmux_cannot_take_are_refused_with_a_remedy(tmux: TmuxStage) -> None:
+def test_unusable_names_and_folders_are_refused_with_a_remedy(tmux: TmuxStage) -> None:
     with pytest.raises(RuntimeFailure, match=r"'a\.b:c' cannot name"):
         tmux.run("a.b:c", "true")
     with pytest.raises(RuntimeFailure, match="shorter path"):

@@ -1,4 +1,4 @@
-"""What is typed into terminals: exactly what was meant, once, and whole."""
+"""Tests of messages and keys in tmux: unchanged, once, and submitted."""
 
 import os
 import signal
@@ -17,15 +17,15 @@ RAW = """
 import os, sys, tty
 tty.setraw(0)
 os.write(1, b"\\x1b[?2004hready")
-heard = b""
-while not heard.endswith(b"\\x1b[201~\\r"):
-    heard += os.read(0, 65536)
-open("raw", "wb").write(heard)
+received = b""
+while not received.endswith(b"\\x1b[201~\\r"):
+    received += os.read(0, 65536)
+open("raw", "wb").write(received)
 """
 
 
 @pytest.mark.parametrize("submit_seconds", [0.0, 0.05])
-def test_hostile_text_arrives_exactly_and_in_one_paste(
+def test_hostile_text_arrives_unchanged_in_one_paste(
     tmux: TmuxStage, submit_seconds: float
 ) -> None:
     handle = tmux.run("app-1", sys.executable, "-c", RAW)
@@ -37,22 +37,22 @@ def test_hostile_text_arrives_exactly_and_in_one_paste(
     tmux.runtime.send(handle, Send(text=text, key="a/b 'c'", submit_seconds=submit_seconds))
     until((tmux.dir("app-1") / "raw").exists, "the paste")
     until(lambda: tmux.seen(handle).exit, "its end")
-    heard = (tmux.dir("app-1") / "raw").read_bytes()
-    assert heard == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
+    received = (tmux.dir("app-1") / "raw").read_bytes()
+    assert received == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
 
 
-def test_keys_are_pressed_once_for_their_key_and_by_their_names(tmux: TmuxStage) -> None:
+def test_keys_are_pressed_by_name_once_for_each_key(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
     for key, name in (("a", "y"), ("a", "n"), ("b", "Enter")):
         tmux.runtime.press(handle, Press(keys=(name,), key=key))
-    until(lambda: tmux.heard(handle) == "y\n", "the line")
+    until(lambda: tmux.received(handle) == "y\n", "the line")
     tmux.exits(handle, 0)
     until(lambda: tmux.seen(handle).program is Probe.DEAD, "its end")
     with pytest.raises(Gone, match="app-1"):
         tmux.runtime.press(handle, Press(keys=("y",), key="c"))
 
 
-def test_those_told_at_once_under_one_key_each_hear_their_own(tmux: TmuxStage) -> None:
+def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None:
     handles = [tmux.start(f"app-{number}") for number in range(4)]
 
     def tell(handle: Handle) -> None:
@@ -63,7 +63,7 @@ def test_those_told_at_once_under_one_key_each_hear_their_own(tmux: TmuxStage) -
         list(people.map(tell, handles))
     for handle in handles:
         own = "".join(f"{key} for {handle}\n" for key in "abc")
-        until(lambda handle=handle, own=own: tmux.heard(handle) == own, "all")  # type: ignore[misc]
+        until(lambda handle=handle, own=own: tmux.received(handle) == own, "all")  # type: ignore[misc]
 
 
 def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
@@ -86,7 +86,7 @@ def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> 
     sender.join()
     assert failed
     tmux.runtime.send(handle, send)
-    until(lambda: tmux.heard(handle), "the Enter")
+    until(lambda: tmux.received(handle), "the Enter")
     tmux.runtime.send(handle, Send(text="more", key="b"))
-    until(lambda: "more\n" in tmux.heard(handle), "the second message")
-    assert tmux.heard(handle) == "hello\nmore\n"
+    until(lambda: "more\n" in tmux.received(handle), "the second message")
+    assert tmux.received(handle) == "hello\nmore\n"

@@ -1,4 +1,4 @@
-"""The one way git is run: it ends, it hides what it must, and it says what to do."""
+"""Tests of running git: time-outs, credentials, remedies."""
 
 import os
 import threading
@@ -36,7 +36,7 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
+def test_the_header_is_sent_to_its_own_url_and_a_refusal_names_the_token(
     refusing: tuple[str, list[str]], tmp_path: Path, mirror: Mirror
 ) -> None:
     url, sent = refusing
@@ -55,7 +55,7 @@ def test_the_header_goes_to_its_own_address_and_a_refusal_names_the_token(
 @pytest.mark.parametrize(
     ("refusing", "outage"), [(403, False), (404, False), (502, True)], indirect=["refusing"]
 )
-def test_an_answer_that_may_be_another_soon_is_an_outage(
+def test_a_server_error_counts_as_an_outage(
     refusing: tuple[str, list[str]], outage: bool, tmp_path: Path, mirror: Mirror
 ) -> None:
     with pytest.raises(GitFailure) as failure:
@@ -63,7 +63,7 @@ def test_an_answer_that_may_be_another_soon_is_an_outage(
     assert failure.value.outage is outage
 
 
-def test_nobody_there_is_an_outage_and_a_branch_that_is_not_there_is_none(
+def test_a_refused_connection_is_an_outage_and_a_missing_branch_is_not(
     tmp_path: Path, mirror: Mirror
 ) -> None:
     with pytest.raises(GitFailure, match="check the network") as failure:
@@ -81,7 +81,7 @@ def lives(pid: int) -> bool:
         return False
 
 
-def test_git_that_does_not_end_is_ended_with_all_it_started(
+def test_a_git_that_times_out_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = tmp_path / "bin" / "git"
@@ -98,18 +98,18 @@ def test_git_that_does_not_end_is_ended_with_all_it_started(
         time.sleep(0.005)
 
 
-def test_git_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitFailure, match="git is missing; install git"):
         git(tmp_path, "status")
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(GitFailure, match="no such folder"):
         git(tmp_path / "gone", "status")
 
 
-def test_no_transport_is_open_that_was_not_asked_for(mirror: Mirror, github: Path) -> None:
+def test_only_the_given_transport_is_allowed(mirror: Mirror, github: Path) -> None:
     with pytest.raises(GitFailure, match="transport 'file' not allowed"):
         git(mirror.path, "fetch", str(github))
 
@@ -124,5 +124,5 @@ def test_no_transport_is_open_that_was_not_asked_for(mirror: Mirror, github: Pat
         ("git@host:o/r is fine", "git@host:o/r is fine"),
     ],
 )
-def test_credentials_are_taken_out_of_what_git_says(text: str, clean: str) -> None:
+def test_credentials_are_removed_from_gits_messages(text: str, clean: str) -> None:
     assert redact(text) == clean

@@ -1,4 +1,4 @@
-"""What an agent leaves in its repository runs nothing in the bot, and leads it nowhere."""
+"""Tests of hostile repositories: they run nothing in the bot and make it follow no links."""
 
 import os
 import resource
@@ -41,7 +41,7 @@ def the_bot_does_everything(worktree: Worktree, mirror: Mirror) -> None:
     worktree.remove()
 
 
-def test_no_program_in_the_sessions_settings_is_ever_run(
+def test_programs_in_the_sessions_git_config_are_never_run(
     worktree: Worktree, mirror: Mirror, git: Git, trap: Path, sprung: Path
 ) -> None:
     git(worktree.path, "config", "extensions.worktreeConfig", "true")
@@ -71,7 +71,7 @@ def test_no_program_in_the_sessions_settings_is_ever_run(
     assert not sprung.exists(), sprung.read_text()
 
 
-def test_a_filter_of_committed_attributes_is_never_run(
+def test_filters_of_committed_attributes_are_never_run(
     worktree: Worktree,
     workspace: Callable[[], Worktree],
     mirror: Mirror,
@@ -107,7 +107,7 @@ def test_hooks_are_never_run(
     assert not sprung.exists()
 
 
-def test_settings_of_the_users_home_are_not_used(
+def test_the_users_git_config_is_not_used(
     worktree: Worktree,
     mirror: Mirror,
     trap: Path,
@@ -123,7 +123,7 @@ def test_settings_of_the_users_home_are_not_used(
     assert not sprung.exists()
 
 
-def test_an_address_that_is_rewritten_leads_the_bot_nowhere(
+def test_rewritten_urls_are_not_followed(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere.git"
@@ -139,7 +139,7 @@ def test_an_address_that_is_rewritten_leads_the_bot_nowhere(
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "gone"])
-def test_a_git_file_the_agent_replaced_leads_the_bot_nowhere(
+def test_a_replaced_git_file_is_not_followed(
     worktree: Worktree,
     mirror: Mirror,
     git: Git,
@@ -168,7 +168,7 @@ def ref(worktree: Worktree) -> Path:
     return worktree.repository / "refs" / "heads" / worktree.branch
 
 
-def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(
+def test_a_ref_that_is_no_regular_file_with_a_commit_is_ignored(
     worktree: Worktree, mirror: Mirror, tmp_path: Path
 ) -> None:
     sha = worktree.head()
@@ -192,16 +192,14 @@ def test_a_branch_that_is_a_link_a_pipe_or_nonsense_is_no_branch(
     becomes(lambda: path.write_text(""))
 
 
-def test_a_folder_of_branches_that_is_a_link_is_not_followed(
-    worktree: Worktree, tmp_path: Path
-) -> None:
+def test_a_linked_folder_of_refs_is_not_followed(worktree: Worktree, tmp_path: Path) -> None:
     folder = ref(worktree).parent
     shutil.move(folder, tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     assert worktree.head() is None
 
 
-def test_packed_branches_are_not_read_through_a_link_nor_without_end(
+def test_packed_refs_are_read_without_links_and_within_a_limit(
     worktree: Worktree, git: Git, tmp_path: Path
 ) -> None:
     git(worktree.repository, "pack-refs", "--all")
@@ -215,7 +213,7 @@ def test_packed_branches_are_not_read_through_a_link_nor_without_end(
     assert worktree.head() is None
 
 
-def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(
+def test_a_missing_commit_fails_and_nothing_is_taken(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     ref(worktree).write_text("1234567890" * 4 + "\n")
@@ -226,7 +224,7 @@ def test_a_commit_that_is_not_there_is_a_failure_and_nothing_is_taken(
     assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
 
 
-def test_a_commit_whose_history_is_not_whole_is_not_taken(
+def test_a_commit_with_incomplete_history_is_not_taken(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     old = git.commit(worktree.path, "a", "1")
@@ -237,7 +235,7 @@ def test_a_commit_whose_history_is_not_whole_is_not_taken(
     assert git(mirror.path, "for-each-ref", "refs/mergewright") == ""
 
 
-def test_an_object_that_breaks_gits_rules_is_not_taken(
+def test_a_malformed_object_is_not_taken(
     worktree: Worktree, mirror: Mirror, git: Git, tmp_path: Path
 ) -> None:
     blob = tmp_path / "blob"
@@ -250,7 +248,7 @@ def test_an_object_that_breaks_gits_rules_is_not_taken(
         mirror.take(worktree)
 
 
-def test_a_checkout_replaced_by_a_link_is_not_looked_into(
+def test_a_checkout_replaced_by_a_link_is_not_read(
     worktree: Worktree, mirror: Mirror, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
@@ -266,7 +264,7 @@ def test_a_checkout_replaced_by_a_link_is_not_looked_into(
     assert (outside / "secret").exists()
 
 
-def test_commits_are_kept_where_branch_and_checkout_are_gone(
+def test_commits_are_preserved_without_branch_and_checkout(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -278,9 +276,7 @@ def test_commits_are_kept_where_branch_and_checkout_are_gone(
     assert mirror.is_ancestor(sha, kept)
 
 
-def test_a_replaced_object_does_not_deceive_the_bot(
-    worktree: Worktree, mirror: Mirror, git: Git
-) -> None:
+def test_replace_refs_are_ignored(worktree: Worktree, mirror: Mirror, git: Git) -> None:
     base = worktree.head()
     assert base
     sha = git.commit(worktree.path, "a", "1")
@@ -299,7 +295,7 @@ def full_disk() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(
+def test_a_full_disk_is_named_and_leaves_no_lock(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     (worktree.path / "big").write_bytes(os.urandom(400_000))
@@ -311,7 +307,7 @@ def test_a_disk_that_is_full_is_named_and_leaves_nothing_in_force(
     assert mirror.take(worktree) == worktree.head()
 
 
-def test_a_disk_that_is_full_while_the_workspace_is_made_leaves_none(
+def test_a_full_disk_leaves_no_half_made_workspace(
     workspace: Callable[[], Worktree], mirror: Mirror, person: Path, git: Git
 ) -> None:
     (person / "big").write_bytes(os.urandom(400_000))

@@ -1,4 +1,4 @@
-"""The mirror: what it fetches, what it pushes, and what it says when it cannot."""
+"""Tests of the mirror: fetches, pushes, preserved work."""
 
 import os
 import re
@@ -31,26 +31,20 @@ def test_a_mirror_is_made_at_the_first_refresh_and_follows_github(
     assert mirror.head_of("extra/one") is None
 
 
-def test_a_branch_that_only_shares_its_first_words_is_not_taken_for_it(
-    mirror: Mirror, person: Path, git: Git
-) -> None:
+def test_a_branch_never_matches_a_longer_name(mirror: Mirror, person: Path, git: Git) -> None:
     git(person, "push", "origin", "HEAD:extra/one")
     mirror.refresh()
     assert mirror.head_of("extra") is None
 
 
-def test_a_repository_that_cannot_be_cloned_leaves_nothing_and_says_what_to_do(
-    tmp_path: Path, mirror: Mirror
-) -> None:
+def test_a_failed_clone_leaves_nothing_and_names_a_remedy(tmp_path: Path, mirror: Mirror) -> None:
     mirror = Mirror(tmp_path / "mirror.git", str(tmp_path / "nowhere"))
     with pytest.raises(GitFailure, match=r"nowhere.*check the repository's address"):
         mirror.refresh()
     assert not mirror.path.exists()
 
 
-def test_a_mirror_whose_making_was_killed_is_made_again(
-    github: Path, tmp_path: Path, mirror: Mirror
-) -> None:
+def test_a_half_made_mirror_is_made_again(github: Path, tmp_path: Path, mirror: Mirror) -> None:
     half = tmp_path / "mirror.git.making"
     half.mkdir()
     (half / "HEAD").write_text("half")
@@ -60,9 +54,7 @@ def test_a_mirror_whose_making_was_killed_is_made_again(
     assert not half.exists()
 
 
-def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(
-    mirror: Mirror, person: Path, git: Git
-) -> None:
+def test_an_old_lock_is_removed(mirror: Mirror, person: Path, git: Git) -> None:
     git.commit(person, "a", "1")
     git(person, "push", "origin", "main")
     lock = mirror.path / "refs" / "heads" / "main.lock"
@@ -75,9 +67,7 @@ def test_a_lock_left_by_a_crash_is_removed_when_no_git_can_hold_it_any_more(
     assert mirror.head_of("main") == git(person, "rev-parse", "main")
 
 
-def test_a_push_is_taken_once_and_may_be_repeated(
-    worktree: Worktree, mirror: Mirror, github: Path, git: Git
-) -> None:
+def test_a_push_can_be_repeated(worktree: Worktree, mirror: Mirror, github: Path, git: Git) -> None:
     sha = git.commit(worktree.path, "a", "1")
     assert mirror.take(worktree) == sha
     mirror.push(sha, BRANCH, "")
@@ -86,7 +76,7 @@ def test_a_push_is_taken_once_and_may_be_repeated(
     assert mirror.head_of(BRANCH) == sha
 
 
-def test_a_push_is_refused_where_somebody_else_moved_the_branch(
+def test_a_push_is_refused_if_somebody_else_moved_the_branch(
     worktree: Worktree, mirror: Mirror, github: Path, person: Path, git: Git
 ) -> None:
     ours = git.commit(worktree.path, "a", "1")
@@ -104,7 +94,7 @@ def test_a_push_is_refused_where_somebody_else_moved_the_branch(
     assert git(github, "rev-parse", BRANCH) == theirs
 
 
-def test_a_push_of_a_new_branch_is_refused_where_there_is_one(
+def test_a_push_of_a_new_branch_is_refused_if_it_exists(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git
 ) -> None:
     git(github, "branch", BRANCH, "main")
@@ -114,7 +104,7 @@ def test_a_push_of_a_new_branch_is_refused_where_there_is_one(
         mirror.push(sha, BRANCH, "")
 
 
-def test_a_push_that_a_rule_forbids_carries_the_rules_words(
+def test_a_push_refused_by_a_rule_carries_the_rules_message(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git
 ) -> None:
     hook = github / "hooks" / "pre-receive"
@@ -128,7 +118,7 @@ def test_a_push_that_a_rule_forbids_carries_the_rules_words(
     assert not refused.value.moved
 
 
-def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(
+def test_a_missing_remote_is_a_failure_and_not_a_refusal(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -138,7 +128,7 @@ def test_a_remote_that_is_not_there_is_a_failure_and_no_refusal(
         mirror.push(sha, BRANCH, "")
 
 
-def test_commits_tell_their_subjects_and_bodies_oldest_first(
+def test_commits_are_listed_with_subject_and_body_oldest_first(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     base = mirror.head_of("main")
@@ -146,15 +136,15 @@ def test_commits_tell_their_subjects_and_bodies_oldest_first(
     git.commit(worktree.path, "a", "1", "Add a\n\nBecause b.\n\nSecond paragraph.")
     sha = git.commit(worktree.path, "a", "2", "Better a")
     mirror.take(worktree)
-    told = mirror.subjects(base, sha)
-    assert [commit.subject for commit in told] == ["Add a", "Better a"]
-    assert told[0].body == "Because b.\n\nSecond paragraph."
-    assert told[1].sha == sha
+    commits = mirror.subjects(base, sha)
+    assert [commit.subject for commit in commits] == ["Add a", "Better a"]
+    assert commits[0].body == "Because b.\n\nSecond paragraph."
+    assert commits[1].sha == sha
     assert mirror.subject(sha) == "Better a"
     assert mirror.subjects(sha, sha) == ()
 
 
-def test_what_builds_on_what_is_told(worktree: Worktree, mirror: Mirror, git: Git) -> None:
+def test_ancestry_of_commits(worktree: Worktree, mirror: Mirror, git: Git) -> None:
     base = mirror.head_of("main")
     assert base
     sha = git.commit(worktree.path, "a", "1")
@@ -167,16 +157,14 @@ def test_what_builds_on_what_is_told(worktree: Worktree, mirror: Mirror, git: Gi
 
 
 @pytest.mark.parametrize("name", ["--upload-pack=x", "a b", "a..b", "a:b", "x.lock", "", "a//b"])
-def test_a_name_that_could_be_read_as_something_else_is_refused(mirror: Mirror, name: str) -> None:
+def test_ambiguous_names_are_refused(mirror: Mirror, name: str) -> None:
     with pytest.raises(ValueError, match="no branch name"):
         mirror.head_of(name)
     with pytest.raises(ValueError, match="no commit"):
         mirror.contains(name)
 
 
-def test_threads_that_refresh_at_once_do_not_stand_in_each_others_way(
-    mirror: Mirror, person: Path, git: Git
-) -> None:
+def test_concurrent_refreshes_succeed(mirror: Mirror, person: Path, git: Git) -> None:
     git.commit(person, "a", "1")
     git(person, "push", "origin", "main", "HEAD:b", "HEAD:c")
     failures: list[Exception] = []
@@ -211,7 +199,7 @@ def test_committed_changed_and_untracked_work_is_preserved_but_nothing_ignored(
     assert git(mirror.path, "show", f"{kept}:README") == "changed"
 
 
-def test_nothing_is_preserved_where_nothing_would_be_lost(
+def test_published_work_is_not_preserved(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git
 ) -> None:
     assert mirror.preserve(worktree, 1) is None
@@ -223,7 +211,7 @@ def test_nothing_is_preserved_where_nothing_would_be_lost(
     assert mirror.preserve(worktree, 1) is None
 
 
-def test_commits_on_other_branches_and_on_none_are_preserved_too(
+def test_commits_of_other_branches_and_detached_heads_are_preserved(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     git(worktree.path, "checkout", "--quiet", "-b", "aside")
@@ -238,7 +226,7 @@ def test_commits_on_other_branches_and_on_none_are_preserved_too(
     assert mirror.is_ancestor(loose, kept)
 
 
-def test_work_that_was_preserved_comes_back_with_the_workspace(
+def test_preserved_work_is_restored_with_the_workspace(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
 ) -> None:
     base = mirror.head_of("main")
@@ -255,7 +243,7 @@ def test_work_that_was_preserved_comes_back_with_the_workspace(
     assert again.dirty()
 
 
-def test_a_workspace_made_again_goes_on_from_what_github_has(
+def test_a_new_workspace_begins_at_githubs_branch(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, person: Path, git: Git
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -278,7 +266,7 @@ def test_a_workspace_that_was_never_made_has_nothing_to_preserve(
     assert mirror.preserve(workspace(), 1) is None
 
 
-def test_the_token_travels_neither_in_arguments_nor_on_disk(
+def test_the_token_is_neither_in_arguments_nor_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mirror: Mirror
 ) -> None:
     seen = tmp_path / "seen"
@@ -306,7 +294,7 @@ def test_the_token_travels_neither_in_arguments_nor_on_disk(
     assert "GIT_ALLOW_PROTOCOL=https\n" in environment
 
 
-def test_the_template_for_pull_requests_is_found_where_github_looks_for_it(
+def test_the_pull_request_template_is_found_where_github_looks(
     mirror: Mirror, person: Path, git: Git
 ) -> None:
     main = mirror.head_of("main")
@@ -322,7 +310,7 @@ def test_the_template_for_pull_requests_is_found_where_github_looks_for_it(
         assert mirror.pull_template(sha) == f"## What ({said})\n"
 
 
-def test_with_a_fork_the_bots_branches_are_there_and_no_others(
+def test_only_the_bots_branches_are_fetched_from_a_fork(
     github: Path, tmp_path: Path, person: Path, git: Git, mirror: Mirror
 ) -> None:
     elsewhere = tmp_path / "fork.git"

@@ -1,4 +1,4 @@
-"""Nothing is ever destroyed: what a spoiled or an odd workspace held can be had again."""
+"""Tests of preserving the work of spoiled and unusual workspaces."""
 
 import shutil
 from collections.abc import Callable
@@ -22,9 +22,7 @@ def held(mirror: Mirror, git: Git, run: int = 1) -> dict[str, str]:
     return {name: git(mirror.path, "show", f"{ref}:{name}") for name in names}
 
 
-def test_what_was_stashed_is_preserved_also_below_the_last_stash(
-    worktree: Worktree, mirror: Mirror, git: Git
-) -> None:
+def test_all_stashes_are_preserved(worktree: Worktree, mirror: Mirror, git: Git) -> None:
     stashed = []
     for text in ("one\n", "two\n"):
         (worktree.path / "README").write_text(text)
@@ -36,7 +34,7 @@ def test_what_was_stashed_is_preserved_also_below_the_last_stash(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_files_of_a_repository_made_inside_are_preserved_and_come_back(
+def test_files_of_nested_repositories_are_preserved_and_restored(
     worktree: Worktree,
     workspace: Callable[[], Worktree],
     mirror: Mirror,
@@ -70,7 +68,7 @@ def test_files_of_a_repository_made_inside_are_preserved_and_come_back(
 @pytest.mark.parametrize(
     "removed", [["bot.git/made"], ["bot.git"], ["bot.git", "checkout/.git"], ["repository.git"]]
 )
-def test_work_in_a_workspace_that_somebody_spoiled_is_preserved(
+def test_work_in_a_spoiled_workspace_is_preserved(
     worktree: Worktree, mirror: Mirror, git: Git, removed: list[str]
 ) -> None:
     git.commit(worktree.path, "a", "1")
@@ -100,7 +98,7 @@ def test_a_spoiled_workspace_is_made_again_with_its_work(
     git(again.path, "status")
 
 
-def test_an_index_that_hides_a_change_does_not_lose_it_with_the_bots_view(
+def test_a_change_hidden_in_the_agents_index_is_preserved(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     git(worktree.path, "update-index", "--assume-unchanged", "README")
@@ -118,7 +116,7 @@ def spoil(worktree: Worktree, name: str) -> None:
         path.unlink()
 
 
-def test_a_workspace_that_a_crash_left_half_made_has_nothing_to_preserve(
+def test_a_half_made_workspace_has_nothing_to_preserve(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror
 ) -> None:
     (worktree.place / "making").touch()
@@ -132,7 +130,7 @@ def test_a_workspace_that_a_crash_left_half_made_has_nothing_to_preserve(
     assert not (again.place / "making").exists()
 
 
-def test_a_removal_that_was_killed_leaves_nothing_that_looks_like_work(
+def test_an_interrupted_removal_does_not_look_like_work(
     worktree: Worktree,
     workspace: Callable[[], Worktree],
     monkeypatch: pytest.MonkeyPatch,
@@ -154,7 +152,7 @@ def test_a_removal_that_was_killed_leaves_nothing_that_looks_like_work(
     assert list(again.place.parent.iterdir()) == []
 
 
-def test_preserving_again_adds_to_what_was_kept_of_the_same_run(
+def test_preserving_again_keeps_the_runs_earlier_work(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     (worktree.path / "new").write_text("one\n")
@@ -167,7 +165,7 @@ def test_preserving_again_adds_to_what_was_kept_of_the_same_run(
     assert held(mirror, git)["new"] == "two"
 
 
-def test_what_cannot_be_preserved_is_a_failure_and_not_a_loss(
+def test_a_workspace_is_not_removed_if_its_work_cannot_be_preserved(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -180,7 +178,7 @@ def test_what_cannot_be_preserved_is_a_failure_and_not_a_loss(
     assert worktree.place.exists()
 
 
-def test_the_branch_may_be_gone_from_github_where_its_work_was_taken(
+def test_taken_work_is_restored_without_a_branch_on_github(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, github: Path, git: Git
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -194,7 +192,7 @@ def test_the_branch_may_be_gone_from_github_where_its_work_was_taken(
     assert again.head() == sha
 
 
-def test_what_was_kept_is_listed_with_its_size_and_can_be_let_go(
+def test_preserved_work_is_listed_with_its_size_and_can_be_dropped(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     assert mirror.preserved() == []

@@ -1,4 +1,4 @@
-"""What is held before a push: protected paths that a commit changes, and words that skip checks."""
+"""Tests of the checks before a push: protected paths, skipped CI, secrets."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def found(mirror: Mirror, base: str, head: str) -> list[str]:
         ("README", False),
     ],
 )
-def test_what_is_protected_is_found_by_its_name(
+def test_protected_files_are_found_by_name(
     worktree: Worktree, mirror: Mirror, git: Git, base: str, name: str, held: bool
 ) -> None:
     (worktree.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def test_what_is_protected_is_found_by_its_name(
     assert touched(mirror, base, "", head, ()) == []
 
 
-def test_a_folder_that_became_a_link_is_found(
+def test_a_protected_folder_replaced_by_a_link_is_found(
     worktree: Worktree, mirror: Mirror, git: Git, base: str
 ) -> None:
     (worktree.path / ".claude").symlink_to("elsewhere")
@@ -68,7 +68,7 @@ def test_a_folder_that_became_a_link_is_found(
 @pytest.mark.parametrize(
     "name", ['.github/"workflows"/a b.yml', ".github/new\nline.yml", ".github/ä.yml", ".github"]
 )
-def test_a_name_made_to_be_overlooked_is_found(
+def test_deceptive_file_names_are_found(
     worktree: Worktree, mirror: Mirror, git: Git, base: str, name: str
 ) -> None:
     (worktree.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def test_a_name_made_to_be_overlooked_is_found(
     assert found(mirror, base, mirror.take(worktree)) == [name]
 
 
-def test_a_file_that_was_moved_away_or_made_a_repository_of_its_own_is_found(
+def test_a_protected_file_that_was_moved_or_became_a_repository_is_found(
     worktree: Worktree, mirror: Mirror, git: Git, base: str
 ) -> None:
     (worktree.path / ".github/workflows").mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_a_file_that_was_moved_away_or_made_a_repository_of_its_own_is_found(
     assert ".github" in found(mirror, base, mirror.take(worktree))
 
 
-def test_what_github_has_on_the_branch_already_is_not_asked_for_again(
+def test_protected_changes_already_on_github_are_not_reported_again(
     worktree: Worktree, mirror: Mirror, git: Git, base: str
 ) -> None:
     head = git.commit(worktree.path, "CODEOWNERS", "* @ada\n")
@@ -104,7 +104,7 @@ def test_what_github_has_on_the_branch_already_is_not_asked_for_again(
     assert mirror.head_of(BRANCH) == head
 
 
-def test_what_came_with_the_base_is_not_the_agents_and_what_a_merge_hides_is(
+def test_changes_of_the_base_are_not_reported_but_changes_hidden_in_a_merge_are(
     worktree: Worktree, mirror: Mirror, person: Path, git: Git
 ) -> None:
     git.commit(person, "CODEOWNERS", "* @ada\n")
@@ -132,7 +132,7 @@ def test_what_came_with_the_base_is_not_the_agents_and_what_a_merge_hides_is(
         ("Say why we skip ci", ""),
     ],
 )
-def test_messages_that_keep_checks_from_running_are_found(
+def test_commit_messages_that_skip_checks_are_found(
     worktree: Worktree, mirror: Mirror, git: Git, message: str, words: str
 ) -> None:
     git.commit(worktree.path, "a", "1", message)
@@ -152,7 +152,7 @@ def secret(text: str) -> bool:
         ("a", "x\n", "Use hunter2"),
     ],
 )
-def test_a_secret_is_found_in_any_commit_that_a_push_makes_public(
+def test_a_secret_is_found_in_every_commit_of_a_push(
     worktree: Worktree, mirror: Mirror, git: Git, name: str, text: str, message: str
 ) -> None:
     git.commit(worktree.path, "b", "1\n")
@@ -163,7 +163,7 @@ def test_a_secret_is_found_in_any_commit_that_a_push_makes_public(
     assert holds(mirror, mirror.take(worktree), secret)
 
 
-def test_a_secret_that_came_in_with_the_hand_that_merged_is_found(
+def test_a_secret_added_in_a_merge_commit_is_found(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     git.commit(worktree.path, "b", "1\n")
@@ -175,7 +175,7 @@ def test_a_secret_that_came_in_with_the_hand_that_merged_is_found(
     assert holds(mirror, mirror.take(worktree), secret)
 
 
-def test_what_github_has_already_keeps_nothing_from_going_there(
+def test_a_secret_that_github_already_has_does_not_block_a_push(
     worktree: Worktree, mirror: Mirror, person: Path, git: Git
 ) -> None:
     git.commit(person, "b", "hunter2\n")

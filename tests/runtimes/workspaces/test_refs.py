@@ -1,4 +1,4 @@
-"""A branch's commit is read from files alone, and again only where they have changed."""
+"""Tests of reading refs from files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def packs(repository: Path, sha: str) -> None:
     (repository / REF).unlink(missing_ok=True)
 
 
-def test_a_branch_that_moves_is_read_again(tip: Tip, tmp_path: Path) -> None:
+def test_a_moved_branch_is_read_again(tip: Tip, tmp_path: Path) -> None:
     assert tip.commit() == ONE
     moves(tmp_path, TWO)
     assert tip.commit() == TWO
@@ -45,7 +45,7 @@ def test_a_branch_that_moves_is_read_again(tip: Tip, tmp_path: Path) -> None:
     assert tip.commit() == ONE
 
 
-def test_a_branch_that_stays_is_not_read_again(
+def test_an_unchanged_branch_is_not_read_again(
     tip: Tip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert tip.commit() == ONE
@@ -56,13 +56,13 @@ def test_a_branch_that_stays_is_not_read_again(
         tip.commit()
 
 
-def test_a_branch_that_went_is_none(tip: Tip, tmp_path: Path) -> None:
+def test_a_deleted_branch_has_no_commit(tip: Tip, tmp_path: Path) -> None:
     assert tip.commit() == ONE
     (tmp_path / REF).unlink()
     assert tip.commit() is None
 
 
-def test_a_link_in_the_place_of_a_branch_is_none(tip: Tip, tmp_path: Path) -> None:
+def test_a_linked_branch_has_no_commit(tip: Tip, tmp_path: Path) -> None:
     assert tip.commit() == ONE
     ref = tmp_path / REF
     ref.rename(ref.with_name("elsewhere"))
@@ -70,7 +70,7 @@ def test_a_link_in_the_place_of_a_branch_is_none(tip: Tip, tmp_path: Path) -> No
     assert tip.commit() is None
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_files_are_never_written_through_links(tmp_path: Path) -> None:
     repository, outside = tmp_path / "repository.git", tmp_path / "outside"
     moves(repository, ONE)
     (repository / REF).parent.rename(outside)

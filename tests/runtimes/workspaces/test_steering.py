@@ -1,4 +1,4 @@
-"""What a run leaves where agents find their orders is gone when the next program starts."""
+"""Tests of restoring the files that steer agents before each run."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def steering(place: Path) -> dict[str, str]:
 AS_ON_BASE = {"CLAUDE.md": "Be brief.\n", ".claude/settings.json": "{}\n"}
 
 
-def test_what_was_left_uncommitted_is_put_back_and_kept(
+def test_uncommitted_changes_are_put_back_and_preserved(
     checkout: Path, worktree: Worktree, mirror: Mirror, base: str, git: Git
 ) -> None:
     (checkout / "CLAUDE.md").write_text("obey")
@@ -59,7 +59,7 @@ def test_what_was_left_uncommitted_is_put_back_and_kept(
     assert git(mirror.path, "show", f"{kept.sha}:.claude/hooks/run") == "obey"
 
 
-def test_what_git_ignores_is_put_back_too(
+def test_ignored_files_are_put_back_too(
     checkout: Path, worktree: Worktree, base: str, mirror: Mirror
 ) -> None:
     (checkout / ".gitignore").write_text("*\n")
@@ -75,7 +75,7 @@ def test_what_git_ignores_is_put_back_too(
     assert (checkout / "built/package/code").exists()
 
 
-def test_what_was_committed_is_put_back_and_counts_as_no_change(
+def test_committed_changes_are_put_back_and_do_not_count_as_changes(
     checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git.commit(checkout, "CLAUDE.md", "obey")
@@ -92,7 +92,7 @@ def test_what_was_committed_is_put_back_and_counts_as_no_change(
     assert worktree.dirty()
 
 
-def test_other_changes_are_seen_while_something_is_held(
+def test_other_changes_count_while_files_are_held(
     checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git.commit(checkout, "CLAUDE.md", "obey")
@@ -103,7 +103,7 @@ def test_other_changes_are_seen_while_something_is_held(
     assert not worktree.dirty()
 
 
-def test_what_the_base_branch_says_in_the_meantime_holds_once_it_is_merged(
+def test_held_files_follow_the_base_branch_after_a_merge(
     checkout: Path, worktree: Worktree, person: Path, mirror: Mirror, git: Git
 ) -> None:
     newer = git.commit(person, "CLAUDE.md", "Be kind.\n")
@@ -117,7 +117,7 @@ def test_what_the_base_branch_says_in_the_meantime_holds_once_it_is_merged(
     assert steering(checkout)["CLAUDE.md"] == "Be kind.\n"
 
 
-def test_commits_of_others_are_taken_in_over_what_is_held(
+def test_remote_commits_are_merged_over_held_files(
     checkout: Path, worktree: Worktree, base: str, mirror: Mirror, git: Git
 ) -> None:
     old = git.commit(checkout, "CLAUDE.md", "obey")
@@ -132,7 +132,7 @@ def test_commits_of_others_are_taken_in_over_what_is_held(
     assert not worktree.dirty()
 
 
-def test_a_link_in_its_place_leads_nowhere(
+def test_a_link_in_place_of_a_held_file_is_not_followed(
     checkout: Path, worktree: Worktree, base: str, tmp_path: Path, mirror: Mirror
 ) -> None:
     outside = tmp_path / "outside"
@@ -148,7 +148,7 @@ def test_a_link_in_its_place_leads_nowhere(
     assert (outside / "settings.json").read_text() == "mine"
 
 
-def test_a_repository_of_its_own_hides_nothing(
+def test_a_nested_repository_does_not_hide_steering_files(
     checkout: Path, worktree: Worktree, base: str, git: Git, mirror: Mirror
 ) -> None:
     git(checkout / ".claude", "init", "--quiet", "--template=")
@@ -159,7 +159,7 @@ def test_a_repository_of_its_own_hides_nothing(
     assert not (checkout / ".claude/hook").exists()
 
 
-def test_no_filter_of_the_branch_touches_what_is_put_back(
+def test_filters_do_not_change_files_that_are_put_back(
     checkout: Path, worktree: Worktree, base: str, tmp_path: Path, git: Git, mirror: Mirror
 ) -> None:
     git(checkout, "config", "filter.trap.smudge", f"touch {tmp_path}/sprung; cat")

@@ -1,4 +1,4 @@
-"""The worktree: made whole or not at all, read without waking anything in it."""
+"""Tests of a session's worktree: making, reading, removing."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.runtimes.repositories import Git
 BRANCH = "mergewright/12-add-a-test"
 
 
-def test_a_made_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(
+def test_a_new_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
     assert git(worktree.path, "branch", "--show-current") == BRANCH
@@ -38,7 +38,7 @@ def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
     )
 
 
-def test_commits_are_signed_off_where_the_project_wants_that(
+def test_commits_are_signed_off_if_the_project_wants_that(
     mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
     root = tmp_path / "data" / "workspaces"
@@ -59,7 +59,7 @@ def test_a_push_of_the_agent_fails_and_says_who_pushes(worktree: Worktree, git: 
         git(worktree.path, "push", "origin", "HEAD")
 
 
-def test_making_again_leaves_the_agents_work_alone(
+def test_preparing_a_whole_workspace_changes_nothing(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror, git: Git
 ) -> None:
     base = mirror.head_of("main")
@@ -85,7 +85,7 @@ def test_a_half_made_workspace_is_made_again(
     assert (again.path / "README").exists()
 
 
-def test_commits_outlive_a_checkout_that_the_agent_removed(
+def test_commits_survive_a_removed_checkout(
     worktree: Worktree, workspace: Callable[[], Worktree], git: Git, mirror: Mirror
 ) -> None:
     sha = git.commit(worktree.path, "a", "1")
@@ -96,27 +96,25 @@ def test_commits_outlive_a_checkout_that_the_agent_removed(
     assert (again.path / "a").exists()
 
 
-def test_a_base_that_github_does_not_have_is_named(
-    mirror: Mirror, workspace: Callable[[], Worktree]
-) -> None:
+def test_an_unknown_base_branch_is_named(mirror: Mirror, workspace: Callable[[], Worktree]) -> None:
     with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
         prepare(mirror, workspace(), "trunk")
 
 
-def test_a_base_may_be_a_commit(workspace: Callable[[], Worktree], mirror: Mirror) -> None:
+def test_a_base_can_be_a_commit(workspace: Callable[[], Worktree], mirror: Mirror) -> None:
     base = mirror.head_of("main")
     assert base
     assert prepare(mirror, workspace(), base) == base
 
 
-def test_the_head_is_read_whether_loose_or_packed(worktree: Worktree, git: Git) -> None:
+def test_loose_and_packed_heads_are_read(worktree: Worktree, git: Git) -> None:
     sha = git.commit(worktree.path, "a", "1")
     assert worktree.head() == sha
     git(worktree.repository, "pack-refs", "--all")
     assert worktree.head() == sha
 
 
-def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(
+def test_dirty_means_changed_staged_or_untracked_but_not_ignored(
     worktree: Worktree, git: Git
 ) -> None:
     (worktree.path / "noise.log").write_text("noise")
@@ -135,16 +133,9 @@ def test_dirty_means_changed_staged_or_untracked_but_not_ignored_nor_committed(
     assert worktree.dirty()
 
 
-def test_a_file_that_was_committed_twice_between_two_looks_is_clean(
+def test_a_file_that_is_committed_twice_between_two_looks_is_clean(
     worktree: Worktree, git: Git
 ) -> None:
-    git.commit(worktree.path, "widgets", "one\n")
-    assert not worktree.dirty()
-    git.commit(worktree.path, "widgets", "two\n")
-    assert not worktree.dirty()
-
-
-def test_a_file_committed_twice_between_two_looks_is_clean(worktree: Worktree, git: Git) -> None:
     git.commit(worktree.path, "a", "1")
     assert not worktree.dirty()
     git.commit(worktree.path, "a", "2")
@@ -152,13 +143,13 @@ def test_a_file_committed_twice_between_two_looks_is_clean(worktree: Worktree, g
     assert not worktree.dirty()
 
 
-def test_a_look_that_was_killed_does_not_hinder_the_next(worktree: Worktree, git: Git) -> None:
+def test_a_killed_status_does_not_block_the_next(worktree: Worktree, git: Git) -> None:
     (worktree.place / "bot.git" / "index.lock").touch()
     git.commit(worktree.path, "a", "1")
     assert not worktree.dirty()
 
 
-def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree: Worktree) -> None:
+def test_removal_handles_write_protected_folders_and_can_be_repeated(worktree: Worktree) -> None:
     cache = worktree.path / "cache" / "module"
     cache.mkdir(parents=True)
     (cache / "file").write_text("x")
@@ -170,9 +161,7 @@ def test_removing_takes_write_protected_folders_and_may_be_repeated(worktree: Wo
     assert worktree.head() is None
 
 
-def test_removing_does_not_follow_a_link_out_of_the_workspace(
-    worktree: Worktree, tmp_path: Path
-) -> None:
+def test_removal_follows_no_link_out_of_the_workspace(worktree: Worktree, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("mine")
@@ -186,7 +175,7 @@ def test_removing_does_not_follow_a_link_out_of_the_workspace(
     assert outside.stat().st_mode & 0o777 == 0o750
 
 
-def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(
+def test_a_workspace_that_was_not_made_has_no_changes(
     workspace: Callable[[], Worktree],
 ) -> None:
     with pytest.raises(GitFailure, match="not made"):
@@ -194,14 +183,14 @@ def test_a_workspace_that_is_not_made_cannot_be_asked_for_changes(
 
 
 @pytest.mark.parametrize("session", ["../x", "a/b", "", ".hidden", "a..b", "-x", "a\nb"])
-def test_a_session_name_cannot_leave_its_folder(
+def test_a_session_name_cannot_escape_its_folder(
     mirror: Mirror, tmp_path: Path, session: str
 ) -> None:
     with pytest.raises(ValueError, match="session name"):
         Worktree(tmp_path, session, BRANCH, str(mirror.path))
 
 
-def test_two_sessions_do_not_see_each_others_branches(
+def test_sessions_do_not_see_each_others_branches(
     worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
     other = Worktree(
@@ -212,7 +201,7 @@ def test_two_sessions_do_not_see_each_others_branches(
     assert BRANCH not in git(other.path, "branch", "--all")
 
 
-def test_what_the_server_knows_does_not_reach_git(
+def test_git_does_not_get_the_servers_environment(
     worktree: Worktree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))

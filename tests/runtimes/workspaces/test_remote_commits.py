@@ -1,4 +1,4 @@
-"""What others put on the branch comes into the workspace, and nothing of the agent's is lost."""
+"""Tests of merging commits that others pushed into a workspace."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +48,7 @@ def branch(worktree: Worktree, mirror: Mirror, person: Path, git: Git) -> Branch
     return Branch(worktree, mirror, person, git)
 
 
-def test_a_persons_commit_on_top_of_ours_is_taken_as_it_is(branch: Branch, git: Git) -> None:
+def test_a_persons_commit_on_top_of_the_bots_is_taken_as_it_is(branch: Branch, git: Git) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     assert branch.join(theirs) == theirs
     branch.worktree.move(branch.pushed, theirs)
@@ -74,7 +74,7 @@ def test_a_persons_commit_beside_the_agents_is_merged(branch: Branch, git: Git) 
     branch.mirror.push(joined, BRANCH, expected=theirs)
 
 
-def test_what_the_agent_has_merged_itself_is_left_as_it_is(branch: Branch, git: Git) -> None:
+def test_commits_that_the_agent_merged_itself_change_nothing(branch: Branch, git: Git) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     git(branch.worktree.path, "fetch", "--quiet", "origin")
     git(branch.worktree.path, "merge", "--quiet", f"origin/{BRANCH}")
@@ -83,12 +83,12 @@ def test_what_the_agent_has_merged_itself_is_left_as_it_is(branch: Branch, git: 
     branch.worktree.move(ours, ours)
 
 
-def test_what_conflicts_is_left_to_the_agent(branch: Branch) -> None:
+def test_conflicts_are_left_to_the_agent(branch: Branch) -> None:
     branch.commits("same", "1\n")
     assert branch.join(branch.person_pushes("same", "2\n")) is None
 
 
-def test_a_person_may_throw_our_commits_away(branch: Branch) -> None:
+def test_a_person_can_discard_the_bots_commits(branch: Branch) -> None:
     theirs = branch.person_pushes("theirs", "2\n", over="origin/main")
     assert branch.join(theirs) == theirs
     branch.worktree.move(branch.pushed, theirs)
@@ -96,12 +96,12 @@ def test_a_person_may_throw_our_commits_away(branch: Branch) -> None:
     assert not branch.worktree.dirty()
 
 
-def test_what_a_person_threw_away_does_not_come_back_with_new_commits(branch: Branch) -> None:
+def test_discarded_commits_do_not_come_back_with_new_ones(branch: Branch) -> None:
     branch.commits("more", "2\n")
     assert branch.join(branch.person_pushes("theirs", "2\n", over="origin/main")) is None
 
 
-def test_a_person_may_take_our_last_commit_off(branch: Branch, mirror: Mirror) -> None:
+def test_a_person_can_remove_the_bots_last_commit(branch: Branch, mirror: Mirror) -> None:
     later = branch.commits("more", "2\n")
     mirror.take(branch.worktree)
     mirror.push(later, BRANCH, expected=branch.pushed)
@@ -110,7 +110,7 @@ def test_a_person_may_take_our_last_commit_off(branch: Branch, mirror: Mirror) -
     assert branch.join(branch.pushed) is None
 
 
-def test_files_that_are_not_committed_are_not_touched(branch: Branch) -> None:
+def test_a_move_does_not_touch_uncommitted_files(branch: Branch) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     branch.join(theirs)
     (branch.worktree.path / "theirs").write_text("mine")
@@ -120,7 +120,7 @@ def test_files_that_are_not_committed_are_not_touched(branch: Branch) -> None:
     assert branch.worktree.head() == branch.pushed
 
 
-def test_an_agent_that_moved_on_or_off_its_branch_is_not_moved(branch: Branch, git: Git) -> None:
+def test_a_branch_that_is_elsewhere_is_not_moved(branch: Branch, git: Git) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     branch.join(theirs)
     later = branch.commits("more", "2\n")
@@ -131,7 +131,7 @@ def test_an_agent_that_moved_on_or_off_its_branch_is_not_moved(branch: Branch, g
         branch.worktree.move(later, theirs)
 
 
-def test_a_move_that_a_crash_cut_short_is_finished(
+def test_an_interrupted_move_is_finished(
     branch: Branch, workspace: Callable[[], Worktree], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
@@ -150,7 +150,7 @@ def test_a_move_that_a_crash_cut_short_is_finished(
     assert not workspace().dirty()
 
 
-def test_a_link_in_the_repository_leads_the_move_nowhere(branch: Branch, tmp_path: Path) -> None:
+def test_a_move_follows_no_link_in_the_repository(branch: Branch, tmp_path: Path) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     branch.join(theirs)
     repository, outside = branch.worktree.repository, tmp_path / "outside"
@@ -162,7 +162,7 @@ def test_a_link_in_the_repository_leads_the_move_nowhere(branch: Branch, tmp_pat
     assert (outside / "checkout" / "index").read_bytes() == before
 
 
-def test_branches_that_git_packed_are_moved_too(branch: Branch, git: Git) -> None:
+def test_packed_branches_are_moved(branch: Branch, git: Git) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     branch.join(theirs)
     git(branch.worktree.path, "pack-refs", "--all")
@@ -189,7 +189,7 @@ def merged(branch: Branch, git: Git, *changes: str) -> str:
     return git(branch.person, "rev-parse", "HEAD")
 
 
-def test_the_base_merged_as_git_merges_it_is_an_update(branch: Branch, git: Git) -> None:
+def test_a_clean_merge_of_the_base_is_an_update(branch: Branch, git: Git) -> None:
     once = merged(branch, git)
     assert branch.mirror.is_update(branch.pushed, once, "main")
     assert not branch.mirror.is_update(branch.pushed, once, "another")
@@ -203,13 +203,11 @@ def test_the_base_merged_as_git_merges_it_is_an_update(branch: Branch, git: Git)
     assert branch.mirror.is_update(branch.pushed, git(branch.person, "rev-parse", "HEAD"), "main")
 
 
-def test_a_merge_with_something_slipped_in_is_none(branch: Branch, git: Git) -> None:
+def test_a_merge_with_other_changes_is_not_an_update(branch: Branch, git: Git) -> None:
     assert not branch.mirror.is_update(branch.pushed, merged(branch, git, "ours"), "main")
 
 
-def test_a_commit_of_a_person_and_a_merge_of_another_branch_are_none(
-    branch: Branch, git: Git
-) -> None:
+def test_commits_and_merges_of_other_branches_are_not_updates(branch: Branch, git: Git) -> None:
     theirs = branch.person_pushes("theirs", "2\n")
     assert not branch.mirror.is_update(branch.pushed, theirs, "main")
     git(branch.person, "checkout", "--quiet", "-b", "other", "origin/main")

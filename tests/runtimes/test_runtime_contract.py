@@ -1,4 +1,4 @@
-"""What every runtime keeps to, real or remembered."""
+"""The contract of every runtime: `runtimes.base.Runtime`."""
 
 import signal
 
@@ -22,7 +22,7 @@ def ended(stage: Stage, name: str) -> Seen:
     return stage.runtime.look()[handle]
 
 
-def test_nothing_is_seen_where_nothing_was_started(stage: Stage) -> None:
+def test_a_look_is_empty_before_anything_is_started(stage: Stage) -> None:
     assert stage.runtime.look() == {}
     assert stage.runtime.screens([stage.runtime.handle("app-1_r1")]) == {}
 
@@ -34,7 +34,7 @@ def test_a_started_program_is_alive_under_the_handle_of_its_name(stage: Stage) -
     assert (seen.runtime, seen.program, seen.exit) == (Probe.ALIVE, Probe.ALIVE, None)
 
 
-def test_an_exit_code_is_seen_with_its_time(stage: Stage) -> None:
+def test_a_look_reports_exit_code_and_time(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.exits(handle, 7)
     seen = ended(stage, "app-1_r1")
@@ -45,7 +45,7 @@ def test_an_exit_code_is_seen_with_its_time(stage: Stage) -> None:
     assert stage.runtime.look()[handle].exit == seen.exit
 
 
-def test_a_killing_signal_is_seen(stage: Stage) -> None:
+def test_a_look_reports_the_signal_that_killed_a_program(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.is_killed(handle, signal.SIGKILL)
     end = ended(stage, "app-1_r1").exit
@@ -78,7 +78,7 @@ def test_a_stopped_program_is_forgotten_and_not_started_again(stage: Stage) -> N
     assert stage.runtime.look() == {}
 
 
-def test_stopping_what_is_gone_does_nothing(stage: Stage) -> None:
+def test_stopping_a_program_that_is_gone_does_nothing(stage: Stage) -> None:
     stage.runtime.stop(stage.runtime.handle("never_r1"))
     handle = stage.start("app-1_r1")
     stage.exits(handle, 0)
@@ -88,23 +88,23 @@ def test_stopping_what_is_gone_does_nothing(stage: Stage) -> None:
     assert stage.runtime.look() == {}
 
 
-def test_a_message_is_heard_once_for_its_key(stage: Stage) -> None:
+def test_a_message_is_sent_once_for_each_key(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.runtime.send(handle, Send(text="look again", key="a"))
     stage.runtime.send(handle, Send(text="look again", key="a"))
     stage.runtime.send(handle, Send(text="and again", key="b", submit_seconds=0.05))
     stage.runtime.send(handle, Send(text="not twice", key="b"))
     stage.runtime.send(handle, Send(text="the end", key="c"))
-    until(lambda: "the end\n" in stage.heard(handle), "the last message")
-    assert stage.heard(handle) == "look again\nand again\nthe end\n"
+    until(lambda: "the end\n" in stage.received(handle), "the last message")
+    assert stage.received(handle) == "look again\nand again\nthe end\n"
 
 
 def test_control_characters_are_not_sent(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     text = "a\x1b[201~b\x03\x04\x15\x7f\x9b1mc\r\n\td"
     stage.runtime.send(handle, Send(text=text, key="a"))
-    until(lambda: stage.heard(handle).endswith("d\n"), "the message")
-    assert stage.heard(handle) == "a[201~b1mc\n\td\n"
+    until(lambda: stage.received(handle).endswith("d\n"), "the message")
+    assert stage.received(handle) == "a[201~b1mc\n\td\n"
 
 
 def test_an_empty_message_is_refused(stage: Stage) -> None:
@@ -113,7 +113,7 @@ def test_an_empty_message_is_refused(stage: Stage) -> None:
         stage.runtime.send(handle, Send(text="\x1b", key="a"))
 
 
-def test_a_message_to_what_does_not_run_says_so(stage: Stage) -> None:
+def test_a_message_to_a_program_that_does_not_run_raises_gone(stage: Stage) -> None:
     with pytest.raises(Gone, match="never_r1"):
         stage.runtime.send(stage.runtime.handle("never_r1"), Send(text="hello", key="a"))
     handle = stage.start("app-1_r1")
@@ -123,7 +123,7 @@ def test_a_message_to_what_does_not_run_says_so(stage: Stage) -> None:
         stage.runtime.send(handle, Send(text="hello", key="a"))
 
 
-def test_screens_show_what_programs_print_and_leave_out_what_is_gone(stage: Stage) -> None:
+def test_screens_show_the_output_of_running_programs(stage: Stage) -> None:
     one, two = stage.start("app-1_r1"), stage.start("app-2_r1")
     gone = stage.runtime.handle("app-3_r1")
     stage.prints(one, "one")
@@ -132,7 +132,7 @@ def test_screens_show_what_programs_print_and_leave_out_what_is_gone(stage: Stag
     until(lambda: stage.runtime.screens(handles) == {one: "one", two: "two"}, "both screens")
 
 
-def test_the_screen_of_an_ended_program_stays_as_it_was(stage: Stage) -> None:
+def test_the_screen_of_an_ended_program_does_not_change(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.prints(handle, "last words")
     stage.exits(handle, 1)
@@ -140,13 +140,13 @@ def test_the_screen_of_an_ended_program_stays_as_it_was(stage: Stage) -> None:
     assert stage.runtime.screens([handle]) == {handle: "last words"}
 
 
-def test_output_has_a_time(stage: Stage) -> None:
+def test_a_look_reports_the_time_of_the_last_output(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.prints(handle, "one")
     until(lambda: stage.runtime.look()[handle].output_at is not None, "a time")
 
 
-def test_a_name_that_begins_another_is_never_taken_for_it(stage: Stage) -> None:
+def test_a_name_never_matches_a_longer_name(stage: Stage) -> None:
     stage.start("app-10_r1")
     short = stage.runtime.handle("app-1")
     assert stage.runtime.screens([short]) == {}
@@ -156,7 +156,7 @@ def test_a_name_that_begins_another_is_never_taken_for_it(stage: Stage) -> None:
     assert program(stage, "app-10_r1") is Probe.ALIVE
 
 
-def test_many_programs_are_seen_in_one_look(stage: Stage) -> None:
+def test_one_look_reports_many_programs(stage: Stage) -> None:
     handles = [stage.start(f"app-{number}_r1") for number in range(12)]
     assert set(stage.runtime.look()) == set(handles)
     stage.exits(handles[3], 4)
@@ -165,5 +165,5 @@ def test_many_programs_are_seen_in_one_look(stage: Stage) -> None:
     assert set(alive) == {*handles} - {handles[3]}
 
 
-def test_every_runtime_has_an_attach_line(stage: Stage) -> None:
+def test_every_runtime_has_a_command_to_attach(stage: Stage) -> None:
     assert any("app-1_r1" in word for word in stage.runtime.attach(stage.start("app-1_r1")))
