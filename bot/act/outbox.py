@@ -53,8 +53,8 @@ class Dispatcher(Protocol):
     def was_done(self, due: DueAction) -> Completed | None:
         """The result of an action that took effect before a crash kept it from being recorded.
 
-        Asked before the action is judged again, because its effect may make it unwanted: an agent
-        that got a message is active. None: it is not known to have taken effect.
+        Asked before the action is judged again, because its effect makes it unwanted: a branch
+        that was pushed needs no push. None: it is not known to have taken effect.
         """
         ...
 
