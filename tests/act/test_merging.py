@@ -50,7 +50,7 @@ class Merger:
         by: str = "",
         queue: bool = False,
     ) -> ActionResult:
-        room, self.said = self.site.room, list[Any]()
+        scenario, self.said = self.site.scenario, list[Any]()
         head = self.site.commits("a")
         self.site.locations.mirror("widgets").take(self.site.workspace)
         pull = Pull(
@@ -63,8 +63,8 @@ class Merger:
                 Verdict(author="mallory", approved=True, sha=head),
             ),
         )
-        room.store.observations.record(
-            [Observation(session=self.site.id, pulls=(pull,))], room.clock()
+        scenario.store.observations.record(
+            [Observation(session=self.site.id, pulls=(pull,))], scenario.clock()
         )
 
         def merge(*words: Any) -> str:
@@ -86,20 +86,20 @@ class Merger:
             merges=SimpleNamespace(merge=merge, enqueue=merge),
         )
         gone, self.gone = self.gone, ""
-        people = WriteAccess(github, room.clock)
+        people = WriteAccess(github, scenario.clock)
         people.may_write("acme/widgets", gone)
         self.gone = gone
         act = ActionDispatcher(
-            *(room.store, github, self.site.locations, self.site.agents),
-            *("", Redaction(), people, room.clock),
+            *(scenario.store, github, self.site.locations, self.site.agents),
+            *("", Redaction(), people, scenario.clock),
         )
         wanted: MergePull | Enqueue = MergePull(
             key=keys.merge(head), number=34, sha=head, method=method, asked=asked, by=by
         )
         if queue:
             wanted = Enqueue(key=keys.merge(head), number=34, sha=head, by=by)
-        room.orders(self.site.id, wanted, run=self.site.session.run)
-        (due,) = room.store.outbox.due(room.clock())
+        scenario.orders(self.site.id, wanted, run=self.site.session.run)
+        (due,) = scenario.store.outbox.due(scenario.clock())
         return act.do(due, lambda: None)
 
     def commits(self, message: str) -> None:
@@ -127,7 +127,7 @@ def test_nothing_is_merged_for_somebody_who_lost_write_access(
     result = merger.tries_to_land(SQUASH, by="ada", queue=queue)
     assert isinstance(result, RetryLater)
     assert f"@{gone} approved or requested this merge and lost write access" in result.why
-    (refresh,) = merger.site.room.store.refreshes.due(merger.site.room.clock(), ("pull:",))
+    (refresh,) = merger.site.scenario.store.refreshes.due(merger.site.scenario.clock(), ("pull:",))
     assert refresh.subject == "pull:34"
 
 

@@ -46,7 +46,7 @@ def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) ->
     start = Start(
         key=parse("start:message#2"), run=2, prompt=Prompt(name="uncommitted"), resume=site.id
     )
-    site.room.orders(site.id, run=2)
+    site.scenario.orders(site.id, run=2)
     site.agents.start(site.session, replace(start, waiting=waiting), lambda: None)
     told = site.prompt(2)
     assert told.index("You were working") < told.index("You have no memory")
@@ -73,7 +73,7 @@ def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_re
         prompt=Prompt(name="review", values=REVIEW),
         agent="ada",
     )
-    site.room.orders(site.id, run=2)
+    site.scenario.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     told = site.prompt(2)
     assert told.startswith("[mw-")

@@ -28,8 +28,8 @@ CLOSE = CloseIssue(key=parse("close_issue"), number=12)
 class Bench:
     """An outbox over a real store; what is wanted and how doing goes is the test's to say."""
 
-    def __init__(self, room: Any) -> None:
-        self.room = room
+    def __init__(self, scenario: Any) -> None:
+        self.scenario = scenario
         self.wanted = self.may_act = True
         self.silenced = False
         self.did: list[Key] = []
@@ -38,14 +38,14 @@ class Bench:
         self.workers = ThreadPoolExecutor(4)
         attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = Outbox(
-            *(room.store, self.still_wanted, lambda _: self.silenced, self, self.workers),
-            *(attempts, room.clock, log_crash_point),
+            *(scenario.store, self.still_wanted, lambda _: self.silenced, self, self.workers),
+            *(attempts, scenario.clock, log_crash_point),
             lambda: self.may_act,
             self.woken,
         )
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        frozen = frozen_by(self.room.store.facts.get(session)) is not None
+        frozen = frozen_by(self.scenario.store.facts.get(session)) is not None
         return None if frozen else self.wanted
 
     def was_done(self, due: DueAction) -> Completed | None:
@@ -66,15 +66,15 @@ class Bench:
 
 
 @pytest.fixture
-def bench(room: Any) -> Iterator[Bench]:
-    made = Bench(room)
-    room.orders(room.session(), CLOSE)
+def bench(scenario: Any) -> Iterator[Bench]:
+    made = Bench(scenario)
+    scenario.orders(scenario.session(), CLOSE)
     yield made
     made.workers.shutdown()
 
 
 def facts(bench: Bench) -> Facts:
-    found: Facts = bench.room.store.facts.get("widgets-12")
+    found: Facts = bench.scenario.store.facts.get("widgets-12")
     return found
 
 
@@ -102,7 +102,7 @@ def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
     go_on = threading.Event()
     bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
     bench.outbox.drain()
-    due_actions = bench.room.store.outbox.due
+    due_actions = bench.scenario.store.outbox.due
 
     def slowly(now: Any) -> list[DueAction]:
         found: list[DueAction] = due_actions(now)
@@ -110,7 +110,7 @@ def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
         assert bench.outbox.rest(5)
         return found
 
-    monkeypatch.setattr(bench.room.store.outbox, "due", slowly)
+    monkeypatch.setattr(bench.scenario.store.outbox, "due", slowly)
     assert bench.outbox.drain() == 0
     assert bench.did == [CLOSE.key]
 
@@ -130,7 +130,7 @@ def test_nothing_takes_effect_while_results_cannot_be_recorded(
         raise StoreFull("no space is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.room.store.db, "write", full)
+        patch.setattr(bench.scenario.store.db, "write", full)
         patch.setattr("bot.store.database._RECENT_SECONDS", -1.0)
         bench.drains()
     assert bench.did == []
@@ -146,10 +146,10 @@ def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
         raise ValueError("broken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.room.store.outbox, "mark_done", broken)
+        patch.setattr(bench.scenario.store.outbox, "mark_done", broken)
         bench.drains()
     assert bench.drains() == 0
-    bench.room.clock.passes(2)
+    bench.scenario.clock.passes(2)
     assert bench.drains() == 1
     assert CLOSE.key in facts(bench).done
 
@@ -157,11 +157,11 @@ def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
 def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None:
     message = SendMessage(key=parse("fix_ci:x#1"), run=1, prompt=Prompt(name="fix_ci"))
     bench.drains()
-    bench.room.orders("widgets-12", message)
-    now = bench.room.clock()
-    (due,) = bench.room.store.outbox.due(now)
+    bench.scenario.orders("widgets-12", message)
+    now = bench.scenario.clock()
+    (due,) = bench.scenario.store.outbox.due(now)
     receipt = Receipt(sent=Sent(at=now, until=now, missing=True))
-    bench.room.store.receipts.note(due.seq, receipt)
+    bench.scenario.store.receipts.note(due.seq, receipt)
     bench.wanted = False
     bench.drains()
     assert facts(bench).sent == {message.key: receipt.sent}
@@ -196,17 +196,17 @@ def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: Benc
 
 
 def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: Bench) -> None:
-    assert bench.room.store.freezes.add("", by="alice")
+    assert bench.scenario.store.freezes.add("", by="alice")
     bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
     for _ in range(5):
         assert bench.drains() == 1
         assert bench.drains() == 0
-        bench.room.clock.passes(2)
+        bench.scenario.clock.passes(2)
     assert bench.did == []
     assert facts(bench).failures == {}
     assert CLOSE.key in facts(bench).pending
     bench.wanted = True
-    bench.room.store.freezes.remove("", by="alice")
+    bench.scenario.store.freezes.remove("", by="alice")
     assert bench.drains() == 1
     assert bench.did == [CLOSE.key]
 
@@ -215,7 +215,7 @@ def test_a_freeze_during_the_preparation_of_an_action_holds_it(bench: Bench) -> 
     effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
-        bench.room.store.freezes.add("", by="alice")
+        bench.scenario.store.freezes.add("", by="alice")
         if stopped := check():
             return stopped
         effects.append(due.action.key)
@@ -236,9 +236,9 @@ def test_a_failing_action_is_retried_with_growing_pauses_and_then_fails(
     bench.doing = fails
     for pause in (2, 4):
         assert bench.drains() == 1
-        bench.room.clock.passes(pause - 1)
+        bench.scenario.clock.passes(pause - 1)
         assert bench.drains() == 0
-        bench.room.clock.passes(1)
+        bench.scenario.clock.passes(1)
     assert bench.drains() == 1
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
 
@@ -247,25 +247,27 @@ def test_actions_survive_an_outage_of_an_hour(bench: Bench) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("GitHub answered 502", outage=True)
 
-    bench.doing, begun = fails, bench.room.clock()
+    bench.doing, begun = fails, bench.scenario.clock()
     while not facts(bench).failures:
         assert bench.drains() == 1
-        bench.room.clock.passes(300)
+        bench.scenario.clock.passes(300)
     assert "GitHub answered 502" in facts(bench).failures[CLOSE.key].detail
-    assert bench.room.clock() - begun > timedelta(hours=1)
+    assert bench.scenario.clock() - begun > timedelta(hours=1)
 
 
 def test_a_wait_that_github_asks_for_is_no_failed_attempt(bench: Bench) -> None:
     def limited(due: DueAction, check: FinalCheck) -> ActionResult:
-        return RetryLater("the rate limit is used up", bench.room.clock() + timedelta(minutes=9))
+        return RetryLater(
+            "the rate limit is used up", bench.scenario.clock() + timedelta(minutes=9)
+        )
 
     bench.doing = limited
     for _ in range(5):
         assert bench.drains() == 1
-        bench.room.clock.passes(539)
+        bench.scenario.clock.passes(539)
         assert bench.drains() == 0
-        bench.room.clock.passes(1)
-    (waiting,) = bench.room.store.outbox.of("widgets-12")
+        bench.scenario.clock.passes(1)
+    (waiting,) = bench.scenario.store.outbox.of("widgets-12")
     assert (waiting.state, waiting.attempts, waiting.error) == (
         "due",
         0,
@@ -280,22 +282,24 @@ def test_a_failing_start_is_retried_with_growing_pauses_and_fails_with_its_reaso
         return RetryLater("the tmux server does not answer")
 
     bench.drains()
-    bench.room.orders(
+    bench.scenario.orders(
         "widgets-12", Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="x"))
     )
     bench.doing, waits = fails, list[float]()
     for _ in range(2):
         assert bench.drains() == 1
-        later = [each.next_at for each in bench.room.store.outbox.of("widgets-12") if each.next_at]
-        waits.append((later[0] - bench.room.clock()).total_seconds())
+        later = [
+            each.next_at for each in bench.scenario.store.outbox.of("widgets-12") if each.next_at
+        ]
+        waits.append((later[0] - bench.scenario.clock()).total_seconds())
         assert bench.drains() == 0, "not before"
-        bench.room.clock.passes(waits[-1])
+        bench.scenario.clock.passes(waits[-1])
     assert waits[1] == 2 * waits[0] > 0
     bench.drains()
     failure = facts(bench).failures[parse("start:first#1")]
     assert failure.reason is Reason.SPAWN_FAILED
     assert failure.detail == "the tmux server does not answer (tried 3 times)"
-    bench.room.clock.passes(86_400)
+    bench.scenario.clock.passes(86_400)
     assert bench.drains() == 0, "never again by itself"
 
 
@@ -310,7 +314,7 @@ def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_st
         return Rejected("the branch is gone", said)
 
     bench.drains()
-    bench.room.orders(
+    bench.scenario.orders(
         "widgets-12", Start(key=parse("start:first#2"), run=2, prompt=Prompt(name="x"))
     )
     bench.doing = refuses
@@ -322,12 +326,12 @@ def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_st
 
 def test_a_start_has_three_attempts_by_default(bench: Bench) -> None:
     bench.outbox = Outbox(
-        *(bench.room.store, bench.still_wanted, lambda _: False, bench, bench.workers),
+        *(bench.scenario.store, bench.still_wanted, lambda _: False, bench, bench.workers),
         Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
-        *(bench.room.clock, log_crash_point, lambda: True, bench.woken),
+        *(bench.scenario.clock, log_crash_point, lambda: True, bench.woken),
     )
     start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
-    bench.room.orders(bench.room.session(13), start)
+    bench.scenario.orders(bench.scenario.session(13), start)
 
     def doing(due: DueAction, check: FinalCheck) -> ActionResult:
         raise ValueError("broken")
@@ -335,9 +339,9 @@ def test_a_start_has_three_attempts_by_default(bench: Bench) -> None:
     bench.doing = doing
     for _ in range(5):
         bench.drains()
-        bench.room.clock.passes(600)
+        bench.scenario.clock.passes(600)
     assert bench.did.count(start.key) == 3
-    assert bench.room.store.facts.get("widgets-13").failures.keys() == {start.key}
+    assert bench.scenario.store.facts.get("widgets-13").failures.keys() == {start.key}
 
 
 def without_session(bench: Bench) -> Key:
@@ -347,9 +351,9 @@ def without_session(bench: Bench) -> Key:
     answer = Comment(
         key=keys.reply_without_session("no_session", "7"), number=13, topic="no_session", values={}
     )
-    now = bench.room.clock()
+    now = bench.scenario.clock()
     for _ in range(2):
-        bench.room.store.db.write(
+        bench.scenario.store.db.write(
             lambda connection: add_repository_actions(connection, "acme/widgets", [answer], now)
         )
     return answer.key
@@ -389,12 +393,12 @@ def test_an_action_without_a_session_is_retried_and_forgotten_with_old_deliverie
     bench.drains()
     bench.doing = lambda due, check: Completed()
     assert bench.drains() == 0
-    bench.room.clock.passes(2)
+    bench.scenario.clock.passes(2)
     assert (bench.drains(), bench.did) == (1, [key, key])
-    bench.room.store.outbox.prune(bench.room.clock())
+    bench.scenario.store.outbox.prune(bench.scenario.clock())
     without_session(bench)
     assert bench.drains() == 0
-    bench.room.clock.passes(1)
-    bench.room.store.outbox.prune(bench.room.clock())
+    bench.scenario.clock.passes(1)
+    bench.scenario.store.outbox.prune(bench.scenario.clock())
     without_session(bench)
     assert bench.drains() == 1

@@ -41,7 +41,7 @@ def opened(site: Site) -> list[Any]:
         write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: asked.append(words)),
     )
     site.locations.mirror("widgets").take(site.workspace)
-    publishing = Publishing(site.room.store.facts, github, site.locations, Redaction())
+    publishing = Publishing(site.scenario.store.facts, github, site.locations, Redaction())
     head = site.workspace.head() or ""
     publishing.open_pull(site.session, head, draft=False, check=lambda: None)
     return asked

@@ -101,15 +101,24 @@ def refuses_to_publish(site: Site) -> Rejected:
 def tries_to_publish(site: Site) -> ActionResult:
     nobody: Any = None
     act = ActionDispatcher(
-        site.room.store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
+        site.scenario.store,
+        nobody,
+        site.locations,
+        site.agents,
+        "",
+        REDACT,
+        nobody,
+        site.scenario.clock,
     )
     head = site.workspace.head() or ""
-    site.room.orders(site.id, Publish(key=parse(f"push:{head}"), head=head), run=site.session.run)
-    (due,) = site.room.store.outbox.due(site.room.clock())
+    site.scenario.orders(
+        site.id, Publish(key=parse(f"push:{head}"), head=head), run=site.session.run
+    )
+    (due,) = site.scenario.store.outbox.due(site.scenario.clock())
     outcome = act.do(due, lambda: None)
     if isinstance(outcome, Completed):
-        site.room.store.outbox.mark_done(due.seq, outcome.result, site.room.clock())
-    site.room.clock.passes(1)
+        site.scenario.store.outbox.mark_done(due.seq, outcome.result, site.scenario.clock())
+    site.scenario.clock.passes(1)
     return outcome
 
 
@@ -131,8 +140,8 @@ def test_a_branch_deleted_with_its_pull_request_is_not_pushed_again(site: Site) 
     site.commits("a")
     first = publishes(site)
     pull = Pull(number=34, head=first, branch=site.session.branch, state=PullState.CLOSED)
-    site.room.store.observations.record(
-        [Observation(session=site.id, pulls=(pull,))], site.room.clock()
+    site.scenario.store.observations.record(
+        [Observation(session=site.id, pulls=(pull,))], site.scenario.clock()
     )
     git(site.github, "branch", "-D", site.session.branch)
     site.commits("b")
@@ -234,7 +243,7 @@ def test_a_new_run_finds_no_instruction_files_of_the_run_before_it(site: Site) -
 
 def test_a_program_gets_the_system_prompt_of_its_agent(site: Site) -> None:
     assert site.told() == ""
-    site.room.store.db.write(
+    site.scenario.store.db.write(
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
     )
     assert site.told() == "Be kind."
@@ -248,7 +257,7 @@ def test_an_agent_that_takes_over_starts_with_its_own_prompt_after_the_old_progr
     log = site.paths.run(site.id, 1) / "output.log"
     log.write_text("last words\n")
     start = Start(key=parse("start:agent:x#2"), run=2, prompt=Prompt(name="take_over"), agent="ada")
-    site.room.orders(site.id, run=2)
+    site.scenario.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
     assert site.session.agent_name == "ada"
     assert site.program.run_limits.system == "Be kind."
@@ -261,12 +270,12 @@ def test_an_agent_that_takes_over_starts_with_its_own_prompt_after_the_old_progr
 def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
     site: Site,
 ) -> None:
-    store, now = site.room.store, site.room.clock()
-    store.agents.assign(site.room.session(13), "ada", "shell", 1)
+    store, now = site.scenario.store, site.scenario.clock()
+    store.agents.assign(site.scenario.session(13), "ada", "shell", 1)
     store.slots.assign(Caps(sessions=0))
     site.starts()
     start = Start(key=parse("start:agent:x#2"), run=2, prompt=Prompt(name="take_over"), agent="ada")
-    site.room.orders(site.id, run=2)
+    site.scenario.orders(site.id, run=2)
     full = site.agents.start(site.session, start, lambda: None)
     assert isinstance(full, RetryLater)
     assert "the agent ada is at work in as many sessions" in full.why
@@ -278,13 +287,13 @@ def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
 
 def test_an_agent_that_is_not_configured_any_more_does_not_take_over(site: Site) -> None:
     nobody: Any = None
-    store = site.room.store
+    store = site.scenario.store
     act = ActionDispatcher(
-        store, nobody, site.locations, site.agents, "", REDACT, nobody, site.room.clock
+        store, nobody, site.locations, site.agents, "", REDACT, nobody, site.scenario.clock
     )
     start = Start(key=parse("start:agent:x#1"), run=1, prompt=Prompt(name="start"), agent="eve")
-    site.room.orders(site.id, start)
-    (due,) = store.outbox.due(site.room.clock())
+    site.scenario.orders(site.id, start)
+    (due,) = store.outbox.due(site.scenario.clock())
     refusal = act.do(due, lambda: None)
     assert isinstance(refusal, Rejected)
     assert "[agents.eve] is not configured any more" in refusal.why
@@ -314,14 +323,16 @@ def test_failures_of_git_are_retried_as_an_outage_or_as_a_failed_start(
         raise GitFailure("fetch", "the mirror", words)
 
     nobody: Any = None
-    store, asked = site.room.store, Mock()
+    store, asked = site.scenario.store, Mock()
     asked.read.repository.side_effect = github
     act = ActionDispatcher(
-        store, asked, site.locations, site.agents, "", REDACT, nobody, site.room.clock
+        store, asked, site.locations, site.agents, "", REDACT, nobody, site.scenario.clock
     )
     monkeypatch.setattr(site.agents, "start", fails)
-    site.room.orders(site.id, Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start")))
-    (due,) = store.outbox.due(site.room.clock())
+    site.scenario.orders(
+        site.id, Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
+    )
+    (due,) = store.outbox.due(site.scenario.clock())
     later = act.do(due, lambda: None)
     assert isinstance(later, RetryLater)
     assert says in later.why.lower()

@@ -22,12 +22,12 @@ def mark(terminal: Terminal) -> str:
 def test_a_message_is_done_once_the_agent_has_read_it_and_counts_from_when_it_was_sent(
     terminal: Terminal,
 ) -> None:
-    sent_at = terminal.site.room.clock()
+    sent_at = terminal.site.scenario.clock()
     assert isinstance(terminal.is_sent(), AwaitingReceipt)
     assert len(terminal.heard) == 1
     terminal.is_looked_at()
     assert MESSAGE.key not in terminal.facts.done
-    terminal.site.room.clock.passes(2)
+    terminal.site.scenario.clock.passes(2)
     terminal.arrived.add(mark(terminal))
     terminal.is_looked_at(1)
     assert terminal.facts.done[MESSAGE.key].at == sent_at
@@ -39,7 +39,7 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
     for attempt in (1, 2, 3):
         assert isinstance(terminal.is_sent(), AwaitingReceipt)
         assert len(terminal.heard) == attempt
-        terminal.site.room.clock.passes(7)
+        terminal.site.scenario.clock.passes(7)
         terminal.is_looked_at()
         assert not terminal.facts.sent[MESSAGE.key].missing
         terminal.is_given_up_waiting_for()
@@ -59,7 +59,7 @@ def test_a_message_that_arrives_late_is_not_sent_again(terminal: Terminal) -> No
     terminal.arrived.add(mark(terminal))
     terminal.is_swept()
     assert MESSAGE.key in terminal.facts.done
-    assert terminal.site.room.store.outbox.due(terminal.site.room.clock()) == []
+    assert terminal.site.scenario.store.outbox.due(terminal.site.scenario.clock()) == []
 
 
 def test_a_message_that_a_crash_left_unrecorded_is_not_pasted_twice(terminal: Terminal) -> None:
@@ -75,8 +75,8 @@ def test_a_message_that_a_crash_left_unrecorded_is_not_pasted_twice(terminal: Te
 def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(terminal: Terminal) -> None:
     terminal.is_sent()
     stop = Stop(key=keys.stop(1), run=1)
-    terminal.site.room.orders(terminal.site.id, stop)
-    (due,) = terminal.site.room.store.outbox.due(terminal.site.room.clock())
+    terminal.site.scenario.orders(terminal.site.id, stop)
+    (due,) = terminal.site.scenario.store.outbox.due(terminal.site.scenario.clock())
     assert due.action == stop
 
 

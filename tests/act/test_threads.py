@@ -31,9 +31,9 @@ class ReviewThreads:
 def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None:
     github: Any = ReviewThreads()
     unused: Any = None
-    room = site.room
+    scenario = site.scenario
     act = ActionDispatcher(
-        room.store, github, site.locations, site.agents, "", Redaction(), unused, room.clock
+        scenario.store, github, site.locations, site.agents, "", Redaction(), unused, scenario.clock
     )
     values = {"sha": "cafe"}
     reply = Reply(
@@ -44,7 +44,7 @@ def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None
         values=values,
         resolve=resolve,
     )
-    site.room.orders(site.id, reply)
-    (due,) = site.room.store.outbox.due(site.room.clock())
+    site.scenario.orders(site.id, reply)
+    (due,) = site.scenario.store.outbox.due(site.scenario.clock())
     act.do(due, lambda: None)
     assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 resolved"] if resolve else [])]

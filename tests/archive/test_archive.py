@@ -174,13 +174,13 @@ def test_a_link_in_a_files_place_leads_the_archive_nowhere(
 
 def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> None:
     site = kept.site
-    other = site.room.session(13)
-    site.room.orders(other)
+    other = site.scenario.session(13)
+    site.scenario.orders(other)
     log = site.paths.run(other, 1) / "output.log"
     log.parent.mkdir(parents=True)
     log.write_text("mine\n")
     kept.log.mkdir()
-    Archive(site.locations, REDACT).keep_all(site.room.store.sessions.live())
+    Archive(site.locations, REDACT).keep_all(site.scenario.store.sessions.live())
     assert (site.paths.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
@@ -348,7 +348,7 @@ def test_a_broken_database_is_no_trouble_of_the_others(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept.log.write_bytes(b"SQLite format 3\0" + b"nonsense" * 100)
-    (live,) = kept.site.room.store.sessions.live()
+    (live,) = kept.site.scenario.store.sessions.live()
     Archive(kept.site.locations, REDACT).keep_all([live])
     assert "its records were not archived" in caplog.text
     assert list(kept.copy.parent.iterdir()) == []

@@ -27,13 +27,13 @@ class Keeper:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.clock = site.room.clock
+        self.clock = site.scenario.clock
         self.policy = Policy()
         self.clock.now = datetime.now(UTC)  # Git has its own clock.
         site.paths.data.mkdir()
         self.retention = Retention(
             *(
-                site.room.store,
+                site.scenario.store,
                 site.locations,
                 site.archive,
                 DAYS,
@@ -77,7 +77,7 @@ def keeper(site: Site) -> Keeper:
 
 
 def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper) -> None:
-    store, now = keeper.site.room.store, keeper.clock()
+    store, now = keeper.site.scenario.store, keeper.clock()
     for name in ("worked through", "waiting"):
         store.deliveries.add([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
     store.deliveries.mark_done("worked through", [], [])
@@ -125,7 +125,7 @@ def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper)
 
 def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper: Keeper) -> None:
     keeper.a_session_ends()
-    keeper.site.room.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
+    keeper.site.scenario.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
     keeper.clock.passes(999 * DAY)
     assert keeper.cleans() == {}
 
@@ -162,10 +162,10 @@ def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper
     keeper.a_session_ends()
     keeper.clock.passes(29 * DAY)
     keeper.cleans()
-    assert keeper.site.room.store.history.of("widgets-12")
+    assert keeper.site.scenario.store.history.of("widgets-12")
     keeper.clock.passes(2 * DAY)
     assert keeper.cleans() == {Thing.HISTORY: ["widgets-12"]}
-    assert keeper.site.room.store.history.of("widgets-12") == []
+    assert keeper.site.scenario.store.history.of("widgets-12") == []
     assert keeper.site.session.ended
     assert keeper.cleans() == {}
 
@@ -174,7 +174,7 @@ def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Kee
     keeper.a_session_ends()
     keeper.clock.passes(8 * DAY)
     found = list(keeper.retention._found(orphans=True))
-    keeper.site.room.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
+    keeper.site.scenario.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
     for one in found:
         one.remove()
     assert keeper.log.exists()
@@ -182,7 +182,7 @@ def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Kee
 
 def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Keeper) -> None:
     keeper.a_session_ends()
-    store = keeper.site.room.store
+    store = keeper.site.scenario.store
     beside = Retention(
         store,
         keeper.site.locations,

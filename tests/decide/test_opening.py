@@ -20,7 +20,7 @@ from tests.harness.observers import PROJECTS, Bench, seen
 def test_the_actor_of_a_label_is_that_of_its_last_labeled_event(
     bench: Bench, first: str, last: str
 ) -> None:
-    at = bench.room.clock()
+    at = bench.scenario.clock()
     put = Labeling(label="mergewright", actor=first, at=at, added=True)
     off = Labeling(label="mergewright", actor="ada", at=at, added=False)
     again = Labeling(label="MergeWright", actor=last, at=at, added=True)
@@ -45,8 +45,8 @@ def test_a_removed_label_opens_nothing(bench: Bench) -> None:
     bench.labelled()
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    bench.room.clock.passes(60)
-    put, at = bench.github.issues[12].labelings[0], bench.room.clock()
+    bench.scenario.clock.passes(60)
+    put, at = bench.github.issues[12].labelings[0], bench.scenario.clock()
     off = Labeling(label="mergewright", actor="rob", at=at, added=False)
     bench.labelled(labels=(), labelings=(put, off))
     bench.refreshes("issue:12")
@@ -73,13 +73,13 @@ def test_a_label_on_a_pull_request_or_a_closed_issue_opens_nothing(
 def test_a_closed_issue_ends_its_session_and_keeps_the_text_it_had(
     bench: Bench, reason: str, status: Status
 ) -> None:
-    bench.room.session()
+    bench.scenario.session()
     closed = Issue(number=12, title="Something else", open=False, state_reason=reason)
     bench.labelled(issue=closed)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     facts = bench.store.facts.get("widgets-12")
-    assert decide(facts, Policy(), bench.room.clock()).status is status
+    assert decide(facts, Policy(), bench.scenario.clock()).status is status
     assert facts.issue.title == "It breaks"
 
 
@@ -92,7 +92,7 @@ def test_the_merge_that_closed_an_issue_is_read_before_the_close(bench: Bench) -
     bench.labelled(issue=closed)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
-    decision = decide(bench.store.facts.get("widgets-12"), Policy(), bench.room.clock())
+    decision = decide(bench.store.facts.get("widgets-12"), Policy(), bench.scenario.clock())
     assert decision.status is Status.MERGED
 
 
@@ -104,14 +104,14 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     for _ in range(2):
         seen(bench, 12)
     assert bench.store.facts.get("widgets-12").commands == ()
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     bench.labelled(by=by)
     for _ in range(2):
         seen(bench, 12)
     facts = bench.store.facts.get("widgets-12")
     assert [(command.kind, command.actor) for command in facts.commands] == commanded
     assert len(bench.store.sessions.all()) == 1
-    decision = decide(facts, Policy(), bench.room.clock())
+    decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
     text = "A session works on this already, `queued`: waits for a free slot."
     assert answers == [text] * len(commanded)
@@ -142,12 +142,12 @@ def test_a_label_freezes_its_session_until_it_is_removed(bench: Bench) -> None:
         bench.issues.read_requested()
         facts = bench.store.facts.get("widgets-12")
         assert (frozen_by(facts) is not None) is frozen
-        decision = decide(facts, Policy(), bench.room.clock())
+        decision = decide(facts, Policy(), bench.scenario.clock())
         assert any(text.startswith("frozen: ") for text in decision.blockers) is frozen
 
 
 def add_label(bench: Bench, name: str, by: str = "ada") -> None:
-    put = Labeling(label=name, actor=by, at=bench.room.clock(), added=True)
+    put = Labeling(label=name, actor=by, at=bench.scenario.clock(), added=True)
     bench.labelled(labels=(name,), labelings=(put,))
     seen(bench, 12)
 
@@ -165,7 +165,7 @@ def test_a_label_that_names_an_unknown_agent_is_ignored(bench: Bench) -> None:
 
 def test_a_later_label_that_names_an_agent_asks_for_a_handover(bench: Bench) -> None:
     add_label(bench, "mergewright")
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     add_label(bench, "mergewright:rob")
     (command,) = bench.store.facts.get("widgets-12").commands
     assert (command.kind, command.text) == ("start", "rob")

@@ -12,24 +12,24 @@ from lifecycle.model.actions import Comment
 class Outsiders:
     """What is recorded of people without write access, and the comments in the outbox."""
 
-    def __init__(self, room: Any) -> None:
-        self.room, self.store = room, room.store
+    def __init__(self, scenario: Any) -> None:
+        self.scenario, self.store = scenario, scenario.store
         self.silenced = False
 
     def records(self, login: str = "Mallory", issue: int = 12, number: int = 12) -> int:
         one = Outsider(repository="acme/widgets", issue=issue, login=login, number=number)
-        self.store.outsiders.add(one, self.room.clock())
-        return notify_outsiders(self.store.outsiders, lambda _: self.silenced, self.room.clock)
+        self.store.outsiders.add(one, self.scenario.clock())
+        return notify_outsiders(self.store.outsiders, lambda _: self.silenced, self.scenario.clock)
 
     def comments(self) -> list[tuple[int, str]]:
-        actions = [due.action for due in self.store.outbox.due(self.room.clock())]
+        actions = [due.action for due in self.store.outbox.due(self.scenario.clock())]
         found = [one for one in actions if isinstance(one, Comment) and one.topic == "outsider"]
         return [(one.number, one.values["login"]) for one in found]
 
 
 @pytest.fixture
-def outsiders(room: Any) -> Outsiders:
-    return Outsiders(room)
+def outsiders(scenario: Any) -> Outsiders:
+    return Outsiders(scenario)
 
 
 def test_a_person_is_notified_once_for_an_issue_and_its_pull_requests(

@@ -39,7 +39,7 @@ def test_an_observed_or_frozen_repository_is_silenced(tmp_path: Path) -> None:
 
 
 def test_commands_of_a_bot_that_the_repository_does_not_list_are_ignored(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
     asked = Effect(what="@ci-bot[bot] asks: pause", session="widgets-12")

@@ -22,14 +22,14 @@ from lifecycle.model.status import Activity
 class Reconciling:
     """A reconciler over a real store, and the crash points it announced."""
 
-    def __init__(self, room: Any) -> None:
-        self.room = room
+    def __init__(self, scenario: Any) -> None:
+        self.scenario = scenario
         self.announced: list[tuple[CrashPoint, str]] = []
         self.wakes = 0
         self.reconciler = Reconciler(
-            room.store,
+            scenario.store,
             lambda _: Policy(),
-            room.clock,
+            scenario.clock,
             self._crash_point,
             self._woken,
             {"eve", "ada"},
@@ -37,12 +37,12 @@ class Reconciling:
 
     def sessions(self, *numbers: int) -> list[str]:
         """Create sessions, old enough that decisions about them are announced."""
-        made = [self.room.session(number) for number in numbers]
-        self.room.clock.passes(5)
+        made = [self.scenario.session(number) for number in numbers]
+        self.scenario.clock.passes(5)
         return made
 
     def decisions(self, sessions: Sequence[str]) -> list[int]:
-        rows = [self.room.store.history.of(session) for session in sessions]
+        rows = [self.scenario.store.history.of(session) for session in sessions]
         return [sum(row.kind is HistoryKind.DECISION for row in history) for history in rows]
 
     def _crash_point(self, step: CrashPoint, about: str) -> None:
@@ -53,20 +53,20 @@ class Reconciling:
 
 
 @pytest.fixture
-def reconciling(room: Any) -> Reconciling:
-    return Reconciling(room)
+def reconciling(scenario: Any) -> Reconciling:
+    return Reconciling(scenario)
 
 
-def statements(room: Any) -> list[str]:
+def statements(scenario: Any) -> list[str]:
     seen: list[str] = []
-    room.store.db.write(lambda connection: connection.set_trace_callback(seen.append))
+    scenario.store.db.write(lambda connection: connection.set_trace_callback(seen.append))
     seen.clear()
     return seen
 
 
 def test_many_sessions_are_recorded_in_one_commit(reconciling: Reconciling) -> None:
     ids = reconciling.sessions(*range(1, 21))
-    seen = statements(reconciling.room)
+    seen = statements(reconciling.scenario)
     assert reconciling.reconciler.reconcile_due() == 20
     assert seen.count("COMMIT") == 1
     assert reconciling.decisions(ids) == [1] * 20
@@ -74,11 +74,11 @@ def test_many_sessions_are_recorded_in_one_commit(reconciling: Reconciling) -> N
 
 def test_a_decision_knows_the_configured_agents(reconciling: Reconciling) -> None:
     (name,) = reconciling.sessions(1)
-    now = reconciling.room.clock()
+    now = reconciling.scenario.clock()
     command = Command(key="comment:1", kind="agent", text="eva", actor="ada", at=now)
-    assert reconciling.room.store.commands.add_granted(name, command)
+    assert reconciling.scenario.store.commands.add_granted(name, command)
     reconciling.reconciler.reconcile_due()
-    (due,) = reconciling.room.store.outbox.due(now)
+    (due,) = reconciling.scenario.store.outbox.due(now)
     said = "There is no agent `eva` here; there are: ada, eve."
     assert due.action.values["text"] == said
 
@@ -88,7 +88,7 @@ def test_an_unchanged_decision_writes_nothing(reconciling: Reconciling, tmp_path
     reconciling.reconciler.reconcile_due()
     wal = tmp_path / "mergewright.db-wal"
     size = wal.stat().st_size
-    seen = statements(reconciling.room)
+    seen = statements(reconciling.scenario)
     assert reconciling.reconciler.reconcile(ids) == 3
     assert reconciling.reconciler.reconcile_due() == 0
     assert seen == []
@@ -109,7 +109,7 @@ def test_due_sessions_are_reconciled_longest_overdue_first(
     monkeypatch.setattr(module, "decide", noted)
     for number in (5, 3, 1, 2, 4):
         reconciling.sessions(number)
-        reconciling.room.clock.passes(1)
+        reconciling.scenario.clock.passes(1)
     assert reconciling.reconciler.reconcile_due() == 5
     assert judged == [f"widgets-{number}" for number in (5, 3, 1, 2, 4)]
 
@@ -119,7 +119,7 @@ def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
 ) -> None:
     monkeypatch.setattr(module, "_BATCH", 2)
     ids = reconciling.sessions(1, 2, 3, 4, 5)
-    reconciling.room.store.db.write(
+    reconciling.scenario.store.db.write(
         lambda connection: connection.execute(
             "UPDATE sessions SET issue = '{' WHERE id = 'widgets-2'"
         )
@@ -135,7 +135,7 @@ def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
         assert reconciling.reconciler.reconcile_due() == 5
     assert reconciling.decisions(ids) == [0, 0, 1, 1, 1]
     assert reconciling.reconciler.reconcile_due() == 0
-    reconciling.room.clock.passes(30)
+    reconciling.scenario.clock.passes(30)
     assert reconciling.reconciler.reconcile_due() == 2
     assert reconciling.decisions(ids) == [1, 0, 1, 1, 1]
 
@@ -156,7 +156,7 @@ def test_a_decision_that_cannot_be_recorded_delays_no_other(
         patch.setattr(module, "session_decision", odd)
         reconciling.reconciler.reconcile_due()
     assert reconciling.decisions(ids) == [0, 1]
-    reconciling.room.clock.passes(30)
+    reconciling.scenario.clock.passes(30)
     reconciling.reconciler.reconcile_due()
     assert reconciling.decisions(ids) == [1, 1]
 
@@ -172,7 +172,7 @@ def test_a_session_that_changes_meanwhile_is_decided_again(
             seen.append(facts.agent.activity)
             if len(seen) == 1:
                 news = Observation(session=ids[0], agent=Agent(activity=Activity.READY))
-                reconciling.room.store.observations.record([news], now)
+                reconciling.scenario.store.observations.record([news], now)
         return decide(facts, policy, now)
 
     monkeypatch.setattr(module, "decide", interrupted)
@@ -184,7 +184,7 @@ def test_a_session_that_changes_meanwhile_is_decided_again(
 def test_new_actions_are_announced(reconciling: Reconciling) -> None:
     reconciling.sessions(1)
     reconciling.reconciler.reconcile_due()
-    taken = reconciling.room.store.slots.assign(Caps(sessions=1))
+    taken = reconciling.scenario.store.slots.assign(Caps(sessions=1))
     assert taken == ["widgets-1"]
     reconciling.reconciler.reconcile_due()
     (waits, starts) = reconciling.announced
@@ -202,7 +202,7 @@ def test_every_live_session_is_reconciled_after_a_restart(
     ids = reconciling.sessions(1, 2, 3, 4, 5)
     reconciling.reconciler.reconcile_due()
     assert reconciling.reconciler.reconcile_due() == 0
-    seen = statements(reconciling.room)
+    seen = statements(reconciling.scenario)
     assert reconciling.reconciler.reconcile_live() == 5
     assert seen == []
     session_decision = module.session_decision

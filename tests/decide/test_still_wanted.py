@@ -75,8 +75,8 @@ RED = published(pulls=(pull(checks=(check(CheckState.FAILED, log="boom"),)),))
 class RedCheck:
     """A session whose check fails, from the fact to the message to its agent."""
 
-    def __init__(self, room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.room = room
+    def __init__(self, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.scenario = scenario
         self.red = True
         self.policy = Policy()
         self.recheck_at: datetime | None = None
@@ -85,9 +85,9 @@ class RedCheck:
         self.sent = 0
         monkeypatch.setattr(reconciler, "decide", self._decide)
         self.reconciler = Reconciler(
-            room.store, lambda _: self.policy, room.clock, log_crash_point, lambda: None
+            scenario.store, lambda _: self.policy, scenario.clock, log_crash_point, lambda: None
         )
-        self.name: str = room.session()
+        self.name: str = scenario.session()
 
     def _decide(self, given: Facts, policy: Policy, now: datetime) -> Decision:
         """As for a red check, whatever else the store holds."""
@@ -102,9 +102,15 @@ class RedCheck:
         self.reconciler.reconcile([self.name])
         with ThreadPoolExecutor(1) as workers:
             outbox = Outbox(
-                *(self.room.store, self.reconciler.still_wanted, lambda _: False, self, workers),
+                *(
+                    self.scenario.store,
+                    self.reconciler.still_wanted,
+                    lambda _: False,
+                    self,
+                    workers,
+                ),
                 Attempts(most=3, first_seconds=1, starts=3),
-                *(self.room.clock, log_crash_point, lambda: True, lambda: None),
+                *(self.scenario.clock, log_crash_point, lambda: True, lambda: None),
             )
             assert outbox.drain() == 1
             assert outbox.rest(5)
@@ -121,8 +127,8 @@ class RedCheck:
 
 
 @pytest.fixture
-def red_check(room: Any, monkeypatch: pytest.MonkeyPatch) -> RedCheck:
-    return RedCheck(room, monkeypatch)
+def red_check(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> RedCheck:
+    return RedCheck(scenario, monkeypatch)
 
 
 def test_one_decision_brings_a_red_check_to_the_agent(red_check: RedCheck) -> None:
@@ -133,7 +139,7 @@ def test_one_decision_brings_a_red_check_to_the_agent(red_check: RedCheck) -> No
 def test_a_fact_that_changes_before_the_message_is_sent_is_decided_on(red_check: RedCheck) -> None:
     def turns_green() -> None:
         red_check.red = False
-        red_check.room.store.sessions.wake(red_check.name)
+        red_check.scenario.store.sessions.wake(red_check.name)
 
     red_check.meanwhile = turns_green
     red_check.goes_to_the_agent()
@@ -149,16 +155,16 @@ def test_a_policy_that_changes_before_the_message_is_sent_is_decided_on(
 
 
 def test_a_freeze_that_comes_before_the_message_is_sent_holds_it(red_check: RedCheck) -> None:
-    red_check.meanwhile = lambda: red_check.room.store.freezes.add("", by="alice")
+    red_check.meanwhile = lambda: red_check.scenario.store.freezes.add("", by="alice")
     red_check.goes_to_the_agent()
     assert red_check.sent == 0
-    assert red_check.room.store.facts.get(red_check.name).pending
+    assert red_check.scenario.store.facts.get(red_check.name).pending
 
 
 def test_a_decision_counts_until_the_time_at_which_the_same_facts_read_otherwise(
     red_check: RedCheck,
 ) -> None:
-    red_check.recheck_at = red_check.room.clock() + timedelta(seconds=60)
-    red_check.meanwhile = lambda: red_check.room.clock.passes(60)
+    red_check.recheck_at = red_check.scenario.clock() + timedelta(seconds=60)
+    red_check.meanwhile = lambda: red_check.scenario.clock.passes(60)
     red_check.goes_to_the_agent()
     assert (red_check.sent, red_check.decisions) == (1, 2)

@@ -89,35 +89,35 @@ class Checkout:
         return self.unclean
 
 
-def running(room: Any, edge: Edge, *numbers: int, **given: Any) -> None:
+def running(scenario: Any, edge: Edge, *numbers: int, **given: Any) -> None:
     for number in numbers:
-        name = room.session(number)
-        room.orders(name)
+        name = scenario.session(number)
+        scenario.orders(name)
         agent = Agent(run=1, runtime=Probe.ALIVE, program=Probe.ALIVE, **given)
         seen = Observation(session=name, run=1, agent=agent, work=Work(path="/x"))
-        room.store.observations.record([seen], room.clock())
+        scenario.store.observations.record([seen], scenario.clock())
         edge.seen[f"{name}_r1"] = ALIVE
 
 
-def is_sent(room: Any, session: str) -> Key:
+def is_sent(scenario: Any, session: str) -> Key:
     """A message is sent to the session's agent; the key of its action."""
     key = keys.fix_ci("x", ["unit"]).of_run(1)
-    room.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
-    (due,) = [due for due in room.store.outbox.due(room.clock()) if due.session == session]
-    until = room.clock() + timedelta(seconds=8)
-    room.store.receipts.mark_sent(due.seq, Receipt(sent=Sent(at=room.clock(), until=until)))
+    scenario.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
+    (due,) = [due for due in scenario.store.outbox.due(scenario.clock()) if due.session == session]
+    until = scenario.clock() + timedelta(seconds=8)
+    scenario.store.receipts.mark_sent(due.seq, Receipt(sent=Sent(at=scenario.clock(), until=until)))
     return key
 
 
-def programs(room: Any) -> list[str]:
-    return [live.agent.program.value for live in room.store.sessions.live()]
+def programs(scenario: Any) -> list[str]:
+    return [live.agent.program.value for live in scenario.store.sessions.live()]
 
 
-def the(room: Any) -> Agent:
+def the(scenario: Any) -> Agent:
     """The first session's agent, as it is stored."""
-    agent: Agent = room.store.sessions.live()[0].agent
+    agent: Agent = scenario.store.sessions.live()[0].agent
     return agent
 
 
-def incidents(room: Any) -> list[str]:
-    return [incident.key for incident in room.store.incidents.current()]
+def incidents(scenario: Any) -> list[str]:
+    return [incident.key for incident in scenario.store.incidents.current()]

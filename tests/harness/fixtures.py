@@ -40,8 +40,8 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
-class Room:
-    """What the tests say about a store."""
+class Scenario:
+    """A store, and words to set up sessions in it."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -79,8 +79,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def bench(room: Room) -> Bench:
-    return Bench(room)
+def bench(scenario: Scenario) -> Bench:
+    return Bench(scenario)
 
 
 @pytest.fixture(scope="session")
@@ -94,14 +94,14 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(room: Room, tmp_path: Path, begun: Path) -> Site:
-    return Site(room, tmp_path, begun)
+def site(scenario: Scenario, tmp_path: Path, begun: Path) -> Site:
+    return Site(scenario, tmp_path, begun)
 
 
 @pytest.fixture
-def room(tmp_path: Path, clock: Clock) -> Iterator[Room]:
+def scenario(tmp_path: Path, clock: Clock) -> Iterator[Scenario]:
     store = Store(empty_database(tmp_path / "mergewright.db"), clock=clock)
-    yield Room(store, clock)
+    yield Scenario(store, clock)
     store.close()
 
 
@@ -117,12 +117,12 @@ def asked() -> list[str]:
 
 
 @pytest.fixture
-def watch(room: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObserver:
+def watch(scenario: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObserver:
     at: Any = edge
     locations = Locations(Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
     return AgentObserver(
-        *(room.store, locations, lambda _: Policy(), Prices({})),
-        *(room.clock, log_crash_point, lambda: asked.append("examine")),
+        *(scenario.store, locations, lambda _: Policy(), Prices({})),
+        *(scenario.clock, log_crash_point, lambda: asked.append("examine")),
     )
 
 
@@ -156,7 +156,7 @@ def provider(at: Provider) -> Provider:
 def agent(tmp_path_factory: pytest.TempPathFactory, at: Provider) -> Iterator[Agent]:
     folder, clock = tmp_path_factory.mktemp("door"), Clock()
     store = Store(folder / "mergewright.db", clock=clock)
-    agent = Agent(Room(store, clock), folder, at)
+    agent = Agent(Scenario(store, clock), folder, at)
     yield agent
     agent.close()
     store.close()

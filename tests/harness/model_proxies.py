@@ -81,7 +81,7 @@ def begin(request: BaseHTTPRequestHandler) -> None:
 class Agent:
     """A session at work, which has its pass and the door's address."""
 
-    def __init__(self, room: Any, folder: Path, provider: Provider) -> None:
+    def __init__(self, scenario: Any, folder: Path, provider: Provider) -> None:
         kind = AgentType(program="shell", command=("true",))
         typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
         settings = Settings(agent_types={"shell": typed})
@@ -90,8 +90,8 @@ class Agent:
             settings,
             {"KEY": "the key"},
             {"shell": AGENTS["shell"](kind)},
-            room.store.sessions,
-            room.store.usage,
+            scenario.store.sessions,
+            scenario.store.usage,
             Paths(folder),
             lambda: self.door.url,
             Prices({}),
@@ -99,9 +99,9 @@ class Agent:
         self.kept = folder / "model-port"
         self.door = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
         self.door.start()
-        room.session()
-        room.orders("widgets-12", run=1)
-        session = room.store.sessions.get("widgets-12")
+        scenario.session()
+        scenario.orders("widgets-12", run=1)
+        session = scenario.store.sessions.get("widgets-12")
         assert session
         told = self.models.endpoint(session, 1)
         self.key = told.key

@@ -107,42 +107,48 @@ def answer(what: Any) -> Any:
 
 
 class Bench:
-    def __init__(self, room: Any) -> None:
-        self.room, self.store = room, room.store
+    def __init__(self, scenario: Any) -> None:
+        self.scenario, self.store = scenario, scenario.store
         self.github = GitHub()
         github: Any = self.github
-        self.people = WriteAccess(github, room.clock)
+        self.people = WriteAccess(github, scenario.clock)
         self.mover: Any = Mover.BOT
         self.silenced = False
-        self.refresh_budget = RefreshBudget(room.store.refreshes, github, room.clock)
-        assignment = Assignment(room.store, IDENTITIES, PROJECTS)
+        self.refresh_budget = RefreshBudget(scenario.store.refreshes, github, scenario.clock)
+        assignment = Assignment(scenario.store, IDENTITIES, PROJECTS)
         self.opening = Opening(
-            *(room.store, PROJECTS, assignment, lambda _: self.silenced, room.clock),
+            *(scenario.store, PROJECTS, assignment, lambda _: self.silenced, scenario.clock),
             log_crash_point,
         )
         self.pulls = PullObserver(
-            *(room.store, github, self.people, self.refresh_budget, lambda *_: answer(self.mover)),
-            *(PROJECTS, self.opening.consider, room.clock, log_crash_point, "acme-bot"),
+            *(
+                scenario.store,
+                github,
+                self.people,
+                self.refresh_budget,
+                lambda *_: answer(self.mover),
+            ),
+            *(PROJECTS, self.opening.consider, scenario.clock, log_crash_point, "acme-bot"),
         )
         self.issues = IssueObserver(
-            *(room.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
-            *(assignment.names, self.opening.consider, room.clock, log_crash_point),
+            *(scenario.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
+            *(assignment.names, self.opening.consider, scenario.clock, log_crash_point),
         )
-        self.resync = Resync(room.store.sessions, github, self.issues, self.refresh_budget)
+        self.resync = Resync(scenario.store.sessions, github, self.issues, self.refresh_budget)
         self.commands = CommandAuthorizer(
-            room.store, self.people, room.clock, lambda _: self.silenced
+            scenario.store, self.people, scenario.clock, lambda _: self.silenced
         )
 
     def refreshes(self, *subjects: str) -> None:
         refreshes = [RefreshRequest(repository=REPOSITORY, subject=subject) for subject in subjects]
-        self.store.refreshes.request(refreshes, self.room.clock())
+        self.store.refreshes.request(refreshes, self.scenario.clock())
 
     def waiting(self) -> list[str]:
-        later = self.room.clock() + timedelta(days=1)
+        later = self.scenario.clock() + timedelta(days=1)
         return [refresh.subject for refresh in self.store.refreshes.due(later, ("",))]
 
     def labelled(self, number: int = 12, by: str = "ada", **changes: Any) -> IssueSnapshot:
-        put = Labeling(label="mergewright", actor=by, at=self.room.clock(), added=True)
+        put = Labeling(label="mergewright", actor=by, at=self.scenario.clock(), added=True)
         reading = IssueSnapshot(
             issue=Issue(number=number, title="It breaks", author="mallory"),
             is_pull=False,
@@ -154,10 +160,10 @@ class Bench:
         return reading
 
     def pushed(self, sha: str) -> str:
-        name: str = self.room.session()
-        self.room.orders(name, Publish(key=parse(f"push:{sha}"), head=sha))
-        due = self.store.outbox.due(self.room.clock())[0]
-        self.store.outbox.mark_done(due.seq, sha, self.room.clock())
+        name: str = self.scenario.session()
+        self.scenario.orders(name, Publish(key=parse(f"push:{sha}"), head=sha))
+        due = self.store.outbox.due(self.scenario.clock())[0]
+        self.store.outbox.mark_done(due.seq, sha, self.scenario.clock())
         return name
 
     def pull(
@@ -175,7 +181,7 @@ class Bench:
 
     def reads(self) -> tuple[Pull, ...]:
         self.refreshes("pull:34")
-        self.room.clock.passes(120)
+        self.scenario.clock.passes(120)
         self.pulls.read_requested()
         found: tuple[Pull, ...] = self.store.sessions.get("widgets-12").pulls
         return found

@@ -58,9 +58,9 @@ class Told(Shell):
 class Site:
     """One session with its programs and workspace on a machine; GitHub is a folder."""
 
-    def __init__(self, room: Any, folder: Path, begun: Path) -> None:
+    def __init__(self, scenario: Any, folder: Path, begun: Path) -> None:
         """`begun` is a bare repository, of which GitHub gets a copy."""
-        self.room = room
+        self.scenario = scenario
         self.github = folder / "acme" / "widgets.git"
         shutil.copytree(begun, self.github)
         self.runtime = FakeRuntime()
@@ -87,27 +87,27 @@ class Site:
             settings,
             {"SHELL_KEY": "the key"},
             self.locations.adapters,
-            room.store.sessions,
-            room.store.usage,
+            scenario.store.sessions,
+            scenario.store.usage,
             self.paths,
             lambda: "http://door",
             Prices({}),
         )
         caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
-        identities = Assignment(room.store, {"ada": ADA}, projects, caps)
+        identities = Assignment(scenario.store, {"ada": ADA}, projects, caps)
         starting = Starting(
-            *(room.store.facts, nobody, self.locations, prompts, self.archive),
-            *(identities, self.models, ("CLAUDE.md",), room.clock),
+            *(scenario.store.facts, nobody, self.locations, prompts, self.archive),
+            *(identities, self.models, ("CLAUDE.md",), scenario.clock),
         )
         self.agents = AgentRuns(
-            *(room.store, self.locations, prompts, self.archive),
-            *(identities, starting, room.clock),
+            *(scenario.store, self.locations, prompts, self.archive),
+            *(identities, starting, scenario.clock),
         )
-        self.id: str = room.session()
+        self.id: str = scenario.session()
 
     @property
     def session(self) -> Session:
-        found: Session = self.room.store.sessions.get(self.id)
+        found: Session = self.scenario.store.sessions.get(self.id)
         return found
 
     @property
@@ -127,7 +127,7 @@ class Site:
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
         outcome = self.tries_to_start(run, prompt, resume)
         assert isinstance(outcome, Completed), outcome
-        self.room.store.observations.record([outcome.observed], self.room.clock())
+        self.scenario.store.observations.record([outcome.observed], self.scenario.clock())
         return outcome.result
 
     def tries_to_start(
@@ -135,21 +135,21 @@ class Site:
     ) -> ActionResult:
         prompt = prompt or Prompt(name="start" if run == 1 else "resume")
         start = Start(key=parse(f"start:first#{run}"), run=run, prompt=prompt, resume=resume)
-        self.room.orders(self.id, run=run)
+        self.scenario.orders(self.id, run=run)
         return self.agents.start(self.session, start, lambda: None)
 
     def ends(self) -> None:
         """A person stopped it, and its program was ended."""
         self.agents.stop(self.session, self.session.run)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
-        ended = Ended(status=status, reason=reason, because=because, at=self.room.clock())
-        (visit,) = self.room.store.facts.load([self.id])
+        ended = Ended(status=status, reason=reason, because=because, at=self.scenario.clock())
+        (visit,) = self.scenario.store.facts.load([self.id])
         run = self.session.run
         over = SessionDecision(status=status, reason=reason, because=because, run=run, ended=ended)
-        self.room.store.decisions.record([(visit, over)], self.room.clock())[0].result()
+        self.scenario.store.decisions.record([(visit, over)], self.scenario.clock())[0].result()
         # The last to end is visited once more, to sum its project up.
-        visits = self.room.store.facts.load([self.id])
-        self.room.store.decisions.record([(visits[0], over)], self.room.clock())[0].result()
+        visits = self.scenario.store.facts.load([self.id])
+        self.scenario.store.decisions.record([(visits[0], over)], self.scenario.clock())[0].result()
 
     def prompt(self, run: int) -> str:
         """What a run was begun with."""
@@ -170,5 +170,5 @@ class Site:
         agent = self.agents.stop(self.session, self.session.run).observed
         assert agent
         seen = replace(agent, work=replace(self.session.work, head=head))
-        self.room.store.observations.record([seen], self.room.clock())
+        self.scenario.store.observations.record([seen], self.scenario.clock())
         return head

@@ -37,7 +37,7 @@ class Terminal:
         site.starts()
         self.handle: Handle = site.runtime.handle(run_name(site.id, 1))
         self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
-        self.activity, self.since = Activity.READY, site.room.clock()
+        self.activity, self.since = Activity.READY, site.scenario.clock()
         self.asks = ""
         self.steps: list[AnswerStep | None] = []  #: What is left of an answer in several steps.
         self.blinking = False  #: Whether the next look finds a screen that is being drawn.
@@ -47,12 +47,12 @@ class Terminal:
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
         nobody: Any = None
         self._dispatcher = ActionDispatcher(
-            *(site.room.store, nobody, site.locations, site.agents, ""),
-            *(Redaction(), nobody, site.room.clock),
+            *(site.scenario.store, nobody, site.locations, site.agents, ""),
+            *(Redaction(), nobody, site.scenario.clock),
         )
         self._observer = AgentObserver(
-            *(site.room.store, site.locations, lambda _: Policy(), Prices({})),
-            *(site.room.clock, log_crash_point, lambda: None),
+            *(site.scenario.store, site.locations, lambda _: Policy(), Prices({})),
+            *(site.scenario.clock, log_crash_point, lambda: None),
         )
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
@@ -66,7 +66,7 @@ class Terminal:
 
     @property
     def facts(self) -> Facts:
-        found: Facts = self.site.room.store.facts.get(self.site.id)
+        found: Facts = self.site.scenario.store.facts.get(self.site.id)
         return found
 
     @property
@@ -75,13 +75,13 @@ class Terminal:
 
     def is_seen(self, activity: Activity) -> None:
         """The agent does this from now on, and it was observed."""
-        self.activity, self.since = activity, self.site.room.clock()
+        self.activity, self.since = activity, self.site.scenario.clock()
         agent = replace(self.site.session.agent, activity=activity, since=self.since)
         seen = Observation(session=self.site.id, run=1, agent=agent)
-        self.site.room.store.observations.record([seen], self.since)
+        self.site.scenario.store.observations.record([seen], self.since)
 
     def is_ordered(self, message: SendMessage) -> None:
-        self.site.room.orders(self.site.id, message)
+        self.site.scenario.orders(self.site.id, message)
 
     def is_sent(
         self, message: SendMessage = MESSAGE, check: FinalCheck = lambda: None
@@ -91,7 +91,7 @@ class Terminal:
         return self.is_carried_out(check)
 
     def is_carried_out(self, check: FinalCheck = lambda: None) -> ActionResult:
-        store, now = self.site.room.store, self.site.room.clock
+        store, now = self.site.scenario.store, self.site.scenario.clock
         (due,) = store.outbox.due(now())
         result = self._dispatcher.do(due, check)
         if isinstance(result, AwaitingReceipt):
@@ -104,7 +104,7 @@ class Terminal:
 
     def crashes_after_sending(self) -> None:
         """The bot is killed after it sent what is due, before it recorded that."""
-        (due,) = self.site.room.store.outbox.due(self.site.room.clock())
+        (due,) = self.site.scenario.store.outbox.due(self.site.scenario.clock())
         assert isinstance(self._dispatcher.do(due, lambda: None), AwaitingReceipt)
 
     def is_swept(self) -> None:
@@ -116,11 +116,11 @@ class Terminal:
 
     def is_given_up_waiting_for(self) -> None:
         """The receipt does not come in time, and a look has found that."""
-        self.site.room.clock.passes(60)
+        self.site.scenario.clock.passes(60)
         self.is_looked_at()
 
     def answer(self, text: str, seconds_ago: float = 0, command: int = 1) -> SendMessage:
-        at = self.site.room.clock() - timedelta(seconds=seconds_ago)
+        at = self.site.scenario.clock() - timedelta(seconds=seconds_ago)
         values = {"actor": "ada", "text": text, "question": "May I?", "at": at.isoformat()}
         prompt = Prompt(name="answer", values=values)
         key = keys.forward(f"comment:{command}").of_run(1)

@@ -26,7 +26,7 @@ class Conversation:
         self.bench, self.store, self.commands = bench, bench.store, bench.commands
 
     def outbox(self) -> list[DueAction]:
-        due = self.store.outbox.due(self.bench.room.clock())
+        due = self.store.outbox.due(self.bench.scenario.clock())
         return [one for one in due if not one.session and one.repository == REPOSITORY]
 
     @property
@@ -48,7 +48,7 @@ class Conversation:
             number=number,
             kind=kind,
             actor=actor,
-            at=self.bench.room.clock(),
+            at=self.bench.scenario.clock(),
             text=text,
             comment=None if ":" in actor else 7,
             resume=resume,
@@ -64,8 +64,8 @@ class Conversation:
 
 
 @pytest.fixture
-def conversation(room: Any) -> Conversation:
-    return Conversation(Bench(room))
+def conversation(scenario: Any) -> Conversation:
+    return Conversation(Bench(scenario))
 
 
 def test_a_command_without_a_session_is_answered_once(conversation: Conversation) -> None:
@@ -116,7 +116,7 @@ def test_a_start_command_waits_until_its_issue_can_be_read(conversation: Convers
     conversation.command("start")
     assert conversation.store.commands.outcome("comment:start:12") is None
     conversation.bench.labelled(labels=(), labelings=())
-    conversation.bench.room.clock.passes(60)
+    conversation.bench.scenario.clock.passes(60)
     conversation.bench.issues.read_requested()
     assert conversation.store.commands.outcome("comment:start:12") == "a session was opened"
     assert [one.id for one in conversation.store.sessions.all()] == ["widgets-12"]
@@ -127,9 +127,9 @@ def test_a_start_command_goes_to_the_session_that_was_opened_meanwhile(
 ) -> None:
     conversation.bench.github.issues[12] = TryLater("an outage")
     conversation.command("start", "rob")
-    conversation.bench.room.session()
+    conversation.bench.scenario.session()
     conversation.bench.labelled()
-    conversation.bench.room.clock.passes(60)
+    conversation.bench.scenario.clock.passes(60)
     conversation.bench.issues.read_requested()
     (command,) = conversation.store.facts.get("widgets-12").commands
     assert (command.kind, command.text) == ("start", "rob")
@@ -143,7 +143,7 @@ def test_a_crash_after_a_session_was_opened_gives_it_no_second_start(
     with monkeypatch.context() as patched:
         patched.setattr(bench.opening, "_crash_point", lambda *_: 1 / 0)
         conversation.command("start")
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     assert bench.issues.read_requested() == 1
     assert conversation.store.commands.outcome("comment:start:12") == "a session was opened"
     assert conversation.store.facts.get("widgets-12").commands == ()
@@ -157,7 +157,7 @@ def test_a_start_whose_branch_belongs_to_another_session_is_answered(
         id="widgets-99",
         project="widgets",
         repository=REPOSITORY,
-        created=bench.room.clock(),
+        created=bench.scenario.clock(),
         issue=Issue(number=99, title="x"),
         branch="mergewright/12-it-breaks",
         requester="ada",
@@ -177,7 +177,7 @@ def test_the_first_run_resumes_the_conversation_of_its_start_command(
         "start", "claude", actor="cli:ada", resume="4bb28834-d7d9-428f-9c9f-9179ca24a4f5"
     )
     facts = conversation.store.facts.get("widgets-12")
-    judged = judge(replace(facts, slot=True), Policy(), conversation.bench.room.clock())
+    judged = judge(replace(facts, slot=True), Policy(), conversation.bench.scenario.clock())
     (start,) = runs.start(judged)
     assert isinstance(start, Start)
     assert (start.run, start.prompt.name, start.resume) == (
@@ -238,7 +238,7 @@ def test_an_impossible_start_is_answered(
 def test_an_issue_edited_by_an_outsider_after_the_command_is_refused(
     conversation: Conversation,
 ) -> None:
-    later = conversation.bench.room.clock() + timedelta(seconds=1)
+    later = conversation.bench.scenario.clock() + timedelta(seconds=1)
     conversation.bench.labelled(edits=(Edit(actor="mallory", at=later),))
     conversation.command("start")
     assert "who has no write access, edited it" in conversation.comments[0][1]
@@ -267,8 +267,8 @@ def test_a_local_command_is_not_answered_on_github(
 def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(
     conversation: Conversation,
 ) -> None:
-    conversation.bench.room.session()
-    now = conversation.bench.room.clock()
+    conversation.bench.scenario.session()
+    now = conversation.bench.scenario.clock()
     old = Pull(number=33, head="o" * 40, state=PullState.CLOSED, head_since=now)
     new = Pull(number=34, head="n" * 40, head_since=now)
     conversation.store.observations.record(
@@ -281,8 +281,8 @@ def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(
 def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
     conversation: Conversation,
 ) -> None:
-    conversation.bench.room.session()
-    now = conversation.bench.room.clock()
+    conversation.bench.scenario.session()
+    now = conversation.bench.scenario.clock()
     pulls = tuple(Pull(number=n, head=f"{n}" * 20, head_since=now) for n in (33, 34))
     conversation.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
     conversation.command("merge")
@@ -293,8 +293,8 @@ def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
 def test_a_merge_command_older_than_the_head_is_bound_to_none(
     conversation: Conversation,
 ) -> None:
-    conversation.bench.room.session()
-    now = conversation.bench.room.clock()
+    conversation.bench.scenario.session()
+    now = conversation.bench.scenario.clock()
     moved = Pull(number=34, head="n" * 40, head_since=now + timedelta(seconds=5))
     conversation.store.observations.record([Observation(session="widgets-12", pulls=(moved,))], now)
     conversation.command("merge", number=34)
@@ -311,7 +311,7 @@ def test_a_repository_without_answers_delays_only_its_own_commands(
         number=1,
         kind="stop",
         actor="ada",
-        at=conversation.bench.room.clock() - timedelta(seconds=1),
+        at=conversation.bench.scenario.clock() - timedelta(seconds=1),
     )
     conversation.store.commands.add(other)
     conversation.command("stop")

@@ -70,8 +70,8 @@ def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
 def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) -> None:
     site.starts()
     agent = replace(site.session.agent, activity=Activity.EXITED)
-    site.room.store.observations.record(
-        [Observation(session=site.id, run=1, agent=agent)], site.room.clock()
+    site.scenario.store.observations.record(
+        [Observation(session=site.id, run=1, agent=agent)], site.scenario.clock()
     )
     refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 has ended")
 
@@ -84,10 +84,10 @@ def test_nothing_but_the_very_pass_opens(site: Site) -> None:
 
 def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
     site.starts()
-    (visit,) = site.room.store.facts.load([site.id])
+    (visit,) = site.scenario.store.facts.load([site.id])
     because = "the dollars of this session are used up"
     over = SessionDecision(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
-    site.room.store.decisions.record([(visit, over)], site.room.clock())[0].result()
+    site.scenario.store.decisions.record([(visit, over)], site.scenario.clock())[0].result()
     refusal = refused(site, site.program.run_limits.endpoint.key, because)
     assert refusal.status == 402
 

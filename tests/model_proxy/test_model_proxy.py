@@ -68,13 +68,15 @@ def counts(agent: Agent, tokens: int) -> bool:
 
 
 def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered(
-    room: Any, tmp_path: Path, provider: Provider
+    scenario: Any, tmp_path: Path, provider: Provider
 ) -> None:
     used = b'{"model": "m", "usage": {"input_tokens": 90, "output_tokens": 10}}'
     provider.answers = partial(whole, body=used)
     policy = Policy(session_tokens=150)
-    engine = Reconciler(room.store, lambda _: policy, room.clock, log_crash_point, lambda: None)
-    with closing(Agent(room, tmp_path, provider)) as agent:
+    engine = Reconciler(
+        scenario.store, lambda _: policy, scenario.clock, log_crash_point, lambda: None
+    )
+    with closing(Agent(scenario, tmp_path, provider)) as agent:
         for counted in (100, 200):
             assert agent.asks(content=b"{}").status_code == 200
             eventually(partial(counts, agent, counted), "what it used")

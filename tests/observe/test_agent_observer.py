@@ -28,48 +28,50 @@ from tests.harness.edges import (
 # -- failed looks ----------------------------------------------------------------------------------
 
 
-def test_a_failed_look_changes_only_the_probes(room: Any, edge: Edge, watch: AgentObserver) -> None:
-    running(room, edge, 1)
+def test_a_failed_look_changes_only_the_probes(
+    scenario: Any, edge: Edge, watch: AgentObserver
+) -> None:
+    running(scenario, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, question="Which?")
     watch.sweep()
-    before = the(room)
+    before = the(scenario)
     edge.fails = Unavailable("no tmux")
     for rounds in (1, 2, 3):
         watch.sweep()
-        probe_failure = the(room).probe_failure
+        probe_failure = the(scenario).probe_failure
         assert probe_failure is not None
         assert probe_failure.rounds == rounds
-    assert incidents(room) == ["runtime"]
+    assert incidents(scenario) == ["runtime"]
     assert watch.sweep() == 0  # No look counts further than is asked for.
     probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "probe_failure": None}
-    assert replace(the(room), **probes) == before
+    assert replace(the(scenario), **probes) == before
     edge.fails = None
     watch.sweep()
-    assert the(room) == before
-    assert incidents(room) == []
+    assert the(scenario) == before
+    assert incidents(scenario) == []
 
 
 def test_agents_are_read_although_no_screen_can_be(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     edge.screens_fail = Unavailable("no screens")
     assert watch.sweep() == 1
 
 
 def test_one_unreadable_agent_does_not_keep_the_others_from_being_read(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1, 2)
+    running(scenario, edge, 1, 2)
     edge.unreadable.add("widgets-1")
     assert watch.sweep() == 1
-    assert [live.agent.activity for live in room.store.sessions.live()] == ["none", "active"]
+    assert [live.agent.activity for live in scenario.store.sessions.live()] == ["none", "active"]
 
 
 def test_a_session_of_an_unconfigured_project_is_not_observed(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     watch._locations.projects = {}
     assert watch.sweep() == 0
     watch._locations.projects, watch._locations.adapters = PROJECTS, {}
@@ -80,189 +82,189 @@ def test_a_session_of_an_unconfigured_project_is_not_observed(
 
 
 def test_contradictory_looks_are_counted_while_their_evidence_is_the_same(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.ALIVE)
-    began = room.clock()
+    began = scenario.clock()
     for rounds in (1, 2, 3, 3):
         watch.sweep()
-        probe_failure = the(room).probe_failure
+        probe_failure = the(scenario).probe_failure
         assert probe_failure is not None
         assert (probe_failure.since, probe_failure.rounds) == (began, rounds)
-        room.clock.passes(5)
+        scenario.clock.passes(5)
     edge.seen["widgets-1_r1"] = Seen(runtime=Probe.DEAD, program=Probe.UNKNOWN)
     watch.sweep()
-    probe_failure = the(room).probe_failure
+    probe_failure = the(scenario).probe_failure
     assert probe_failure is not None
-    assert (probe_failure.since, probe_failure.rounds) == (room.clock(), 1)
+    assert (probe_failure.since, probe_failure.rounds) == (scenario.clock(), 1)
     edge.seen["widgets-1_r1"] = ALIVE
     watch.sweep()
-    assert the(room).probe_failure is None
+    assert the(scenario).probe_failure is None
 
 
 # -- many exits at once ----------------------------------------------------------------------------
 
 
 def test_a_single_program_that_vanished_is_dead(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1, 2)
+    running(scenario, edge, 1, 2)
     del edge.seen["widgets-1_r1"]
     watch.sweep()
-    assert programs(room) == ["dead", "alive"]
+    assert programs(scenario) == ["dead", "alive"]
 
 
 def test_a_program_that_is_being_stopped_does_not_count_as_crashed(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     watch.sweep()
     edge.seen.clear()
-    room.orders("widgets-1", Stop(key=parse("park:work#1"), run=1))
+    scenario.orders("widgets-1", Stop(key=parse("park:work#1"), run=1))
     watch.sweep()
-    assert the(room).program is Probe.ALIVE
-    (due,) = room.store.outbox.due(room.clock())
-    room.store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "it hangs", room.clock())
+    assert the(scenario).program is Probe.ALIVE
+    (due,) = scenario.store.outbox.due(scenario.clock())
+    scenario.store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "it hangs", scenario.clock())
     watch.sweep()
-    assert the(room).program is Probe.DEAD
+    assert the(scenario).program is Probe.DEAD
 
 
 def test_five_lost_programs_that_are_more_than_half_are_reported_and_not_believed(
-    room: Any, edge: Edge, watch: AgentObserver, caplog: pytest.LogCaptureFixture
+    scenario: Any, edge: Edge, watch: AgentObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running(room, edge, *range(1, 10))
+    running(scenario, edge, *range(1, 10))
     for number in range(1, 6):
         del edge.seen[f"widgets-{number}_r1"]
     watch.sweep()
-    assert programs(room) == ["unknown"] * 5 + ["alive"] * 4
-    assert {live.agent.activity for live in room.store.sessions.live()} == {Activity.ACTIVE}
-    assert incidents(room) == ["many-lost"]
+    assert programs(scenario) == ["unknown"] * 5 + ["alive"] * 4
+    assert {live.agent.activity for live in scenario.store.sessions.live()} == {Activity.ACTIVE}
+    assert incidents(scenario) == ["many-lost"]
     assert "no agent counts as exited" in caplog.text
     watch.sweep()
-    assert programs(room)[0] == "unknown"
+    assert programs(scenario)[0] == "unknown"
     assert caplog.text.count("no agent counts as exited") == 1
     edge.seen["widgets-5_r1"] = ALIVE
     watch.sweep()
-    assert programs(room) == ["dead"] * 4 + ["alive"] * 5
-    assert incidents(room) == []
+    assert programs(scenario) == ["dead"] * 4 + ["alive"] * 5
+    assert incidents(scenario) == []
 
 
 @pytest.mark.parametrize(("lost", "all_of_them"), [(4, 4), (5, 10)])
 def test_four_lost_programs_or_half_of_all_are_believed(
-    room: Any, edge: Edge, watch: AgentObserver, lost: int, all_of_them: int
+    scenario: Any, edge: Edge, watch: AgentObserver, lost: int, all_of_them: int
 ) -> None:
-    running(room, edge, *range(1, all_of_them + 1))
+    running(scenario, edge, *range(1, all_of_them + 1))
     for number in range(1, lost + 1):
         del edge.seen[f"widgets-{number}_r1"]
     watch.sweep()
-    assert programs(room).count("dead") == lost
+    assert programs(scenario).count("dead") == lost
 
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_program_that_was_dead_before_counts_neither_as_lost_nor_as_alive(
-    room: Any, edge: Edge, watch: AgentObserver, shown: bool
+    scenario: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
-    running(room, edge, *range(1, 5))
-    end = Seen(runtime=Probe.ALIVE, program=Probe.DEAD, exit=Exit(at=room.clock(), code=1))
+    running(scenario, edge, *range(1, 5))
+    end = Seen(runtime=Probe.ALIVE, program=Probe.DEAD, exit=Exit(at=scenario.clock(), code=1))
     edge.seen = dict.fromkeys(edge.seen, end) if shown else {}
     watch.sweep()
-    assert programs(room) == ["dead"] * 4
+    assert programs(scenario) == ["dead"] * 4
     reads = edge.reads
-    running(room, edge, *range(5, 14))
+    running(scenario, edge, *range(5, 14))
     for number in range(5, 10):
         del edge.seen[f"widgets-{number}_r1"]
     watch.sweep()
-    assert Counter(programs(room)) == {"dead": 4, "unknown": 5, "alive": 4}
+    assert Counter(programs(scenario)) == {"dead": 4, "unknown": 5, "alive": 4}
     assert edge.reads == reads + 9
 
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_programs_that_were_dead_before_do_not_turn_few_losses_into_many(
-    room: Any, edge: Edge, watch: AgentObserver, shown: bool
+    scenario: Any, edge: Edge, watch: AgentObserver, shown: bool
 ) -> None:
-    running(room, edge, *range(1, 5))
+    running(scenario, edge, *range(1, 5))
     gone = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
     edge.seen = dict.fromkeys(edge.seen, gone) if shown else {}
     watch.sweep()
-    running(room, edge, *range(5, 12))
+    running(scenario, edge, *range(5, 12))
     for number in range(5, 9):
         del edge.seen[f"widgets-{number}_r1"]
     watch.sweep()
-    assert Counter(programs(room)) == {"dead": 8, "alive": 3}
+    assert Counter(programs(scenario)) == {"dead": 8, "alive": 3}
 
 
 def test_an_exit_that_nothing_proves_is_left_to_the_next_sweep(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
-    is_sent(room, "widgets-1")
+    running(scenario, edge, 1)
+    is_sent(scenario, "widgets-1")
     edge.seen.clear()
     assert watch.confirm_receipts() == 1
-    assert programs(room) == ["alive"]
+    assert programs(scenario) == ["alive"]
     watch.sweep()
-    assert programs(room) == ["dead"]
+    assert programs(scenario) == ["dead"]
 
 
 # -- receipts --------------------------------------------------------------------------------------
 
 
 def test_an_agent_that_was_sent_a_message_is_looked_at_until_it_has_arrived(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1, 2)
+    running(scenario, edge, 1, 2)
     assert watch.confirm_receipts() == 0
-    key = is_sent(room, "widgets-1")
+    key = is_sent(scenario, "widgets-1")
     assert watch.confirm_receipts() == 1
     assert edge.reads == 1, "no other agent is read"
     edge.received.add(keys.visible("widgets-1", key))
     assert watch.confirm_receipts() == 1
-    assert key in room.store.facts.get("widgets-1").done
+    assert key in scenario.store.facts.get("widgets-1").done
     assert watch.confirm_receipts() == 0
 
 
 def test_a_missing_message_is_not_looked_for_again_and_again(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
-    key = is_sent(room, "widgets-1")
-    room.clock.passes(8)
+    running(scenario, edge, 1)
+    key = is_sent(scenario, "widgets-1")
+    scenario.clock.passes(8)
     assert watch.confirm_receipts() == 1
-    assert room.store.facts.get("widgets-1").sent[key].missing
+    assert scenario.store.facts.get("widgets-1").sent[key].missing
     assert watch.confirm_receipts() == 0
 
 
 def test_a_message_is_not_missing_while_the_runtime_does_not_answer(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
-    key = is_sent(room, "widgets-1")
+    running(scenario, edge, 1)
+    key = is_sent(scenario, "widgets-1")
     edge.fails = Unavailable("no tmux")
-    room.clock.passes(8)
+    scenario.clock.passes(8)
     watch.confirm_receipts()
-    assert not room.store.facts.get("widgets-1").sent[key].missing
+    assert not scenario.store.facts.get("widgets-1").sent[key].missing
 
 
 def test_a_message_that_arrived_is_recorded_before_the_workspace_was_examined(
-    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
-    running(room, edge, 1)
-    key = is_sent(room, "widgets-1")
+    running(scenario, edge, 1)
+    key = is_sent(scenario, "widgets-1")
     edge.received.add(keys.visible("widgets-1", key))
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
-    assert the(room).activity is Activity.NONE
-    assert key in room.store.facts.get("widgets-1").done
+    assert the(scenario).activity is Activity.NONE
+    assert key in scenario.store.facts.get("widgets-1").done
 
 
 def test_recorded_exits_are_believed_however_many_there_are(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, *range(1, 7))
-    end = Exit(at=room.clock(), lost="the machine was restarted")
+    running(scenario, edge, *range(1, 7))
+    end = Exit(at=scenario.clock(), lost="the machine was restarted")
     for name in edge.seen:
         edge.seen[name] = Seen(runtime=Probe.DEAD, program=Probe.DEAD, exit=end)
     watch.sweep()
-    assert programs(room) == ["dead"] * 6
-    assert [live.agent.exit for live in room.store.sessions.live()] == [end] * 6
-    assert incidents(room) == []
+    assert programs(scenario) == ["dead"] * 6
+    assert [live.agent.exit for live in scenario.store.sessions.live()] == [end] * 6
+    assert incidents(scenario) == []

@@ -15,155 +15,157 @@ from tests.harness.edges import ALIVE, Checkout, Edge, is_sent, programs, runnin
 
 
 def test_a_source_that_falls_silent_changes_nothing(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     used = Usage(input=9, output=9)
     edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", usage=used)
     watch.sweep()
-    before = the(room)
+    before = the(scenario)
     edge.says["widgets-1"] = Agent()
-    room.clock.passes(600)
+    scenario.clock.passes(600)
     assert watch.sweep() == 0
     edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", usage=Usage(input=1))
-    room.clock.passes(600)
+    scenario.clock.passes(600)
     assert watch.sweep() == 0
-    assert the(room) == before
+    assert the(scenario) == before
 
 
-def test_noticeable_costs_are_recorded_at_once(room: Any, edge: Edge, watch: AgentObserver) -> None:
-    running(room, edge, 1)
+def test_noticeable_costs_are_recorded_at_once(
+    scenario: Any, edge: Edge, watch: AgentObserver
+) -> None:
+    running(scenario, edge, 1)
     watch.sweep()
     for cost, changed in ((0.09, 0), (0.1, 1), (0.15, 0), (0.3, 1)):
         used = Usage(input=1, cost_usd=cost)
-        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=room.clock(), usage=used)
+        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=scenario.clock(), usage=used)
         assert watch.sweep() == changed
-    assert the(room).usage == used
+    assert the(scenario).usage == used
 
 
 def test_evidence_and_usage_of_an_active_agent_are_recorded_every_twenty_seconds(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     watch.sweep()
     for _ in range(3):
-        room.clock.passes(6)
-        used = Usage(input=int(room.clock().timestamp()))
-        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=room.clock(), usage=used)
+        scenario.clock.passes(6)
+        used = Usage(input=int(scenario.clock().timestamp()))
+        edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, seen=scenario.clock(), usage=used)
         assert watch.sweep() == 0
-    room.clock.passes(2)
+    scenario.clock.passes(2)
     assert watch.sweep() == 1
-    assert the(room).usage.input == used.input
+    assert the(scenario).usage.input == used.input
     edge.says["widgets-1"] = Agent(activity=Activity.WAITING_INPUT, usage=Usage(input=2**40))
     assert watch.sweep() == 1
-    assert the(room).usage.input == 2**40
+    assert the(scenario).usage.input == 2**40
 
 
 def test_throttled_usage_is_recorded_later_without_another_sign(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    running(room, edge, 1)
-    edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", seen=room.clock())
+    running(scenario, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.BLOCKED, error="429", seen=scenario.clock())
     watch.sweep()
-    room.clock.passes(5)
+    scenario.clock.passes(5)
     used = Usage(input=9)
-    edge.says["widgets-1"] = replace(edge.says["widgets-1"], seen=room.clock(), usage=used)
-    edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=room.clock())
+    edge.says["widgets-1"] = replace(edge.says["widgets-1"], seen=scenario.clock(), usage=used)
+    edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=scenario.clock())
     for _ in range(3):
         watch.sweep()
-        assert the(room).usage == Usage()
-        room.clock.passes(3)
-    room.clock.passes(6)
+        assert the(scenario).usage == Usage()
+        scenario.clock.passes(3)
+    scenario.clock.passes(6)
     watch.sweep()
-    assert the(room).usage.input == used.input
-    assert the(room).usage.unpriced == 9, "no price is configured"
+    assert the(scenario).usage.input == used.input
+    assert the(scenario).usage.unpriced == 9, "no price is configured"
 
 
-def idle(room: Any, edge: Edge, watch: AgentObserver, *numbers: int) -> None:
+def idle(scenario: Any, edge: Edge, watch: AgentObserver, *numbers: int) -> None:
     """They finished their turn long ago, and everything about it was seen."""
-    running(room, edge, *numbers)
+    running(scenario, edge, *numbers)
     for number in numbers:
-        rests = Agent(activity=Activity.READY, since=room.clock(), seen=room.clock())
+        rests = Agent(activity=Activity.READY, since=scenario.clock(), seen=scenario.clock())
         edge.says[f"widgets-{number}"] = rests
-    room.clock.passes(301)
+    scenario.clock.passes(301)
     watch.sweep()
     watch.sweep()
     edge.reads = 0
 
 
 def test_files_of_an_idle_agent_are_not_read_while_its_terminal_is_quiet(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    idle(room, edge, watch, 1, 2)
+    idle(scenario, edge, watch, 1, 2)
     for _ in range(5):
-        room.clock.passes(5)
+        scenario.clock.passes(5)
         watch.sweep()
     assert edge.reads == 0
-    edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=room.clock())
+    edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=scenario.clock())
     watch.sweep()
     assert edge.reads == 1
     for reads in (2, 3):  # More may have come in the same second.
-        room.clock.passes(1)
+        scenario.clock.passes(1)
         watch.sweep()
         assert edge.reads == reads
-    room.clock.passes(5)
+    scenario.clock.passes(5)
     watch.sweep()
     assert edge.reads == 4
     watch.sweep()
     assert edge.reads == 4
-    is_sent(room, "widgets-2")
+    is_sent(scenario, "widgets-2")
     watch.sweep()
     assert edge.reads == 5, "a message may have arrived"
 
 
 def test_files_of_idle_agents_are_read_after_a_minute_but_not_all_at_once(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    idle(room, edge, watch, 1, 2)
-    room.clock.passes(61)
+    idle(scenario, edge, watch, 1, 2)
+    scenario.clock.passes(61)
     watch.sweep()
     assert edge.reads == 1
-    room.clock.passes(30)
+    scenario.clock.passes(30)
     watch.sweep()
     assert edge.reads == 2
 
 
 def test_the_exit_of_an_idle_agent_is_seen_at_once(
-    room: Any, edge: Edge, watch: AgentObserver
+    scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
-    idle(room, edge, watch, 1)
+    idle(scenario, edge, watch, 1)
     del edge.seen["widgets-1_r1"]
     watch.sweep()
-    assert programs(room) == ["dead"]
+    assert programs(scenario) == ["dead"]
 
 
 # -- the workspace at the end of a turn ------------------------------------------------------------
 
 
 def test_the_end_of_a_turn_is_recorded_once_its_workspace_was_examined(
-    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, asked: list[str]
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, asked: list[str]
 ) -> None:
-    running(room, edge, 1, 2)
+    running(scenario, edge, 1, 2)
     watch.sweep()
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     checkout.unclean = True
     watch.sweep()
     watch.sweep()
-    assert the(room).activity is Activity.ACTIVE
+    assert the(scenario).activity is Activity.ACTIVE
     assert asked
     assert watch.examine() == 1
-    assert the(room).activity is Activity.READY
-    assert room.store.sessions.live()[0].work.dirty is True
+    assert the(scenario).activity is Activity.READY
+    assert scenario.store.sessions.live()[0].work.dirty is True
     watch.sweep()
     assert watch.examine() == 0
     assert checkout.looks == 1
 
 
 def test_a_workspace_that_takes_long_to_examine_is_examined_once(
-    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
-    running(room, edge, 1)
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    running(scenario, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
 
     def sweeps() -> None:
@@ -172,16 +174,16 @@ def test_a_workspace_that_takes_long_to_examine_is_examined_once(
 
     checkout.meanwhile = sweeps
     assert watch.examine() == 1
-    assert the(room).activity is Activity.READY
+    assert the(scenario).activity is Activity.READY
     assert checkout.looks == 1
 
 
 def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
-    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
-    running(room, edge, 1)
+    running(scenario, edge, 1)
     watch.sweep()
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
 
     def goes_on() -> None:
@@ -190,8 +192,8 @@ def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
 
     checkout.meanwhile = goes_on
     assert watch.examine() == 0
-    assert the(room).activity is Activity.ACTIVE
-    assert room.store.sessions.live()[0].work.dirty is None
+    assert the(scenario).activity is Activity.ACTIVE
+    assert scenario.store.sessions.live()[0].work.dirty is None
 
 
 @pytest.mark.parametrize(
@@ -199,40 +201,40 @@ def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
     [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
 )
 def test_an_unreadable_workspace_is_unknown_and_examined_again(
-    room: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
 ) -> None:
-    running(room, edge, 1)
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    running(scenario, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     checkout.fails = fails
     watch.sweep()
     assert watch.examine() == 1
-    assert the(room).activity is Activity.READY
-    assert room.store.sessions.live()[0].work.dirty is None
+    assert the(scenario).activity is Activity.READY
+    assert scenario.store.sessions.live()[0].work.dirty is None
     checkout.fails = None
     watch.sweep()
     watch.examine()
-    assert room.store.sessions.live()[0].work.dirty is False
+    assert scenario.store.sessions.live()[0].work.dirty is False
 
 
 @pytest.mark.parametrize(("seconds", "activity"), [(300, Activity.READY), (301, Activity.IDLE)])
 def test_ready_for_longer_than_five_minutes_is_idle(
-    room: Any, edge: Edge, watch: AgentObserver, seconds: float, activity: Activity
+    scenario: Any, edge: Edge, watch: AgentObserver, seconds: float, activity: Activity
 ) -> None:
-    running(room, edge, 1)
-    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=room.clock())
+    running(scenario, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
-    room.clock.passes(seconds)
+    scenario.clock.passes(seconds)
     watch.sweep()
     watch.examine()
-    assert the(room).activity is activity
+    assert the(scenario).activity is activity
 
 
 @pytest.mark.parametrize("activity", [Activity.WAITING_INPUT, Activity.BLOCKED])
 def test_an_open_question_keeps_its_time_whatever_a_new_reader_says(
-    room: Any, edge: Edge, watch: AgentObserver, activity: Activity
+    scenario: Any, edge: Edge, watch: AgentObserver, activity: Activity
 ) -> None:
-    running(room, edge, 1)
-    first = room.clock()
+    running(scenario, edge, 1)
+    first = scenario.clock()
     asks: dict[str, Any] = {
         "activity": activity,
         "native_id": "talk",
@@ -241,12 +243,12 @@ def test_an_open_question_keeps_its_time_whatever_a_new_reader_says(
     }
     edge.says["widgets-1"] = Agent(**asks, since=first)
     watch.sweep()
-    room.clock.passes(60)
-    later = room.clock()
+    scenario.clock.passes(60)
+    later = scenario.clock()
     edge.says["widgets-1"] = Agent(**{**asks, "native_id": ""}, since=later)
     watch.sweep()
-    assert (the(room).since, the(room).native_id) == (first, "talk")
+    assert (the(scenario).since, the(scenario).native_id) == (first, "talk")
     edge.says["widgets-1"] = Agent(**{**asks, "question": "Which one?"}, since=later)
-    room.clock.passes(120)
+    scenario.clock.passes(120)
     watch.sweep()
-    assert the(room).since == later
+    assert the(scenario).since == later

@@ -29,7 +29,7 @@ def test_an_unreadable_issue_delays_no_other(bench: Bench, broken: Exception) ->
     bench.issues.read_requested()
     assert bench.store.sessions.get("widgets-12") is not None
     assert bench.waiting() == ["issue:1"]
-    assert bench.store.refreshes.due(bench.room.clock(), ("",)) == []
+    assert bench.store.refreshes.due(bench.scenario.clock(), ("",)) == []
 
 
 def test_an_unreadable_pull_request_delays_no_other(bench: Bench) -> None:
@@ -77,14 +77,14 @@ def test_a_label_without_a_known_actor_opens_nothing(bench: Bench) -> None:
 def test_an_outsiders_edit_in_the_second_of_the_label_prevents_the_session(
     bench: Bench, editor: str
 ) -> None:
-    bench.labelled(edits=(Edit(actor=editor, at=bench.room.clock()),))
+    bench.labelled(edits=(Edit(actor=editor, at=bench.scenario.clock()),))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     assert bench.store.sessions.get("widgets-12") is None
 
 
 def test_a_deleted_issue_ends_its_session(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     for _ in range(2):
         bench.refreshes("issue:12", "issue:99")
         bench.issues.read_requested()
@@ -92,13 +92,13 @@ def test_a_deleted_issue_ends_its_session(bench: Bench) -> None:
     facts = bench.store.facts.get("widgets-12")
     assert (facts.issue.open, facts.issue.state_reason) == (False, "deleted")
     assert facts.issue.title == "It breaks"
-    decision = decide(facts, Policy(), bench.room.clock())
+    decision = decide(facts, Policy(), bench.scenario.clock())
     assert decision.status is Status.TERMINATED
     assert decision.because == "the issue was closed as deleted"
 
 
 def test_an_unreadable_issue_does_not_count_as_deleted(bench: Bench) -> None:
-    before = bench.store.sessions.get(bench.room.session())
+    before = bench.store.sessions.get(bench.scenario.session())
     bench.github.issues[12] = Refused("no access", 403)
     bench.refreshes("issue:12")
     bench.issues.read_requested()
@@ -106,7 +106,7 @@ def test_an_unreadable_issue_does_not_count_as_deleted(bench: Bench) -> None:
 
 
 def test_without_its_project_an_issue_does_not_count_as_unlabelled(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     bench.labelled()
     bench.issues._projects = {}
     bench.refreshes("issue:12")
@@ -121,21 +121,21 @@ def command(key: str, actor: str, at: Any) -> NewCommand:
 
 
 def test_a_command_waits_while_its_permission_cannot_be_read(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     bench.github.refuses.add(REPOSITORY)
-    bench.store.commands.add(command("comment:7", "ada", bench.room.clock()))
+    bench.store.commands.add(command("comment:7", "ada", bench.scenario.clock()))
     assert bench.commands.settle() == 0
     assert bench.commands.settle() == 0
     assert bench.github.asked == 1
     bench.github.refuses.clear()
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     assert bench.commands.settle() == 1
     assert [command.actor for command in bench.store.sessions.get("widgets-12").commands] == ["ada"]
 
 
 def test_a_refusing_repository_delays_only_its_own_commands(bench: Bench) -> None:
-    bench.room.session()
-    at = bench.room.clock()
+    bench.scenario.session()
+    at = bench.scenario.clock()
     elsewhere = replace(command("comment:1", "ada", at), repository="acme/gears")
     bench.store.sessions.create(
         replace(new_session(bench), id="gears-12", repository="acme/gears", branch="g")
@@ -153,15 +153,15 @@ def new_session(bench: Bench) -> NewSession:
         id="x",
         project="gears",
         repository="x",
-        created=bench.room.clock(),
+        created=bench.scenario.clock(),
         issue=Issue(number=12, title="x"),
         branch="x",
     )
 
 
 def test_an_outsiders_command_is_refused(bench: Bench) -> None:
-    bench.room.session()
-    bench.store.commands.add(command("comment:7", "mallory", bench.room.clock()))
+    bench.scenario.session()
+    bench.store.commands.add(command("comment:7", "mallory", bench.scenario.clock()))
     bench.commands.settle()
     assert bench.store.sessions.get("widgets-12").commands == ()
     assert bench.store.commands.new() == []
@@ -172,23 +172,23 @@ def test_listed_people_may_give_commands_but_merging_needs_write_access(bench: B
     github: Any = bench.github
     projects = {"widgets": ProjectSettings(repository="Acme/Widgets", people=("Mallory",))}
     policies = Policies(bench.store, projects, Policy(bots=("ci-bot",)))
-    listed = WriteAccess(github, bench.room.clock, policies.is_listed)
+    listed = WriteAccess(github, bench.scenario.clock, policies.is_listed)
     assert listed.may_command(REPOSITORY, "ci-bot[bot]")
     assert not listed.may_command(REPOSITORY, "ci-bot")
     assert listed.may_command(REPOSITORY, "mallory")
     assert not listed.may_command("acme/gears", "mallory")
     assert not listed.may_write(REPOSITORY, "mallory")
     bench.commands._people = listed
-    bench.room.session()
+    bench.scenario.session()
     for kind in ("pause", "merge"):
-        asked = replace(command(f"comment:{kind}", "mallory", bench.room.clock()), kind=kind)
+        asked = replace(command(f"comment:{kind}", "mallory", bench.scenario.clock()), kind=kind)
         bench.store.commands.add(asked)
     bench.commands.settle()
     assert [one.kind for one in bench.store.sessions.get("widgets-12").commands] == ["pause"]
 
 
 def test_a_webhook_about_a_repository_refreshes_everything_in_it(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     bench.github.issues = {7: None}
     bench.refreshes("repository:")
     bench.issues.read_requested()
@@ -203,7 +203,7 @@ def test_a_repository_whose_issues_cannot_be_listed_is_refreshed_later(bench: Be
 
 
 def test_a_webhook_about_a_repository_concerns_no_single_session(bench: Bench) -> None:
-    bench.room.session()
+    bench.scenario.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
     policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     webhook = WebhookFile(event="repository", body=json.dumps(body).encode())
@@ -257,7 +257,7 @@ def test_a_circle_of_blocking_issues_is_found(
 def test_blockers_do_not_matter_after_the_first_run(bench: Bench) -> None:
     bench.labelled()
     seen(bench, 12)
-    bench.room.orders("widgets-12", run=1)
+    bench.scenario.orders("widgets-12", run=1)
     bench.github.blocked[12] = ("#7",)
     seen(bench, 12)
     assert bench.store.facts.get("widgets-12").issue.blocked_by == ()
@@ -289,6 +289,6 @@ def test_responses_are_cached_once_their_facts_are_stored(
         broken.setattr(bench.store.observations, "record", Mock(side_effect=StoreFull("no room")))
         seen(bench, 12)
     assert bench.github.remembered == 1
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     bench.issues.read_requested()
     assert bench.github.remembered == 2

@@ -65,9 +65,9 @@ def test_refreshes_within_a_second_share_one_read(bench: Bench) -> None:
     assert bench.pulls.read_requested() == 1
     bench.refreshes("pull:34", "sha:a1")
     for _ in range(2):
-        bench.room.clock.passes(0.4)
+        bench.scenario.clock.passes(0.4)
         assert bench.pulls.read_requested() == 0
-    bench.room.clock.passes(0.3)
+    bench.scenario.clock.passes(0.3)
     assert bench.pulls.read_requested() == 1
     assert bench.waiting() == []
 
@@ -82,7 +82,7 @@ def test_a_vanished_pull_request_changes_nothing(bench: Bench) -> None:
 
 def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
-    at = bench.room.clock()
+    at = bench.scenario.clock()
     said = [
         Remark(id=f"comment:{n}", author=author, body="x", at=at)
         for n, author in enumerate(["ada", "mallory", "ada", "ada", ""])
@@ -104,7 +104,7 @@ def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) 
 def test_remarks_that_address_the_bot_or_its_app_are_marked(bench: Bench) -> None:
     bench.pushed("a1")
     said = [
-        Remark(id=f"comment:{n}", author="ada", body=body, at=bench.room.clock())
+        Remark(id=f"comment:{n}", author="ada", body=body, at=bench.scenario.clock())
         for n, body in enumerate(["x", "/mergewright merge", "Ah.\n@acme-bot[bot] stop", "@acme x"])
     ]
     asking = Verdict(author="rob", approved=False, sha="a1", remark=said[2])
@@ -132,7 +132,7 @@ def test_old_read_times_are_forgotten(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(merge=Merge.CLEAN)
     bench.reads()
-    bench.room.clock.passes(120)
+    bench.scenario.clock.passes(120)
     bench.pulls.read_requested()
     assert bench.pulls._read_at == {}
 
@@ -214,7 +214,7 @@ def test_a_bot_that_approves_is_not_notified(bench: Bench) -> None:
 
 def test_a_bots_remark_edited_by_an_outsider_is_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
-    at = bench.room.clock()
+    at = bench.scenario.clock()
     said = [
         Remark(id=f"comment:{n}", author="lint[bot]", body="x", at=at, bot=True) for n in (1, 2, 3)
     ]
@@ -261,9 +261,9 @@ def test_unknown_mergeability_is_read_again_with_growing_pauses(bench: Bench) ->
     bench.refreshes("pull:34")
     for pause in (2, 4, 8, 16, 32, 60, 60):
         assert bench.pulls.read_requested() == 1
-        bench.room.clock.passes(pause - 1)
+        bench.scenario.clock.passes(pause - 1)
         assert bench.pulls.read_requested() == 0
-        bench.room.clock.passes(1)
+        bench.scenario.clock.passes(1)
     bench.pull(merge=Merge.CLEAN)
     assert bench.pulls.read_requested() == 1
     assert bench.waiting() == []
@@ -293,18 +293,18 @@ def test_checks_are_green_since_every_one_that_ran_passed(
     checks = tuple(Check(id=state, name=state, state=CheckState(state)) for state in states)
     bench.pull(checks=checks, merge=Merge.CLEAN)
     (first,) = bench.reads()
-    assert (first.green_since == bench.room.clock()) is green
+    assert (first.green_since == bench.scenario.clock()) is green
     assert bench.reads()[0].green_since == first.green_since
     bench.pull(checks=(Check(id="a", name="a", state=CheckState.FAILED),), merge=Merge.CLEAN)
     assert bench.reads()[0].green_since == first.green_since
     bench.pull(checks=(Check(id="a", name="a", state=CheckState.PASSED),), merge=Merge.CLEAN)
-    assert bench.reads()[0].green_since == bench.room.clock()
+    assert bench.reads()[0].green_since == bench.scenario.clock()
 
 
 def test_a_pull_request_from_before_the_first_push_does_not_belong_to_the_session(
     bench: Bench,
 ) -> None:
-    bench.room.session()
+    bench.scenario.session()
     bench.pull()
     assert bench.reads() == ()
     bench.pull(author="rob", head="e1")
@@ -324,7 +324,7 @@ def test_the_freezing_label_counts_on_the_pull_request_too(bench: Bench) -> None
     bench.pull()
     (plain,) = bench.reads()
     assert plain.frozen is None
-    put = Labeling(label=FREEZES, actor="ada", at=bench.room.clock(), added=True)
+    put = Labeling(label=FREEZES, actor="ada", at=bench.scenario.clock(), added=True)
     bench.labelled(34, labels=(FREEZES,), labelings=(put,))
     bench.github.pulls[34] = replace(bench.github.pulls[34], labels=(FREEZES.upper(),))
     for _ in range(2):

@@ -42,21 +42,21 @@ def repo(server: FaultyGitHub, request: pytest.FixtureRequest) -> Repository:
 class ConfiguredRepository:
     """One repository with a configuration file, and a bot that may restart."""
 
-    def __init__(self, room: Any, server: FaultyGitHub, repo: Repository) -> None:
-        self.room, self.server, self.repo = room, server, repo
+    def __init__(self, scenario: Any, server: FaultyGitHub, repo: Repository) -> None:
+        self.scenario, self.server, self.repo = scenario, server, repo
         self.credentials = Credentials(token="wrights-token")
         self.policy = Policy()
         self.restarts()
 
     def restarts(self) -> None:
         projects = {"widgets": ProjectSettings(repository=self.repo.full_name)}
-        self.policies = Policies(self.room.store, projects, self.policy)
+        self.policies = Policies(self.scenario.store, projects, self.policy)
         self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
         self.config = RepositoryConfig(
-            self.room.store,
+            self.scenario.store,
             self.github,
             self.policies.repositories.values(),
-            self.room.clock,
+            self.scenario.clock,
         )
 
     def adopts(self) -> bool:
@@ -69,15 +69,15 @@ class ConfiguredRepository:
         """Carry out what waits in the outbox."""
         unused: Any = None
         dispatcher = ActionDispatcher(
-            *(self.store, self.github, unused, unused, "", unused, unused, self.room.clock)
+            *(self.store, self.github, unused, unused, "", unused, unused, self.scenario.clock)
         )
-        for due in self.store.outbox.due(self.room.clock()):
+        for due in self.store.outbox.due(self.scenario.clock()):
             assert dispatcher.do(due, lambda: None) == Completed()
-            self.store.outbox.mark_done(due.seq, "", self.room.clock())
+            self.store.outbox.mark_done(due.seq, "", self.scenario.clock())
 
     @property
     def store(self) -> Store:
-        found: Store = self.room.store
+        found: Store = self.scenario.store
         return found
 
     @property
@@ -89,8 +89,10 @@ class ConfiguredRepository:
 
 
 @pytest.fixture
-def configured(room: Any, server: FaultyGitHub, repo: Repository) -> Iterator[ConfiguredRepository]:
-    made = ConfiguredRepository(room, server, repo)
+def configured(
+    scenario: Any, server: FaultyGitHub, repo: Repository
+) -> Iterator[ConfiguredRepository]:
+    made = ConfiguredRepository(scenario, server, repo)
     yield made
     made.github.close()
 
@@ -169,10 +171,12 @@ def test_only_a_push_to_the_default_branch_leads_to_a_read(
     assert configured.adopts_pushed() is False
     configured.says(STRICT)
     asked = configured.server.count("POST", "graphql")
-    configured.store.refreshes.request([_branch(configured, "elsewhere")], configured.room.clock())
+    configured.store.refreshes.request(
+        [_branch(configured, "elsewhere")], configured.scenario.clock()
+    )
     assert configured.adopts_pushed() is False
     assert configured.server.count("POST", "graphql") == asked
-    configured.store.refreshes.request([_branch(configured, "main")], configured.room.clock())
+    configured.store.refreshes.request([_branch(configured, "main")], configured.scenario.clock())
     assert (configured.adopts_pushed(), configured.repairs) == (True, 1)
 
 

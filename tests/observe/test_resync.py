@@ -22,7 +22,7 @@ def quiet(bench: Bench) -> Bench:
     bench.labelled()
     bench.reads()
     bench.github.seen = {12: fingerprint(bench), 34: fingerprint(bench)}
-    bench.room.clock.passes(60)
+    bench.scenario.clock.passes(60)
     bench.resync.run()
     assert bench.waiting() == ["issue:12", "pull:34"]
     reads_all(bench)
@@ -30,7 +30,7 @@ def quiet(bench: Bench) -> Bench:
 
 
 def fingerprint(bench: Bench, *more: object) -> Fingerprint:
-    return Fingerprint(state="OPEN", updated=bench.room.clock(), more=more)
+    return Fingerprint(state="OPEN", updated=bench.scenario.clock(), more=more)
 
 
 def reads_all(bench: Bench) -> None:
@@ -41,7 +41,7 @@ def reads_all(bench: Bench) -> None:
 
 def test_an_unchanged_fingerprint_leads_to_no_read(quiet: Bench) -> None:
     for _ in range(3):
-        quiet.room.clock.passes(300)
+        quiet.scenario.clock.passes(300)
         quiet.resync.run()
     assert quiet.waiting() == []
     assert quiet.github.fingerprinted == [(12, 34)] * 4
@@ -54,17 +54,17 @@ def test_only_changed_fingerprints_lead_to_reads(quiet: Bench) -> None:
 
 
 def test_a_failed_read_is_repeated_by_the_next_resync(quiet: Bench) -> None:
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     pull = quiet.github.pulls[34]
     quiet.github.pulls[34] = TryLater("down")
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
     for _ in range(2):
         quiet.resync.run()
         quiet.pulls.read_requested()
         assert quiet.waiting() == ["pull:34"]
     quiet.github.pulls[34] = pull
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
     reads_all(quiet)
     quiet.resync.run()
     assert quiet.waiting() == []
@@ -74,7 +74,7 @@ def test_a_read_from_before_a_fingerprint_does_not_confirm_it(quiet: Bench) -> N
     """A change between the two is in the fingerprint and not in the read."""
     read = quiet.github.pull
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
 
     def meanwhile(repository: str, number: int) -> Any:
         assert quiet.refresh_budget.has_changed((repository, number), quiet.github.seen[number])
@@ -92,9 +92,9 @@ def test_a_change_in_the_current_second_is_read_twice(quiet: Bench) -> None:
     for _ in range(2):
         quiet.resync.run()
         assert quiet.waiting() == ["pull:34"]
-        quiet.room.clock.passes(2)
+        quiet.scenario.clock.passes(2)
         reads_all(quiet)
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
     quiet.resync.run()
     reads_all(quiet)
     quiet.resync.run()
@@ -102,7 +102,7 @@ def test_a_change_in_the_current_second_is_read_twice(quiet: Bench) -> None:
 
 
 def test_everything_is_read_in_full_at_times(quiet: Bench) -> None:
-    quiet.room.clock.passes(4 * 3600)
+    quiet.scenario.clock.passes(4 * 3600)
     quiet.resync.run()
     assert quiet.waiting() == ["issue:12", "pull:34"]
 
@@ -158,14 +158,14 @@ def test_an_unavailable_list_of_issues_does_not_stop_the_resync(
 def test_fingerprints_read_before_the_rate_limit_are_used(bench: Bench) -> None:
     for number in range(1, 2 * FINGERPRINT_BATCH + 1):
         bench.labelled(number)
-    limit = TryLater("limited", bench.room.clock() + timedelta(minutes=9))
+    limit = TryLater("limited", bench.scenario.clock() + timedelta(minutes=9))
     bench.github.seen |= dict.fromkeys(range(100, 101), limit)
     bench.resync.run()
     assert 0 < len(bench.waiting()) < 2 * FINGERPRINT_BATCH
 
 
 def test_many_refreshes_are_spread_over_the_remaining_rate_limit(bench: Bench) -> None:
-    now = bench.room.clock()
+    now = bench.scenario.clock()
     bench.github.left = PointBudget(
         cost=1, limit=100, remaining=65, reset_at=now + timedelta(hours=1)
     )
@@ -179,7 +179,7 @@ def test_many_refreshes_are_spread_over_the_remaining_rate_limit(bench: Bench) -
 
 
 def test_the_last_points_are_reserved_for_known_changes(quiet: Bench) -> None:
-    now = quiet.room.clock()
+    now = quiet.scenario.clock()
     quiet.github.left = PointBudget(
         cost=1, limit=100, remaining=25, reset_at=now + timedelta(hours=1)
     )
@@ -189,13 +189,13 @@ def test_the_last_points_are_reserved_for_known_changes(quiet: Bench) -> None:
     assert quiet.waiting() == []
     assert (quiet.github.fingerprinted, quiet.github.listed) == before
     quiet.refreshes("pull:34")
-    quiet.room.clock.passes(60)
+    quiet.scenario.clock.passes(60)
     reads_all(quiet)
 
 
 def test_the_branch_of_a_session_without_a_pull_request_is_refreshed(bench: Bench) -> None:
     bench.pushed("a1")
-    bench.room.session(13)  # It has not run, so that nobody can have opened one.
+    bench.scenario.session(13)  # It has not run, so that nobody can have opened one.
     bench.resync.run()
     assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12", "issue:13"]
 
@@ -204,7 +204,7 @@ def test_a_blocked_issue_is_read_at_every_resync(quiet: Bench) -> None:
     session = quiet.store.sessions.get("widgets-12")
     waiting = replace(session.issue, blocked_by=("#7",))
     quiet.store.observations.record(
-        [Observation(session="widgets-12", issue=waiting)], quiet.room.clock()
+        [Observation(session="widgets-12", issue=waiting)], quiet.scenario.clock()
     )
     quiet.resync.run()
     assert quiet.waiting() == ["issue:12"]

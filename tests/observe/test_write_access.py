@@ -23,7 +23,7 @@ def rightless(bench: Bench) -> Bench:
 
 def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
     """What was granted to the session after a command of this kind."""
-    at = bench.room.clock()
+    at = bench.scenario.clock()
     bench.store.commands.add(
         NewCommand(
             key="k", repository=REPOSITORY, number=12, kind=kind, actor="ada", at=at, **given
@@ -36,7 +36,7 @@ def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
 def test_a_permission_is_cached_for_a_minute_ignoring_case(rightless: Bench) -> None:
     assert rightless.people.may_write(REPOSITORY, "Ada")
     assert not rightless.people.may_write("acme/gears", "ada")
-    rightless.room.clock.passes(60)
+    rightless.scenario.clock.passes(60)
     assert not rightless.people.may_write(REPOSITORY, "ada")
 
 
@@ -54,7 +54,7 @@ def test_permission_is_read_uncached_when_a_label_starts_a_session(rightless: Be
 
 def test_permission_is_read_uncached_when_a_command_starts_a_session(rightless: Bench) -> None:
     rightless.labelled(labels=(), labelings=())
-    at = rightless.room.clock()
+    at = rightless.scenario.clock()
     rightless.store.commands.add(
         NewCommand(key="k", repository=REPOSITORY, number=12, kind="start", actor="ada", at=at)
     )
@@ -66,7 +66,7 @@ def test_permission_is_read_uncached_when_a_command_starts_a_session(rightless: 
 def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
     rightless: Bench, kind: str, granted: list[str]
 ) -> None:
-    rightless.room.session()
+    rightless.scenario.session()
     assert commanded(rightless, kind) == granted
 
 
@@ -83,8 +83,8 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
 def test_a_reopening_by_someone_with_write_access_restores_the_session(
     bench: Bench, ended: bool, opened_by: str | None, commands: list[tuple[str, str]]
 ) -> None:
-    session = bench.store.sessions.get(bench.room.session())
-    at = bench.room.clock()
+    session = bench.store.sessions.get(bench.scenario.session())
+    at = bench.scenario.clock()
     over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
     opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None
     candidate = reopening(

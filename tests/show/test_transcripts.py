@@ -20,7 +20,7 @@ from runtimes.agents.claude.launch import Claude
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shell.launch import Shell
-from tests.harness.fixtures import Room
+from tests.harness.fixtures import Scenario
 from tests.harness.site import Site
 
 SECRET = "s3cret-of-the-agent"
@@ -40,15 +40,15 @@ class Availability:
         self.file.parent.mkdir(parents=True)
 
     def runs(self, run: int, *texts: str) -> None:
-        room = self.site.room
+        scenario = self.site.scenario
         prompt = Prompt(name="start")
-        room.orders(
+        scenario.orders(
             self.site.id, Start(key=parse(f"start:x#{run}"), run=run, prompt=prompt), run=run
         )
         for text in texts:
-            room.clock.passes(1)
-            self.says(text, room.clock())
-        room.clock.passes(60)
+            scenario.clock.passes(1)
+            self.says(text, scenario.clock())
+        scenario.clock.passes(60)
 
     def says(self, text: str, at: datetime) -> None:
         self.records("user", {"content": text}, at)
@@ -70,7 +70,7 @@ class Availability:
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
         """The place of the first of the last ones, and what they say."""
-        store, paths = self.site.room.store, self.site.paths
+        store, paths = self.site.scenario.store, self.site.paths
         transcripts = Transcripts(
             store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT
         )
@@ -79,7 +79,7 @@ class Availability:
         return first, [message.text for message in messages]
 
     def messages(self, run: int, first: int = 0, most: int = 99) -> list[Message]:
-        store, paths = self.site.room.store, self.site.paths
+        store, paths = self.site.scenario.store, self.site.paths
         transcripts = Transcripts(
             store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT
         )
@@ -127,7 +127,7 @@ def test_what_a_program_says_without_a_time_is_of_its_run(availability: Availabi
 
 
 def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availability) -> None:
-    store = availability.site.room.store
+    store = availability.site.scenario.store
     availability.runs(1, "one")
     availability.runs(2, "two")
     availability.runs(3)
@@ -144,8 +144,8 @@ def test_a_line_too_long_to_be_told_is_said_to_be_left_out(availability: Availab
     availability.runs(1, "one")
     with availability.file.open("a") as file:
         file.write("x" * 9_000_000 + "\n")
-    availability.says("two", availability.site.room.clock())
-    availability.site.room.clock.passes(1)
+    availability.says("two", availability.site.scenario.clock())
+    availability.site.scenario.clock.passes(1)
     availability.runs(2, "three")
     assert availability.told(1) == ["one", "a line of 9.0 MB is left out here", "two"]
     assert availability.told(2) == ["three"]
@@ -170,7 +170,7 @@ def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(
     availability.runs(1)
     call = {"type": "tool_use", "id": "c1", "name": f"Ba{HOSTILE}sh", "input": {}}
     message = {"id": "m1", "model": f"mo{HOSTILE}del", "content": [call]}
-    availability.records("assistant", message, availability.site.room.clock())
+    availability.records("assistant", message, availability.site.scenario.clock())
     (told,) = availability.messages(1)
     assert (told.tool, told.model) == ("Bash", "model")
 
@@ -199,14 +199,14 @@ def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
 
 
 def test_a_conversation_in_a_database_is_read_from_the_archive_too(
-    availability: Availability, room: Room
+    availability: Availability, scenario: Scenario
 ) -> None:
     availability.site.adapters["shell"] = OpenCode(AgentType(program="opencode"))
     availability.runs(1)
     path = availability.home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
     recorded = Path(__file__).parents[1] / "runtimes/recordings/opencode/ready/turn_over/home"
-    at = (room.clock() - timedelta(seconds=30)).timestamp() * 1000
+    at = (scenario.clock() - timedelta(seconds=30)).timestamp() * 1000
     with closing(sqlite3.connect(path)) as database:
         database.execute("pragma journal_mode = wal")
         script = recorded / ".local/share/opencode/opencode.db.sql"
