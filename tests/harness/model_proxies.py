@@ -1,4 +1,4 @@
-"""A model's API, our own door before it, and a session that asks through it."""
+"""A model provider, the model proxy in front of it, and a session that uses the proxy."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,14 +25,14 @@ Answers = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Quiet(ThreadingHTTPServer):
-    """A server to which it is no news that somebody hangs up."""
+    """A server that ignores connections closed by the client."""
 
     def handle_error(self, *_: object) -> None:
         pass
 
 
 class Provider:
-    """A model's API: keeps what it is asked, and answers as a test says."""
+    """A model provider that records requests and responds as a test sets."""
 
     def __init__(self) -> None:
         self.asked: Queue[tuple[str, Message, bytes]] = Queue()
@@ -79,7 +79,7 @@ def begin(request: BaseHTTPRequestHandler) -> None:
 
 
 class Agent:
-    """A session at work, which has its pass and the door's address."""
+    """A working session with its run token and the address of the proxy."""
 
     def __init__(self, scenario: Any, folder: Path, provider: Provider) -> None:
         kind = AgentType(program="shell", command=("true",))
@@ -116,7 +116,7 @@ class Agent:
 
     @property
     def streams(self) -> Any:
-        """What the door has open."""
+        """The open connections of the proxy."""
         server: Any = self.door._server
         return server._streams
 
@@ -126,7 +126,7 @@ class Agent:
             yield made
 
     def tokens(self) -> int:
-        """How many of its run are counted."""
+        """The counted tokens of its run."""
         return sum(used.input + used.output for used in self.models._usage.totals("run"))
 
     @contextmanager
