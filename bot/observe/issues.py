@@ -149,7 +149,9 @@ class IssueObserver:
         project = self._names.get(repository.lower(), "")
         session = self._store.sessions.of_issue(repository, number)
         starts = self._store.commands.authorized(repository, number)
-        if not project and session is None and not starts:
+        if not project and session is None:
+            for command in starts:
+                self._report_start(project, None, command)
             return
         reading = self._github.read.issue(repository, number)
         if reading is None or not reading.issue.open:

@@ -135,6 +135,16 @@ def test_a_start_command_goes_to_the_session_that_was_opened_meanwhile(
     assert (command.kind, command.text) == ("start", "rob")
 
 
+def test_a_start_in_a_repository_without_a_project_is_refused_unread(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation.bench.github.issues[12] = TryLater("never read")
+    monkeypatch.setattr(conversation.bench.issues, "_names", {})
+    conversation.command("start")
+    why = conversation.store.commands.outcome("comment:start:12")
+    assert why == f"no project is configured for {REPOSITORY}"
+
+
 def test_a_crash_after_a_session_was_opened_gives_it_no_second_start(
     conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
