@@ -11,7 +11,7 @@ from tests.harness.site import Site
 REVIEW = {"pull": "34", "base": "main"}
 
 
-def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it(
+def test_a_run_without_memory_gets_the_issue_with_its_first_message(
     site: Site,
 ) -> None:
     site.program.remembers = True
@@ -30,7 +30,7 @@ def test_who_remembers_nothing_is_told_the_issue_with_the_message_that_starts_it
     assert site.prompt(4).count("It breaks") == 1
 
 
-def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) -> None:
+def test_a_run_without_memory_gets_progress_commits_and_files(site: Site) -> None:
     site.starts()
     assert "progress.md`" in site.prompt(1)
     assert "You have no memory" not in site.prompt(1)
@@ -59,7 +59,7 @@ def test_who_remembers_nothing_is_shown_what_is_known_of_the_work(site: Site) ->
     assert "a review thread at a.py:3\n+ a\n\n@rob: Why?\n" in told
 
 
-def test_who_takes_over_is_shown_it_too_and_notes_that_lead_elsewhere_are_not_read(
+def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_files(
     site: Site, tmp_path: Path
 ) -> None:
     site.starts()

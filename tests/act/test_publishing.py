@@ -47,9 +47,7 @@ def opened(site: Site) -> list[Any]:
     return asked
 
 
-def test_the_project_says_where_it_goes_what_it_is_called_and_which_labels_it_gets(
-    site: Site, file: Path
-) -> None:
+def test_a_pull_request_has_the_projects_base_title_and_labels(site: Site, file: Path) -> None:
     projects: Any = site.locations.projects
     projects["widgets"] = replace(
         projects["widgets"],
@@ -63,34 +61,36 @@ def test_the_project_says_where_it_goes_what_it_is_called_and_which_labels_it_ge
     assert labels == ("acme/widgets", 34, ("bot", "ready"))
 
 
-def test_it_names_its_issue_and_who_asked_for_it_and_calls_neither(site: Site, file: Path) -> None:
+def test_a_pull_request_names_issue_and_requester_without_a_mention(site: Site, file: Path) -> None:
     said = opens(site)[1].split("\n\n")
     assert said[0] == "Closes #12"
     assert said[1].replace("\u200b", "") == "Written by the agent `shell` at the request of @ada."
     assert "@ada" not in said[1]
 
 
-def test_its_first_line_is_the_title_and_the_rest_the_text(site: Site, file: Path) -> None:
+def test_the_summary_files_first_line_is_the_title_and_the_rest_the_text(
+    site: Site, file: Path
+) -> None:
     file.write_text("# Retry in the client  \n\nIt gave up.\nIt does not.\n")
     title, body = opens(site)
     assert title == "Retry in the client"
     assert body.endswith("\n\nIt gave up.\nIt does not.")
 
 
-def test_a_title_alone_leaves_the_commits_to_tell_the_rest(site: Site, file: Path) -> None:
+def test_a_summary_with_a_title_alone_is_followed_by_the_commits(site: Site, file: Path) -> None:
     file.write_text("Retry")
     title, body = opens(site)
     assert title == "Retry"
     assert body.endswith("\n\n- a")
 
 
-def test_where_there_is_none_the_commits_speak(site: Site, file: Path) -> None:
+def test_without_a_summary_the_commits_are_listed(site: Site, file: Path) -> None:
     title, body = opens(site)
     assert title == "a"
     assert body.endswith("\n\n- a")
 
 
-def test_what_a_page_does_not_show_and_what_works_at_github_is_not_said(
+def test_hidden_text_and_github_keywords_are_removed_from_the_summary(
     site: Site, file: Path
 ) -> None:
     file.write_text(
@@ -103,7 +103,7 @@ def test_what_a_page_does_not_show_and_what_works_at_github_is_not_said(
         assert effective not in body
 
 
-def test_of_a_huge_one_the_beginning_is_said(site: Site, file: Path) -> None:
+def test_a_huge_summary_is_cut(site: Site, file: Path) -> None:
     file.write_text("Retry\n" + "x" * 5_000_000)
     title, body = opens(site)
     assert title == "Retry"
@@ -131,15 +131,13 @@ def a_folder(file: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [linked, in_a_linked_folder, a_pipe, a_folder])
-def test_what_is_no_file_of_its_own_is_not_read(
-    site: Site, file: Path, tmp_path: Path, put: Any
-) -> None:
+def test_a_linked_summary_is_not_read(site: Site, file: Path, tmp_path: Path, put: Any) -> None:
     (tmp_path / "elsewhere").mkdir()
     put(file, tmp_path / "elsewhere")
     assert opens(site)[0] == "a"
 
 
-def test_it_is_never_part_of_a_commit(site: Site, file: Path) -> None:
+def test_the_summary_is_never_part_of_a_commit(site: Site, file: Path) -> None:
     file.write_text("Retry")
     assert site.workspace.path not in file.parents
     assert git(site.workspace.path, "status", "--porcelain") == ""

@@ -50,7 +50,7 @@ def kept(site: Site) -> Kept:
     return Kept(site)
 
 
-def test_what_was_appended_is_copied_and_no_more(kept: Kept) -> None:
+def test_only_appended_bytes_are_copied(kept: Kept) -> None:
     kept.refresh_budget()
     assert not kept.copy.exists()
     kept.prints("one\n")
@@ -63,7 +63,7 @@ def test_what_was_appended_is_copied_and_no_more(kept: Kept) -> None:
     assert kept.copy.stat().st_ino == before.st_ino
 
 
-def test_a_secret_is_archived_as_stars_however_it_came(kept: Kept) -> None:
+def test_secrets_are_masked_in_copies(kept: Kept) -> None:
     kept.prints(f"key {SECRET}, {SECRET[:9]}")
     kept.refresh_budget()
     stars = "*" * len(SECRET)
@@ -75,14 +75,14 @@ def test_a_secret_is_archived_as_stars_however_it_came(kept: Kept) -> None:
     assert kept.holds() == {"output.log": f"key {stars}, {stars} {'x' * 5000} {'*' * 40}"}
 
 
-def test_a_secret_at_the_edge_of_what_is_copied_at_once_is_found(kept: Kept) -> None:
+def test_a_secret_across_two_chunks_is_masked(kept: Kept) -> None:
     before = "x" * (1024 * 1024 - 7)
     kept.prints(f"{before}{SECRET} and more")
     kept.refresh_budget()
     assert kept.copy.read_text() == f"{before}{'*' * len(SECRET)} and more"
 
 
-def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
+def test_an_unchanged_file_is_not_opened(kept: Kept) -> None:
     archive = Archive(kept.site.locations, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
@@ -94,7 +94,7 @@ def test_a_file_that_did_not_change_is_not_opened(kept: Kept) -> None:
     assert kept.copy.read_text() == "one\ntwo\n"
 
 
-def test_a_copy_that_was_killed_half_way_is_gone_on_with(kept: Kept) -> None:
+def test_an_interrupted_copy_is_continued(kept: Kept) -> None:
     kept.prints("one\ntwo\n")
     kept.refresh_budget()
     os.truncate(kept.copy, 5)
@@ -103,7 +103,7 @@ def test_a_copy_that_was_killed_half_way_is_gone_on_with(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("longer", [False, True])
-def test_what_a_file_held_before_it_was_cut_or_replaced_stays(kept: Kept, longer: bool) -> None:
+def test_the_content_before_a_truncation_or_replacement_is_kept(kept: Kept, longer: bool) -> None:
     for text in ("first\n", "second\n" * (9 if longer else 1)):
         kept.prints(text)
         kept.refresh_budget()
@@ -114,7 +114,7 @@ def test_what_a_file_held_before_it_was_cut_or_replaced_stays(kept: Kept, longer
     assert [text.split("\n")[0] for text in texts] == ["third", "first", "second"]
 
 
-def test_a_lost_file_takes_no_copy_with_it(kept: Kept) -> None:
+def test_the_copy_of_a_deleted_file_is_kept(kept: Kept) -> None:
     kept.prints("one\n")
     kept.refresh_budget()
     shutil.rmtree(kept.log.parent)
@@ -122,7 +122,7 @@ def test_a_lost_file_takes_no_copy_with_it(kept: Kept) -> None:
     assert kept.copy.read_text() == "one\n"
 
 
-def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None:
+def test_copies_are_compressed_at_the_end_and_decompressed_when_more_comes(kept: Kept) -> None:
     kept.prints("one\n")
     kept.refresh_budget()
     kept.packs()
@@ -135,7 +135,7 @@ def test_what_is_over_is_packed_and_unpacked_when_more_comes(kept: Kept) -> None
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
-def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
+def test_nothing_is_remembered_of_a_compressed_session(kept: Kept) -> None:
     archive = Archive(kept.site.locations, REDACT)
     kept.prints("one\n")
     archive.keep(kept.site.session)
@@ -144,7 +144,7 @@ def test_of_what_is_packed_nothing_is_remembered(kept: Kept) -> None:
     assert not archive._known
 
 
-def test_a_packing_that_was_killed_is_done_again(kept: Kept) -> None:
+def test_an_interrupted_compression_is_repeated(kept: Kept) -> None:
     kept.prints("one\n")
     kept.refresh_budget()
     kept.copy.with_name("another.log.new").write_text("half")
@@ -157,9 +157,7 @@ def test_a_packing_that_was_killed_is_done_again(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("where", ["file", "folder"])
-def test_a_link_in_a_files_place_leads_the_archive_nowhere(
-    kept: Kept, tmp_path: Path, where: str
-) -> None:
+def test_a_link_in_place_of_a_file_is_not_followed(kept: Kept, tmp_path: Path, where: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "output.log").write_text("of somebody else\n")
     if where == "file":
@@ -172,7 +170,7 @@ def test_a_link_in_a_files_place_leads_the_archive_nowhere(
     assert not kept.copy.exists() or not kept.copy.read_text()
 
 
-def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> None:
+def test_an_error_in_one_session_does_not_affect_the_others(kept: Kept) -> None:
     site = kept.site
     other = site.scenario.session(13)
     site.scenario.orders(other)
@@ -184,7 +182,7 @@ def test_the_trouble_of_one_session_is_not_that_of_the_others(kept: Kept) -> Non
     assert (site.paths.archive / other / f"{other}_r1" / "output.log").read_text() == "mine\n"
 
 
-def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: Site) -> None:
+def test_missing_files_of_a_home_are_restored_and_existing_ones_kept(site: Site) -> None:
     site.starts()
     site.adapters["shell"] = Claude(AgentType(program="claude"))
     home = site.paths.home(site.id)
@@ -210,7 +208,7 @@ def test_a_lost_home_is_given_its_files_back_and_no_newer_one_is_replaced(site: 
 
 
 @pytest.mark.parametrize("where", ["file", "folder"])
-def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, where: str) -> None:
+def test_a_restore_follows_no_links(site: Site, tmp_path: Path, where: str) -> None:
     site.starts()
     site.adapters["shell"] = Claude(AgentType(program="claude"))
     availability = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
@@ -233,7 +231,7 @@ def test_what_is_given_back_goes_through_no_link(site: Site, tmp_path: Path, whe
     assert availability.exists() == (where == "file")
 
 
-def test_each_program_says_which_files_tell_its_story(tmp_path: Path) -> None:
+def test_each_adapter_names_the_files_to_archive(tmp_path: Path) -> None:
     files = RunFiles(
         session="s", run=1, dir=tmp_path / "s_r1", workspace=tmp_path / "w", branch="b"
     )
@@ -270,9 +268,7 @@ def database(kept: Kept) -> Iterator[Database]:
     made.connection.close()
 
 
-def test_of_a_database_the_last_state_is_kept_while_it_is_written(
-    kept: Kept, database: Database
-) -> None:
+def test_the_last_state_of_a_database_in_use_is_copied(kept: Kept, database: Database) -> None:
     for texts in (["one"], ["one", "two" * 5000]):
         database.says(texts[-1])
         kept.refresh_budget()
@@ -281,7 +277,7 @@ def test_of_a_database_the_last_state_is_kept_while_it_is_written(
     assert kept.copy.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
+def test_a_pipe_beside_a_database_does_not_block_the_archive(
     kept: Kept, database: Database
 ) -> None:
     database.says("one")
@@ -294,7 +290,7 @@ def test_a_pipe_beside_a_database_does_not_hold_the_archive_up(
     assert database.archived() == ["one"]
 
 
-def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: Database) -> None:
+def test_a_change_in_a_write_ahead_log_is_noticed(kept: Kept, database: Database) -> None:
     archive = Archive(kept.site.locations, REDACT)
     database.says("one")
     archive.keep(kept.site.session)
@@ -308,15 +304,13 @@ def test_what_a_database_has_not_merged_yet_is_news_of_it(kept: Kept, database: 
     assert not kept.copy.exists(), "nothing is new"
 
 
-def test_a_secret_in_a_database_is_archived_as_stars(kept: Kept, database: Database) -> None:
+def test_secrets_are_masked_in_databases(kept: Kept, database: Database) -> None:
     database.says(f"key {SECRET}")
     kept.refresh_budget()
     assert database.archived() == [f"key {'*' * len(SECRET)}"]
 
 
-def test_a_secret_that_lies_in_pieces_in_a_database_is_archived_as_stars(
-    kept: Kept, database: Database
-) -> None:
+def test_a_secret_split_over_database_pages_is_masked(kept: Kept, database: Database) -> None:
     secret = "".join(f"{number:05}" for number in range(2000))  # Longer than a page of it.
     database.connection.execute('CREATE TABLE "a ""b" (one BLOB, two INT)')
     database.connection.execute('INSERT INTO "a ""b" VALUES (?, 7)', (secret.encode(),))
@@ -331,7 +325,7 @@ def test_a_secret_that_lies_in_pieces_in_a_database_is_archived_as_stars(
     assert not [piece for piece in (secret[:999], secret[5000:5999]) if piece.encode() in copy]
 
 
-def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) -> None:
+def test_a_lost_database_is_restored(kept: Kept, database: Database) -> None:
     home = kept.site.paths.home(kept.site.id)
     database.says("one")
     kept.refresh_budget()
@@ -344,7 +338,7 @@ def test_a_database_that_was_lost_is_put_back(kept: Kept, database: Database) ->
         assert back.execute("SELECT text FROM said").fetchall() == [("one",)]
 
 
-def test_a_broken_database_is_no_trouble_of_the_others(
+def test_a_broken_database_does_not_affect_other_files(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept.log.write_bytes(b"SQLite format 3\0" + b"nonsense" * 100)

@@ -76,7 +76,7 @@ def keeper(site: Site) -> Keeper:
     return Keeper(site)
 
 
-def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper) -> None:
+def test_processed_webhooks_expire(keeper: Keeper) -> None:
     store, now = keeper.site.scenario.store, keeper.clock()
     for name in ("worked through", "waiting"):
         store.deliveries.add([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
@@ -96,7 +96,7 @@ def test_webhooks_go_once_they_were_worked_through_for_their_days(keeper: Keeper
     assert [waiting.id for waiting in store.deliveries.waiting()] == ["waiting"]
 
 
-def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> None:
+def test_output_and_transcripts_expire_seven_days_after_the_end(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.clock.passes(6.9 * DAY)
     assert keeper.cleans() == {}
@@ -110,7 +110,7 @@ def test_output_and_transcripts_go_seven_days_after_the_end(keeper: Keeper) -> N
     assert keeper.cleans() == {}
 
 
-def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper) -> None:
+def test_data_of_a_session_that_is_not_over_is_kept(keeper: Keeper) -> None:
     keeper.site.starts()
     keeper.log.write_text("it works\n")
     keeper.site.locations.mirror("widgets").refresh()
@@ -123,14 +123,14 @@ def test_nothing_goes_that_a_session_which_is_not_over_refers_to(keeper: Keeper)
         assert kept[thing] == "its session is not over"
 
 
-def test_nothing_goes_while_something_is_to_be_done_for_an_ended_session(keeper: Keeper) -> None:
+def test_data_of_an_ended_session_with_pending_actions_is_kept(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.site.scenario.orders(keeper.site.id, CloseIssue(key=parse("close_issue"), number=12))
     keeper.clock.passes(999 * DAY)
     assert keeper.cleans() == {}
 
 
-def test_a_workspace_goes_after_fourteen_days_and_its_work_is_kept(keeper: Keeper) -> None:
+def test_a_workspace_expires_after_fourteen_days_and_its_work_is_preserved(keeper: Keeper) -> None:
     keeper.a_session_ends()
     home = keeper.site.paths.home("widgets-12")
     (home / "notes").write_text("of the agent " * 20_000)
@@ -148,7 +148,7 @@ def test_a_workspace_goes_after_fourteen_days_and_its_work_is_kept(keeper: Keepe
     assert (kept.name, kept.goes) == ("widgets-12 run 1", False)
 
 
-def test_preserved_work_goes_after_its_own_days(keeper: Keeper) -> None:
+def test_preserved_work_expires_after_its_own_period(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.site.agents.release(keeper.site.session, 1)
     keeper.clock.passes(19.9 * DAY)
@@ -158,7 +158,7 @@ def test_preserved_work_goes_after_its_own_days(keeper: Keeper) -> None:
     assert keeper.site.locations.mirror("widgets").preserved() == []
 
 
-def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper: Keeper) -> None:
+def test_the_history_of_a_session_expires_last_and_the_session_stays_known(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.clock.passes(29 * DAY)
     keeper.cleans()
@@ -170,7 +170,7 @@ def test_what_was_told_of_a_session_goes_last_and_the_session_stays_known(keeper
     assert keeper.cleans() == {}
 
 
-def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Keeper) -> None:
+def test_a_session_restored_during_a_cleanup_keeps_its_data(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.clock.passes(8 * DAY)
     found = list(keeper.retention._found(orphans=True))
@@ -180,7 +180,7 @@ def test_what_is_brought_back_between_the_look_and_the_removal_stays(keeper: Kee
     assert keeper.log.exists()
 
 
-def test_beside_a_bot_the_session_is_visited_and_the_bot_releases_it(keeper: Keeper) -> None:
+def test_beside_a_running_bot_the_bot_releases_the_workspace(keeper: Keeper) -> None:
     keeper.a_session_ends()
     store = keeper.site.scenario.store
     beside = Retention(
@@ -219,7 +219,7 @@ def leftovers(keeper: Keeper) -> None:
         keeper.site.runtime.start(launch)
 
 
-def test_what_belongs_to_no_session_is_listed_and_only_a_person_has_it_removed(
+def test_orphans_are_listed_and_removed_only_on_request(
     keeper: Keeper,
 ) -> None:
     leftovers(keeper)
@@ -239,14 +239,14 @@ def test_what_belongs_to_no_session_is_listed_and_only_a_person_has_it_removed(
     assert kept.run == 0
 
 
-def test_a_workspace_is_kept_as_long_as_its_own_projects_policy_says(keeper: Keeper) -> None:
+def test_a_workspace_is_kept_as_long_as_its_projects_policy_says(keeper: Keeper) -> None:
     keeper.a_session_ends()
     keeper.policy = Policy(workspace_days=1)
     keeper.clock.passes(1 * DAY)
     assert Thing.WORKSPACE in keeper.cleans()
 
 
-def test_a_workspace_of_nobody_stays_where_no_mirror_can_keep_its_work(keeper: Keeper) -> None:
+def test_an_orphaned_workspace_without_a_mirror_is_kept(keeper: Keeper) -> None:
     leftovers(keeper)
     (item,) = (item for item in keeper.planned(Thing.WORKSPACE) if item.name == "gadgets-1")
     assert not item.goes
@@ -255,7 +255,7 @@ def test_a_workspace_of_nobody_stays_where_no_mirror_can_keep_its_work(keeper: K
     assert (keeper.site.paths.workspaces / "gadgets-1").exists()
 
 
-def test_a_program_that_outlived_its_session_is_ended(keeper: Keeper) -> None:
+def test_a_program_that_outlives_its_session_is_ended(keeper: Keeper) -> None:
     keeper.a_session_ends()
     folder = keeper.log.parent
     launch = Launch(name="widgets-12_r2", argv=("x",), cwd=folder, env={}, dir=folder)
@@ -269,7 +269,7 @@ def test_a_program_that_outlived_its_session_is_ended(keeper: Keeper) -> None:
 # -- one at a time, and whatever goes wrong --------------------------------------------------------
 
 
-def test_two_do_not_clean_at_once(keeper: Keeper) -> None:
+def test_concurrent_cleanups_are_refused(keeper: Keeper) -> None:
     with (keeper.site.paths.data / "retention.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(Busy, match="another cleanup is under way"):
@@ -277,7 +277,7 @@ def test_two_do_not_clean_at_once(keeper: Keeper) -> None:
     assert keeper.cleans() == {}
 
 
-def test_what_cannot_be_removed_is_told_and_the_rest_goes(
+def test_a_failed_removal_is_reported_and_the_rest_removed(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper.a_session_ends()
@@ -295,7 +295,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(
     assert said[Thing.ARCHIVE].goes
 
 
-def test_a_removal_that_was_killed_is_gone_on_with(
+def test_an_interrupted_removal_is_continued(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper.a_session_ends()

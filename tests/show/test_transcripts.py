@@ -92,7 +92,7 @@ def availability(site: Site) -> Availability:
     return Availability(site)
 
 
-def test_the_last_that_was_said_is_told_with_its_place(availability: Availability) -> None:
+def test_the_last_messages_are_numbered(availability: Availability) -> None:
     availability.runs(1, "one", "two", "three")
     availability.runs(2)
     assert availability.last(1, 2) == (1, ["two", "three"])
@@ -100,14 +100,14 @@ def test_the_last_that_was_said_is_told_with_its_place(availability: Availabilit
     assert availability.last(2, 9) == (0, [])
 
 
-def test_each_run_has_what_was_said_in_it(availability: Availability) -> None:
+def test_a_transcript_has_the_messages_of_its_run(availability: Availability) -> None:
     availability.runs(1, "one", "two")
     availability.runs(2, "three")
     assert availability.told(1) == ["one", "two"]
     assert availability.told(2) == ["three"]
 
 
-def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(
+def test_a_run_with_a_conversation_of_its_own_has_a_transcript(
     availability: Availability,
 ) -> None:
     availability.runs(1, "one")
@@ -117,7 +117,7 @@ def test_a_run_that_began_a_conversation_of_its_own_is_told_as_well(
     assert availability.told(2) == ["two"]
 
 
-def test_what_a_program_says_without_a_time_is_of_its_run(availability: Availability) -> None:
+def test_messages_without_a_time_belong_to_their_run(availability: Availability) -> None:
     availability.site.adapters["shell"] = Shell(AgentType(program="shell"))
     availability.runs(1)
     output = availability.site.paths.run(availability.site.id, 1) / "output.log"
@@ -126,7 +126,7 @@ def test_what_a_program_says_without_a_time_is_of_its_run(availability: Availabi
     assert availability.told(1) == ["one", "two"]
 
 
-def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availability) -> None:
+def test_a_run_is_read_with_the_adapter_of_its_own_agent_type(availability: Availability) -> None:
     store = availability.site.scenario.store
     availability.runs(1, "one")
     availability.runs(2, "two")
@@ -140,7 +140,7 @@ def test_a_run_is_read_as_the_agent_wrote_it_that_had_it(availability: Availabil
     assert [availability.told(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
 
 
-def test_a_line_too_long_to_be_told_is_said_to_be_left_out(availability: Availability) -> None:
+def test_an_overlong_line_is_reported_as_left_out(availability: Availability) -> None:
     availability.runs(1, "one")
     with availability.file.open("a") as file:
         file.write("x" * 9_000_000 + "\n")
@@ -151,7 +151,7 @@ def test_a_line_too_long_to_be_told_is_said_to_be_left_out(availability: Availab
     assert availability.told(2) == ["three"]
 
 
-def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(
+def test_a_page_has_the_requested_messages(
     availability: Availability,
 ) -> None:
     availability.runs(1, *"abcdef")
@@ -159,12 +159,12 @@ def test_a_page_begins_where_it_is_told_and_has_no_more_than_asked_for(
     assert availability.told(1, first=9) == []
 
 
-def test_secrets_and_control_characters_are_not_told(availability: Availability) -> None:
+def test_secrets_and_control_characters_are_removed(availability: Availability) -> None:
     availability.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
     assert availability.told(1) == ["the key is [secret]!"]
 
 
-def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(
+def test_control_characters_are_removed_from_names_of_tools_and_models(
     availability: Availability,
 ) -> None:
     availability.runs(1)
@@ -175,7 +175,7 @@ def test_what_an_agent_calls_its_tools_and_model_does_nothing_to_a_terminal(
     assert (told.tool, told.model) == ("Bash", "model")
 
 
-def test_what_is_at_home_no_more_is_read_from_the_archive(availability: Availability) -> None:
+def test_a_lost_home_is_read_from_the_archive(availability: Availability) -> None:
     availability.runs(1, "one", f"my {SECRET}")
     availability.runs(2, "three")
     availability.archived()
@@ -186,7 +186,7 @@ def test_what_is_at_home_no_more_is_read_from_the_archive(availability: Availabi
     assert packed.suffix == ".gz"
 
 
-def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
+def test_unknown_runs_and_agent_types_have_no_transcript(
     availability: Availability,
 ) -> None:
     availability.runs(1, "one")
@@ -198,7 +198,7 @@ def test_a_run_there_never_was_and_a_type_nobody_knows_have_none(
         availability.told(1)
 
 
-def test_a_conversation_in_a_database_is_read_from_the_archive_too(
+def test_a_conversation_in_a_database_is_read_from_the_archive(
     availability: Availability, scenario: Scenario
 ) -> None:
     availability.site.adapters["shell"] = OpenCode(AgentType(program="opencode"))
