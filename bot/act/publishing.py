@@ -36,6 +36,9 @@ class Publishing:
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
         """Import the commits as hostile input, check them, and push unless somebody else pushed."""
+        # The push goes to a name. Another repository may have taken it since this one was renamed.
+        identity = self._github.read.identity(session.repository)
+        self._github.aliases.record(session.repository, identity)
         mirror, head = self._locations.mirror(session.project), publish.head
         workspace = self._locations.workspace_of(session)
         if mirror.take(workspace) != head:

@@ -32,6 +32,18 @@ def test_sessions_survive_a_rename_and_rest_while_the_repository_is_archived(
     issue.becomes("review_pending")
 
 
+def test_a_push_follows_a_rename_that_the_bot_was_not_told_of(world: World) -> None:
+    issue = world.agent_starts()
+    eventually(world.store.repositories.all, "the repository is known by its number")
+    world.github.lose_next(1000)
+    world.repo.rename("gadgets", by=ALICE)
+    other = world.github.repository("acme/widgets")
+    other.permission(BOT, "write")
+    issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    eventually(lambda: len(world.repo.heads) > 1, "the push")
+    assert set(other.heads) == {"main"}
+
+
 def test_a_suspended_app_waits_and_resumes(world: World) -> None:
     app = world.has_an_app()
     issue = world.agent_starts()
