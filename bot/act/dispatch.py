@@ -97,7 +97,7 @@ class ActionDispatcher:
     def was_done(self, due: DueAction) -> Completed | None:
         """The result of a push, pull request or merge that took effect before a crash.
 
-        Their effect is what makes these unwanted. Every other action is repeated, to no effect.
+        Their effect makes these unwanted. Every other action is repeated, without another effect.
         """
         session = self._store.sessions.get(due.session)
         match due.action:

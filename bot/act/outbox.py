@@ -53,8 +53,8 @@ class Dispatcher(Protocol):
     def was_done(self, due: DueAction) -> Completed | None:
         """The result of an action that took effect before a crash kept it from being recorded.
 
-        Asked before the action is judged again, because its effect makes it unwanted: a branch
-        that was pushed needs no push. None: it is not known to have taken effect.
+        Asked about an action that is not wanted any more: its own effect may be the reason. None:
+        it is not known to have taken effect.
         """
         ...
 
@@ -139,11 +139,12 @@ class Outbox:
     def _carried_out(self, due: DueAction) -> ActionResult:
         about = f"{due.subject} {due.action.key}"
         try:
-            if done := self._dispatcher.was_done(due):
-                return done
             self._crash_point(CrashPoint.TAKEN, about)
             check = partial(self._check, due)
-            return check() or self._dispatcher.do(due, check)
+            stopped = check()
+            if isinstance(stopped, Withdrawn):
+                return self._dispatcher.was_done(due) or stopped
+            return stopped or self._dispatcher.do(due, check)
         except Exception as error:
             log.exception("%s: failed", about)
             return RetryLater(f"{type(error).__name__}: {error}")

@@ -154,6 +154,16 @@ def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
     assert CLOSE.key in facts(bench).done
 
 
+def test_an_unwanted_action_that_took_effect_before_a_crash_is_recorded_as_done(
+    bench: Bench,
+) -> None:
+    bench.wanted = False
+    bench.was_done = lambda due: Completed(result="pushed")  # type: ignore[method-assign]
+    bench.drains()
+    assert bench.did == []
+    assert facts(bench).done[CLOSE.key].result == "pushed"
+
+
 def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None:
     message = SendMessage(key=parse("fix_ci:x#1"), run=1, prompt=Prompt(name="fix_ci"))
     bench.drains()
