@@ -25,8 +25,8 @@ from lifecycle.model.key import StartCause, parse
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Scenario, decision
 
-FIRST, TOLD = keys.start(StartCause.FIRST, 1), (keys.remark("a"), keys.remark("b"))
-START = Start(key=FIRST, run=1, prompt=Prompt(name="issue"), covers=TOLD)
+FIRST, COVERED = keys.start(StartCause.FIRST, 1), (keys.remark("a"), keys.remark("b"))
+START = Start(key=FIRST, run=1, prompt=Prompt(name="issue"), covers=COVERED)
 STOP = Stop(key=keys.stop(1), run=1)
 HELLO = Comment(key=keys.ready_to_merge("x"), number=12, topic="hello")
 
@@ -268,14 +268,14 @@ def test_the_longest_overdue_session_is_due_first(scenario: Scenario, store: Sto
 def test_actions_are_facts_by_their_state(scenario: Scenario, store: Store, name: str) -> None:
     scenario.decides(name, START, STOP, HELLO)
     facts = store.facts.get(name)
-    assert facts.pending == {FIRST, *TOLD, STOP.key, HELLO.key}
+    assert facts.pending == {FIRST, *COVERED, STOP.key, HELLO.key}
     (start,) = store.outbox.due(scenario.now)
     store.outbox.mark_done(start.seq, "started", scenario.now)
     (stop,) = store.outbox.due(scenario.now)
     store.outbox.mark_failed(stop.seq, Reason.ACTION_FAILED, "it will not stop", scenario.now)
     facts = store.facts.get(name)
     done = Done(at=scenario.now, result="started")
-    assert facts.done == dict.fromkeys((FIRST, *TOLD), done)
+    assert facts.done == dict.fromkeys((FIRST, *COVERED), done)
     assert facts.pending == {HELLO.key}
     assert facts.failures == {
         STOP.key: Failure(at=scenario.now, reason=Reason.ACTION_FAILED, detail="it will not stop")

@@ -109,7 +109,7 @@ def test_a_run_that_a_person_requested_is_marked_until_it_had_its_slot(
     scenario.clock.passes(1)
     scenario.decides("widgets-3", frees_slot=True, status="paused")
     scenario.decides("widgets-3", status="queued", wants_slot=True)
-    assert store.slots.assign(kept) == ["widgets-3"], "it is only told why it waits"
+    assert store.slots.assign(kept) == ["widgets-3"], "it only gets the reason why it waits"
     assert [place.awaited for place in store.slots.queue(kept)] == [False, False]
 
 

@@ -257,9 +257,9 @@ def test_the_proxys_count_is_used_if_the_program_reports_none(
 def test_program_and_proxy_count_a_run_once_whichever_is_ahead(
     scenario: Scenario, store: Store, name: str
 ) -> None:
-    for door, program, counted in ((10, 10, 10), (10, 15, 20), (0, 25, 25), (10, 25, 30)):
-        if door:
-            proxied(store, name, door)
+    for proxy, program, counted in ((10, 10, 10), (10, 15, 20), (0, 25, 25), (10, 25, 30)):
+        if proxy:
+            proxied(store, name, proxy)
         sees(scenario, name, reported(program))
         assert store.facts.get(name).spent.tokens == counted
     (used,) = store.usage.totals("run", name)
