@@ -183,8 +183,12 @@ def report_title(summary: StatusSummary) -> str:
     return one_line(f"{_status(summary).capitalize()}: {summary.because}")
 
 
+#: Statuses whose words do not read as English.
+_STATUS_WORDS: Final = {"pr_open": "pull request open", "ci_failed": "checks failed"}
+
+
 def _status(summary: StatusSummary) -> str:
-    return summary.status.replace("_", " ")
+    return _STATUS_WORDS.get(summary.status, summary.status.replace("_", " "))
 
 
 def _sentence(text: str) -> str:

@@ -31,14 +31,14 @@ def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     pull = issue.pull.pull
     assert pull.draft
     assert not pull.requested
-    report_on(pull, "Mergewright: pr open.")
+    report_on(pull, "Mergewright: pull request open.")
     issue.pull.ci_passes()
     eventually(lambda: not pull.draft, "it is made ready")
     eventually(
         lambda: [user.login for user in pull.requested] == ["rob"], "its review is asked for"
     )
     issue.becomes("review_pending")
-    before = report_on(pull, "Mergewright: pr open.").body
+    before = report_on(pull, "Mergewright: pull request open.").body
     assert before, "a moment later nothing is edited"
     world.time_passes(seconds=61)
     report_on(pull, "Mergewright: review pending.")
