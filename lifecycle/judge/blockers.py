@@ -27,27 +27,29 @@ class Blocker(NamedTuple):
 
 
 BLOCKERS: Final = (
-    Blocker("ci_failing", ci(Ci.FAILING, Ci.SETTLING), "checks fail: {failed}"),
+    Blocker("ci_failing", ci(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
     Blocker("ci_pending", ci(Ci.PENDING, Ci.SETTLING), "{pending}"),
     Blocker("ci_failing", ci(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
     Blocker(
         "not_settled",
         ci(Ci.UNSETTLED),
-        "it was pushed or made ready a moment ago, and checks may still begin",
+        "checks may still start after the last push",
     ),
     Blocker(
         "changes_requested",
         review(Review.CHANGES_REQUESTED),
         "changes were requested: {asked}",
     ),
-    Blocker("review_required", review(Review.PENDING), "a review is needed"),
-    Blocker("conflict", merge(Merge.CONFLICT), "it conflicts with its base"),
-    Blocker("behind", merge(Merge.BEHIND), "its base has moved on"),
+    Blocker("review_required", review(Review.PENDING), "a review is required"),
+    Blocker("conflict", merge(Merge.CONFLICT), "it conflicts with the base branch"),
+    Blocker("behind", merge(Merge.BEHIND), "it is behind the base branch"),
     Blocker("queued", merge(Merge.QUEUED), "it is in GitHub's merge queue"),
     Blocker("draft", pull(PullStage.DRAFT), "it is a draft"),
-    Blocker("stacked", stacked, "it stands on #{parent}, which is not merged"),
-    Blocker("protected", merge(Merge.PROTECTED), "a rule of the branch holds it"),
-    Blocker("unknown", merge(Merge.UNKNOWN), "GitHub has not worked out the merge"),
+    Blocker("stacked", stacked, "it is based on #{parent}, which is not merged"),
+    Blocker("protected", merge(Merge.PROTECTED), "a branch protection rule or ruleset blocks it"),
+    Blocker(
+        "unknown", merge(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"
+    ),
 )
 
 

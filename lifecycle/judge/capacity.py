@@ -70,34 +70,34 @@ class _Cap(NamedTuple):
 
 
 _CAPS: Final = (
-    _Cap(lambda one: "", lambda caps, _: caps.sessions, "every slot is taken, {most} in all"),
+    _Cap(lambda one: "", lambda caps, _: caps.sessions, "every slot is in use, {most} in all"),
     _Cap(
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
-        "every slot not kept for people who wait is taken, {most} in all",
+        "every slot that is not reserved for commands is in use, {most} in all",
     ),
     _Cap(
         lambda one: one.project,
         lambda caps, name: caps.projects.get(name, 0),
-        "the project {name} has as many sessions at work as it may, {most}",
+        "the project {name} is at its limit of concurrent sessions, {most}",
     ),
     _Cap(
         lambda one: one.agent_type,
         lambda caps, name: caps.agent_types.get(name, 0),
-        "the agent type {name} is at work in as many sessions as it may, {most}",
+        "the agent type {name} is at its limit of concurrent sessions, {most}",
     ),
     _Cap(
         lambda one: one.agent or None,
         lambda caps, name: caps.agents.get(name, 0),
-        "the agent {name} is at work in as many sessions as it may, {most}",
+        "the agent {name} is at its limit of concurrent sessions, {most}",
     ),
     _Cap(
         lambda one: one.requester or None,
         lambda caps, _: caps.per_person,
-        "@{name} has as many sessions at work as a person may, {most}",
+        "@{name} is at the limit of concurrent sessions per person, {most}",
     ),
 )
-NO_MEMORY: Final = "the machine has too little free memory for one more"
+NO_MEMORY: Final = "the machine has too little free memory for another session"
 
 
 class _Group(NamedTuple):

@@ -36,29 +36,29 @@ def no_fault(_judged: Judged, _command: Command) -> str:
 
 
 def _no_words(_judged: Judged, command: Command) -> str:
-    return "" if command.text.strip() else "There is no text in it."
+    return "" if command.text.strip() else "The command has no text."
 
 
 def _no_amount(_judged: Judged, command: Command) -> str:
-    return "" if raised(command) else "It needs an amount in US dollars, such as `+5`."
+    return "" if raised(command) else "The command needs an amount in US dollars, such as `+5`."
 
 
 def _nothing_given_up(judged: Judged, _command: Command) -> str:
-    return "" if judged.view.facts.failures else "Nothing was given up."
+    return "" if judged.view.facts.failures else "Nothing has failed for good."
 
 
 def _not_to_merge(judged: Judged, command: Command) -> str:
     if judged.view.policy.auto_merge is AutoMerge.OFF:
-        return "Nothing is merged from here, as the configuration says: merge it on GitHub."
+        return "The configuration turns merging off; merge the pull request on GitHub."
     pulls = judged.view.facts.pulls
     if not pulls:
         return "There is no pull request yet."
     if command.text and command.text not in _METHODS:
-        return f"A pull request is merged by {', '.join(sorted(_METHODS))}."
+        return f"The merge method must be one of {', '.join(sorted(_METHODS))}."
     if command.head not in {pull.head for pull in pulls if pull.state is PullState.OPEN}:
         return (
-            "No open pull request is at the commit it was said of. "
-            "Look at what it is now, then say it again."
+            "No open pull request has the commit that the command was written for. "
+            "Review the new commits, then repeat the command."
         )
     return ""
 
@@ -67,13 +67,13 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
     known = judged.view.facts.agents
     if not command.text or command.text in known:
         return ""
-    return f"There is no agent `{command.text}` here; there are: {', '.join(known)}."
+    return f"There is no agent `{command.text}`; known agents: {', '.join(known)}."
 
 
 def _not_to_hand_over(judged: Judged, command: Command) -> str:
     facts = judged.view.facts
     if command.text in (facts.agent_name, facts.agent_type):
-        return "That agent has it already."
+        return "That agent already has the session."
     return _no_such_agent(judged, command)
 
 
@@ -88,24 +88,24 @@ def _not_to_update(judged: Judged, _command: Command) -> str:
     if pull is None:
         return "There is no pull request yet."
     if pull.merge is Merge.CONFLICT:
-        return "It conflicts with its base, which GitHub cannot mend; the agent is told."
+        return "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
     return ""
 
 
 def _nothing_to_cancel(judged: Judged, _command: Command) -> str:
     view = judged.view
     asked = view.policy.merges_by_itself or view.command("merge") is not None
-    return "" if asked and not view.merge_cancelled else "Nobody has asked for a merge."
+    return "" if asked and not view.merge_cancelled else "No merge was requested."
 
 
 def _nothing_held(judged: Judged, command: Command) -> str:
     head = judged.view.facts.work.head
     if judged.reason is not Reason.PROTECTED_PATHS:
-        return "No commit is held."
+        return "No commit waits for permission."
     if not head.startswith(command.text):
-        return f"The commit that is held is `{short(head)}`."
+        return f"The commit that waits for permission is `{short(head)}`."
     if not names(judged.view.facts, command, head):
-        return f"Another commit begins like that too: the one that is held is `{head}`."
+        return f"Another commit has the same prefix; the one that waits is `{head}`."
     return ""
 
 
@@ -123,90 +123,92 @@ class CommandRule(NamedTuple):
     tells_after: bool = False  #: Whether `applied` tells of the session after the command.
 
 
-_OVER = "It is over: {because}. {remedy}"
+_OVER = "The session has ended: {because}. {remedy}"
 _STATUS = "`{status}`: {because}.{blockers}{budget}"
 
 COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "help": CommandRule(_EVERY, "{text}", ""),
     "status": CommandRule(_EVERY, _STATUS, ""),
     "why": CommandRule(_EVERY, _STATUS + "\n\n{remedy}", ""),
-    "freeze": CommandRule(_EVERY, "Nothing is done any more until somebody says `unfreeze`.", ""),
-    "unfreeze": CommandRule(_EVERY, "It goes on.", ""),
+    "freeze": CommandRule(
+        _EVERY, "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`.", ""
+    ),
+    "unfreeze": CommandRule(_EVERY, "Unfrozen: the session continues.", ""),
     "start": CommandRule(
         RESTORABLE,
-        "It goes on in a new run, once there is a slot for it.",
-        "A session works on this already, `{status}`: {because}.",
+        "The session continues in a new run as soon as a slot is free.",
+        "A session works on this issue already, `{status}`: {because}.",
         TERMINAL,
-        "It would end again at once: {because}.",
+        "The session would end again at once: {because}.",
         _no_such_agent,
     ),
     "restore": CommandRule(
         RESTORABLE,
-        "It goes on in a new run, once there is a slot for it.",
-        "It cannot be brought back, `{status}`: {because}.",
+        "The session continues in a new run as soon as a slot is free.",
+        "The session cannot be restored, `{status}`: {because}.",
         TERMINAL,
-        "It would end again at once: {because}.",
+        "The session would end again at once: {because}.",
     ),
-    "stop": CommandRule(_ALIVE, "", "It is over already: {because}."),
+    "stop": CommandRule(_ALIVE, "", "The session has already ended: {because}."),
     "pause": CommandRule(
         _ALIVE,
-        "Its program is ended, its conversation and its work are kept. "
-        "Write `/mergewright resume` to have it go on.",
+        "Paused: the program is stopped; the conversation and the work are kept. "
+        "Write `/mergewright resume` to continue.",
         _OVER,
     ),
     "resume": CommandRule(
         _STARTED,
-        "It goes on, once there is a slot for it.",
-        "It is not paused, `{status}`: {because}.",
+        "The session resumes as soon as a slot is free.",
+        "The session is not paused, `{status}`: {because}.",
         frozenset({S.PAUSED}),
-        "It stays paused: {because}. {remedy}",
+        "The session stays paused: {because}. {remedy}",
     ),
     "restart": CommandRule(
         _STARTED,
-        "A new run takes over, once there is a slot for it.",
+        "A new run starts as soon as a slot is free.",
         "There is nothing to restart, `{status}`: {because}. {remedy}",
         frozenset({S.PAUSED}),
-        "It stays paused: {because}. {remedy}",
+        "The session stays paused: {because}. {remedy}",
     ),
     "retry": CommandRule(
-        _EVERY - {S.ERRORED}, "It is tried again.", _OVER, fault=_nothing_given_up
+        _EVERY - {S.ERRORED}, "What failed is tried again.", _OVER, fault=_nothing_given_up
     ),
-    "allow": CommandRule(_ALIVE, "It is pushed with all it changes.", _OVER, fault=_nothing_held),
+    "allow": CommandRule(
+        _ALIVE, "The commit is pushed with all its changes.", _OVER, fault=_nothing_held
+    ),
     "tell": CommandRule(
-        _ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words
+        _ALIVE, "Queued. The agent gets it at the end of its turn.", _OVER, fault=_no_words
     ),
     "answer": CommandRule(
-        _ALIVE, "The agent is told as soon as it can hear.", _OVER, fault=_no_words
+        _ALIVE, "Queued. The agent gets it at the end of its turn.", _OVER, fault=_no_words
     ),
     "merge": CommandRule(
         _ALIVE,
-        "It is merged at this commit as soon as nothing stands in the way.{blockers}",
+        "This commit is merged as soon as nothing blocks it.{blockers}",
         _OVER,
         fault=_not_to_merge,
     ),
-    "cancel": CommandRule(
-        _ALIVE, "It is not merged without another word.", _OVER, fault=_nothing_to_cancel
-    ),
+    "cancel": CommandRule(_ALIVE, "Merge request cancelled.", _OVER, fault=_nothing_to_cancel),
     "update": CommandRule(
         _ALIVE,
-        "Its base is brought in as soon as the agent rests.",
+        "The branch is updated from its base at the end of the agent's turn.",
         _OVER,
         fault=_not_to_update,
     ),
     "agent": CommandRule(
         _ALIVE,
-        "`{text}` takes over in a new run, once there is a slot for it.",
+        "`{text}` takes over in a new run as soon as a slot is free.",
         _OVER,
         fault=_not_to_hand_over,
     ),
     "review": CommandRule(
         _STARTED,
-        "It is read over once more, as soon as an agent can hear; what it says is told here.",
-        "There is nothing to read over, `{status}`: {because}. {remedy}",
+        "Queued. The review starts at the end of the agent's turn; its result is posted here.",
+        "There is nothing to review, `{status}`: {because}. {remedy}",
         fault=_not_to_review,
     ),
     "budget": CommandRule(
-        _ALIVE, "It may cost so much more.{budget}", _OVER, fault=_no_amount, tells_after=True
+        _ALIVE, "Budget raised.{budget}", _OVER, fault=_no_amount, tells_after=True
     ),
 }
 

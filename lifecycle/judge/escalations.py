@@ -36,7 +36,7 @@ def paths_held(view: SessionView) -> Finding | None:
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
         return None
     why = f"{short(head)} changes protected paths and was not pushed: {held.because}"
-    how = f"`/mergewright allow {short(head)}` has it pushed all the same"
+    how = f"`/mergewright allow {short(head)}` pushes it anyway"
     return held._replace(key=keys.protected_paths(head), because=f"{why}; {how}")
 
 
@@ -86,7 +86,7 @@ def put_out_of_queue(view: SessionView) -> Finding | None:
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
-    why = f"GitHub's merge queue put it out: {out.reason or 'it does not say why'}"
+    why = f"GitHub's merge queue removed it: {out.reason or 'no reason given'}"
     return Finding(keys.dequeued(pull.head, out.at), Reason.DEQUEUED, why)
 
 
@@ -146,7 +146,7 @@ def repair_in_vain(view: SessionView) -> Finding | None:
     return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        f"the agent was told of {names(view.checks_to_fix)} and ended its turn without a commit",
+        f"the agent was sent {names(view.checks_to_fix)} but ended its turn without a commit",
     )
 
 
@@ -158,7 +158,7 @@ def red_on_base(view: SessionView) -> Finding | None:
     return Finding(
         keys.base_red(pull.head, (check.id for check in failed)),
         Reason.BASE_RED,
-        f"checks fail that are red on {pull.base_branch} too: {names(failed)}",
+        f"checks fail that also fail on {pull.base_branch}: {names(failed)}",
     )
 
 
@@ -188,7 +188,7 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     return Finding(
         keys.rounds_exhausted(len(rounds)),
         Reason.REPAIRS_EXHAUSTED,
-        f"{len(rounds)} rounds of review went to the agent; more were asked for",
+        f"{len(rounds)} rounds of review were sent to the agent, and more changes are requested",
     )
 
 
@@ -208,7 +208,7 @@ def review_in_vain(view: SessionView) -> Finding | Recheck | None:
     return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        "the agent was told of the requested changes and pushed nothing",
+        "the agent was sent the requested changes and pushed nothing",
     )
 
 
@@ -224,7 +224,7 @@ def conflict_in_vain(view: SessionView) -> Finding | None:
     return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        "the agent was told that it conflicts with its base, and it still does",
+        "the agent was asked to resolve the conflict with the base branch, which remains",
     )
 
 

@@ -48,34 +48,44 @@ RULES: Final = (
     Rule(
         Status.CLEANUP,
         releasing,
-        "over, and its runtime or workspace is being released",
+        "ended; its runtime and workspace are being released",
         "{why}; its runtime and workspace are being released",
         Reason.RELEASING,
     ),
-    Rule(Status.MERGED, stage(Stage.MERGED), "a pull request was merged, none is open", "{why}"),
-    Rule(Status.KILLED, stage(Stage.KILLED), "a person stopped it", "{why}"),
+    Rule(Status.MERGED, stage(Stage.MERGED), "a pull request was merged and none is open", "{why}"),
+    Rule(
+        Status.KILLED,
+        stage(Stage.KILLED),
+        "a person stopped it, or its runtime was lost for good",
+        "{why}",
+    ),
     Rule(
         Status.TERMINATED,
         stage(Stage.TERMINATED),
-        "its pull request or issue was closed, or the label removed",
+        "its pull request or issue was closed, or the label was removed",
         "{why}",
     ),
-    Rule(Status.ERRORED, stage(Stage.ERRORED), "it failed beyond retry", "{why}"),
+    Rule(Status.ERRORED, stage(Stage.ERRORED), "every retry failed", "{why}"),
     Rule(
         Status.DONE,
         stage(Stage.DONE),
-        "the issue was completed elsewhere, or there was nothing to change",
+        "the issue was completed elsewhere, or nothing had to be changed",
         "{why}",
     ),
     # It does not go on, or is not under way yet.
     Rule(
-        Status.PAUSED, stage(Stage.PAUSED), "a person, a budget or a usage limit holds it", "{why}"
+        Status.PAUSED, stage(Stage.PAUSED), "paused by a person, a budget or a usage limit", "{why}"
     ),
-    Rule(Status.QUEUED, stage(Stage.QUEUED), "no slot is free, or no budget to begin", "{why}"),
+    Rule(
+        Status.QUEUED,
+        stage(Stage.QUEUED),
+        "waits for a free slot, another issue or a budget",
+        "{why}",
+    ),
     Rule(
         Status.SPAWNING,
         stage(Stage.SPAWNING),
-        "its workspace and program are being made",
+        "its workspace and program are being created",
         "run {run} is being started",
         Reason.STARTING,
     ),
@@ -83,26 +93,26 @@ RULES: Final = (
     Rule(
         Status.NEEDS_INPUT,
         attention(Attention.ESCALATED),
-        "the agent waits for an answer, or cannot bring it further",
+        "the agent waits for an answer, or cannot continue without people",
         "{why}",
     ),
     Rule(
         Status.STUCK,
         attention(Attention.STUCK),
-        "blocked or without progress beyond the threshold, or its state is unknown",
+        "the agent is blocked or shows no progress for too long, or its state is unknown",
         "{why}",
     ),
     # The pull request's stage, worst first.
     Rule(
         Status.CI_FAILED,
         red,
-        "a check that counts failed on the head",
+        "a check that counts failed on the head commit",
         "checks failed on {head}: {failed}",
     ),
     Rule(
         Status.CHANGES_REQUESTED,
         review(Review.CHANGES_REQUESTED),
-        "a reviewer asked for changes, or threads are unresolved",
+        "a reviewer requested changes, or threads are unresolved",
         "changes were requested: {asked}",
     ),
     Rule(
@@ -114,32 +124,32 @@ RULES: Final = (
     Rule(
         Status.MERGEABLE,
         ready,
-        "nothing stands in the way",
-        "{head} is green, reviewed and clean to merge",
+        "nothing blocks the merge",
+        "{head} passes its checks, is reviewed and can be merged",
     ),
     Rule(
         Status.APPROVED,
         both(alone, review(Review.APPROVED)),
-        "approved, and something else stands in the way",
-        "approved; in the way: {blockers}",
+        "approved, and something else blocks the merge",
+        "approved; merge blocked by: {blockers}",
     ),
     Rule(
         Status.REVIEW_PENDING,
         both(review(Review.PENDING), green),
-        "a review is required or requested and has not come",
+        "a required or requested review is missing",
         "waits for a review of {head}",
     ),
     Rule(
         Status.PR_OPEN,
         has_pull,
-        "a pull request is open and not settled",
-        "pull request #{number} is open; in the way: {blockers}",
+        "a pull request is open, and none of the above applies",
+        "pull request #{number} is open; merge blocked by: {blockers}",
     ),
     Rule(
         Status.WORKING,
         stage(Stage.RUNNING),
-        "the agent is at it, and there is no pull request yet",
-        "the agent is at work: {activity}",
+        "the agent works, and there is no pull request yet",
+        "the agent's last activity: {activity}",
         Reason.AGENT_AT_WORK,
     ),
 )

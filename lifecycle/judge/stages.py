@@ -126,7 +126,7 @@ def _terminated(view: SessionView) -> Evidence | None:
         how = f" as {issue.state_reason}" if issue.state_reason else ""
         return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed{how}")
     if not issue.labelled:
-        return Evidence(Reason.LABEL_REMOVED, "the label was taken off the issue")
+        return Evidence(Reason.LABEL_REMOVED, "the label was removed from the issue")
     return None
 
 

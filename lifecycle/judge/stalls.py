@@ -52,7 +52,7 @@ def blocked(view: SessionView) -> Finding | Recheck | None:
     began = max(filter(None, (since(view), agent.limit_until)))
     if wait := view.wait(began, view.policy.stuck_seconds):
         return wait
-    error = agent.error or "it does not say by what"
+    error = agent.error or "no error message"
     reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
     key = keys.stuck(reason, agent.since, agent.run)
     return Finding(key, reason, f"the agent is blocked: {error}")

@@ -39,16 +39,16 @@ def _activity(view: SessionView) -> str:
 
 def _pending(view: SessionView) -> str:
     if view.pending_checks:
-        return f"checks have not finished: {names(view.pending_checks)}"
+        return f"checks in progress: {names(view.pending_checks)}"
     if view.pull is not None and not view.pull.checks_complete:
-        return "not all checks and reviews could be read"
-    return "checks are expected, and none has reported"
+        return "not all checks and reviews could be read from GitHub"
+    return "expected checks have not reported yet"
 
 
 def _failed(view: SessionView) -> str:
     """The failed checks; what is not the agent's doing is named as such."""
     return ", ".join(
-        f"{check.name} (red on the base too)" if check.red_on_base else check.name
+        f"{check.name} (also fails on the base branch)" if check.red_on_base else check.name
         for check in view.failed_checks
     )
 

@@ -100,7 +100,7 @@ def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
             status=Status.NEEDS_INPUT,
             because="the agent asks",
             pull=34,
-            blockers=("review_required: a review is needed",),
+            blockers=("review_required: a review is required",),
             question="Blue\nor green?",
             remedy="Answer it.",
             cost="1.50 USD",
@@ -136,7 +136,7 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
         status_summary(
             because="fixes #1 by @alice",
             question="/mergewright merge\n```\n<!-- @bob",
-            blockers=("ci_failing: checks fail: @carl\n\n/mergewright stop",),
+            blockers=("ci_failing: failing checks: @carl\n\n/mergewright stop",),
         ),
         "https://bot/",
     )

@@ -25,8 +25,8 @@ def test_the_queue_shows_position_wait_start_and_reason(
     house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
     assert lines(mergewright("queue").out) == [
         "SESSION WAITED STARTS REASON",
-        "1 widgets-3 5m unknown every slot is taken, 1 in all; priority:high",
-        "2 widgets-2 5m unknown every slot is taken, 1 in all",
+        "1 widgets-3 5m unknown every slot is in use, 1 in all; priority:high",
+        "2 widgets-2 5m unknown every slot is in use, 1 in all",
     ]
     told = json.loads(mergewright("queue", "--json").out)
     assert [(one["session"], one["position"], one["starts_at"]) for one in told] == [
@@ -53,12 +53,12 @@ def test_the_queue_shows_priorities_and_waiting_people(house: House) -> None:
         session="widgets-1",
         position=1,
         starts_at=None,
-        waits="every slot is taken",
+        waits="every slot is in use",
         since=house.now,
         priority=-1,
         awaited=True,
     )
-    assert tables._reason(waits) == "every slot is taken; priority:low; a person waits for it"
+    assert tables._reason(waits) == "every slot is in use; priority:low; a person waits for it"
 
 
 def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, house: House) -> None:

@@ -272,7 +272,7 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     assert not life.facts.slot
     assert life.comments() == ["paused"]
     life.person_commands("resume").reads(Status.PAUSED)
-    assert life.answers()[-1].startswith("It stays paused: the dollars of this session")
+    assert life.answers()[-1].startswith("The session stays paused: the dollars of this session")
     life.person_commands("budget", "+5").reads(Status.WORKING)
     assert life.heard() == ["start", "resume"]
     life.waits(60)

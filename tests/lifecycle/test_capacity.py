@@ -43,7 +43,7 @@ def handed(
 def test_slots_go_to_those_that_wait_longest() -> None:
     told = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert told.given == ("a", "b")
-    assert told.waits == {"c": "every slot is taken, 2 in all"}
+    assert told.waits == {"c": "every slot is in use, 2 in all"}
 
 
 def test_of_two_that_wait_as_long_the_name_decides() -> None:
@@ -53,20 +53,20 @@ def test_of_two_that_wait_as_long_the_name_decides() -> None:
 @pytest.mark.parametrize(
     ("caps", "why"),
     [
-        ({"sessions": 1}, "every slot is taken, 1 in all"),
+        ({"sessions": 1}, "every slot is in use, 1 in all"),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets has as many sessions at work as it may, 1",
+            "the project widgets is at its limit of concurrent sessions, 1",
         ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude is at work in as many sessions as it may, 1",
+            "the agent type claude is at its limit of concurrent sessions, 1",
         ),
-        ({"agents": {"claude": 1}}, "the agent claude is at work in as many sessions as it may, 1"),
-        ({"per_person": 1}, "@alice has as many sessions at work as a person may, 1"),
+        ({"agents": {"claude": 1}}, "the agent claude is at its limit of concurrent sessions, 1"),
+        ({"per_person": 1}, "@alice is at the limit of concurrent sessions per person, 1"),
         (
             {"sessions": 2, "reserved": 1},
-            "every slot not kept for people who wait is taken, 1 in all",
+            "every slot that is not reserved for commands is in use, 1 in all",
         ),
     ],
 )

@@ -10,37 +10,36 @@ from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
 from tests.lifecycle.universe import HEAD, ago, command, published
 
 S = Status
-GOES_ON = "It goes on in a new run, once there is a slot for it."
-TOLD = "The agent is told as soon as it can hear."
-OVER = "It is over: pull request #34 was merged."
+GOES_ON = "The session continues in a new run as soon as a slot is free."
+TOLD = "Queued. The agent gets it at the end of its turn."
+OVER = "The session has ended: pull request #34 was merged."
 
 #: Where it works, what is said of a session under review.
 HEEDED = {
     "help": "The list.",
     "status": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
     "why": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
-    "unfreeze": "It goes on.",
-    "pause": "Its program is ended, its conversation and its work are kept. "
-    "Write `/mergewright resume` to have it go on.",
-    "resume": "It goes on, once there is a slot for it.",
-    "restart": "A new run takes over, once there is a slot for it.",
+    "unfreeze": "Unfrozen: the session continues.",
+    "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
+    "resume": "The session resumes as soon as a slot is free.",
+    "restart": "A new run starts as soon as a slot is free.",
     "tell": TOLD,
     "answer": TOLD,
-    "merge": "It is merged at this commit as soon as nothing stands in the way.\n- review_req",
-    "update": "Its base is brought in as soon as the agent rests.",
-    "agent": "`codex` takes over in a new run, once there is a slot for it.",
-    "review": "It is read over once more, as soon as an agent can hear; what it says is told here.",
-    "budget": "It may cost so much more.\n- spent: 0.00 of 10.00 USD",
+    "merge": "This commit is merged as soon as nothing blocks it.\n- review_req",
+    "update": "The branch is updated from its base at the end of the agent's turn.",
+    "agent": "`codex` takes over in a new run as soon as a slot is free.",
+    "review": "Queued. The review starts at the end of the agent's turn",
+    "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
 }
 #: Where it does not: of a queued session, or else of a merged one.
 OTHERWISE = {
-    "start": (S.QUEUED, "A session works on this already, `queued`: waits for a free slot."),
-    "restore": (S.QUEUED, "It cannot be brought back, `queued`: waits for a free slot."),
-    "stop": (S.MERGED, "It is over already: pull request #34 was merged."),
+    "start": (S.QUEUED, "A session works on this issue already, `queued`: waits for a free slot."),
+    "restore": (S.QUEUED, "The session cannot be restored, `queued`: waits for a free slot."),
+    "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
-    "resume": (S.QUEUED, "It is not paused, `queued`: waits for a free slot."),
+    "resume": (S.QUEUED, "The session is not paused, `queued`: waits for a free slot."),
     "restart": (S.QUEUED, "There is nothing to restart, `queued`: waits for a free slot."),
-    "retry": (S.ERRORED, "It is over: stopped. Put the label on again to go on."),
+    "retry": (S.ERRORED, "The session has ended: stopped. Add the label again to continue."),
     "allow": (S.MERGED, OVER),
     "tell": (S.MERGED, OVER),
     "answer": (S.MERGED, OVER),
@@ -48,7 +47,7 @@ OTHERWISE = {
     "cancel": (S.MERGED, OVER),
     "update": (S.MERGED, OVER),
     "agent": (S.MERGED, OVER),
-    "review": (S.QUEUED, "There is nothing to read over, `queued`: waits for a free slot."),
+    "review": (S.QUEUED, "There is nothing to review, `queued`: waits for a free slot."),
     "budget": (S.MERGED, OVER),
 }
 
@@ -79,9 +78,9 @@ def test_a_freeze_is_answered_once_it_is_over(status: Status) -> None:
     said = {key: text for key, text in said.items() if "freeze" in key}
     assert said == {
         "command_applied:comment-freeze": (
-            "Nothing is done any more until somebody says `unfreeze`."
+            "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`."
         ),
-        "command_applied:comment-unfreeze": "It goes on.",
+        "command_applied:comment-unfreeze": "Unfrozen: the session continues.",
     }
 
 
@@ -125,20 +124,20 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
         if key.endswith(f":comment-{kind}")
     )
     assert key.startswith("command_refused:")
-    assert text.startswith("It stays paused: ")
+    assert text.startswith("The session stays paused: ")
     assert "`/mergewright budget +5`" in text
 
 
 def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
     given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
     said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
-    assert said == {"command_applied:comment-retry": "It is tried again."}
+    assert said == {"command_applied:comment-retry": "What failed is tried again."}
 
 
 def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:
     asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
     said = answers(asking("cancel", asked))
-    assert said["command_applied:comment-cancel"] == "It is not merged without another word."
+    assert said["command_applied:comment-cancel"] == "Merge request cancelled."
 
 
 def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:

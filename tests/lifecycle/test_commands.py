@@ -188,9 +188,9 @@ def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
     for kind in ("status", "why"):
         text = answer(asking(kind, given))
         assert text.startswith("`review_pending`: waits for a review of ccccccc.")
-        assert "- review_required: a review is needed" in text
+        assert "- review_required: a review is required" in text
         assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
-    assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer at its terminal.")
+    assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
 
 
 def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
@@ -221,7 +221,7 @@ def test_only_one_run_is_started_at_a_time() -> None:
 def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     life = Life().agent_works().person_commands("tell", "Use tabs.")
     assert life.heard() == ["start"]
-    assert life.answers() == ["The agent is told as soon as it can hear."]
+    assert life.answers() == ["Queued. The agent gets it at the end of its turn."]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.SendMessage)]
     assert str(tell.key) == "forward:comment-1#1"
@@ -280,17 +280,22 @@ def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "head", "says"),
     [
-        ("tell", " ", HEAD, "There is no text in it."),
-        ("answer", "", HEAD, "There is no text in it."),
-        ("budget", "lots", HEAD, "It needs an amount in US dollars, such as `+5`."),
-        ("retry", "", HEAD, "Nothing was given up."),
-        ("merge", "", NEXT, "No open pull request is at the commit it was said of. "),
-        ("merge", "", "", "No open pull request is at the commit it was said of. "),
-        ("merge", "push", HEAD, "A pull request is merged by merge, rebase, squash."),
-        ("cancel", "", HEAD, "Nobody has asked for a merge."),
-        ("agent", "codx", HEAD, "There is no agent `codx` here; there are: ada, codex, shell."),
-        ("agent", "shell", HEAD, "That agent has it already."),
-        ("review", "codx", HEAD, "There is no agent `codx` here; there are: ada, codex, shell."),
+        ("tell", " ", HEAD, "The command has no text."),
+        ("answer", "", HEAD, "The command has no text."),
+        ("budget", "lots", HEAD, "The command needs an amount in US dollars, such as `+5`."),
+        ("retry", "", HEAD, "Nothing has failed for good."),
+        (
+            "merge",
+            "",
+            NEXT,
+            "No open pull request has the commit that the command was written for. ",
+        ),
+        ("merge", "", "", "No open pull request has the commit that the command was written for. "),
+        ("merge", "push", HEAD, "The merge method must be one of merge, rebase, squash."),
+        ("cancel", "", HEAD, "No merge was requested."),
+        ("agent", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
+        ("agent", "shell", HEAD, "That agent already has the session."),
+        ("review", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
     ],
 )
 def test_a_command_with_something_wrong_in_it_is_explained(
@@ -309,22 +314,24 @@ def test_what_is_about_a_pull_request_is_explained_where_there_is_none(kind: str
 
 def test_a_conflict_is_no_matter_of_an_update() -> None:
     said = answer(asking("update", of({"merge": Merge.CONFLICT})))
-    assert said == "It conflicts with its base, which GitHub cannot mend; the agent is told."
+    assert (
+        said == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
+    )
 
 
 def test_an_ended_session_is_not_brought_back_for_an_agent_nobody_knows() -> None:
     found = asking("start", over(S.KILLED), text="codx")
     assert found.status is S.KILLED
-    assert answer(found).startswith("There is no agent `codx` here")
+    assert answer(found).startswith("There is no agent `codx`")
 
 
 def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:
     life = until_reviewed()
     life.person_commands("merge", head=life.pull.head)
-    assert life.answers()[-1].endswith("- review_required: a review is needed")
+    assert life.answers()[-1].endswith("- review_required: a review is required")
     life.person_commands("cancel").reviewer_approves().reads(S.MERGEABLE)
     life.person_commands("cancel")
-    assert life.answers()[-1] == "Nobody has asked for a merge."
+    assert life.answers()[-1] == "No merge was requested."
     life.person_commands("merge", "rebase", head=life.pull.head).reads(S.MERGED)
     (merge,) = [a for _, a in life.out if isinstance(a, do.MergePull)]
     assert merge.method == "rebase"
@@ -334,14 +341,14 @@ def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
     two = of({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
-        assert answer(asking("merge", two, head=head)).startswith("It is merged at this commit")
+        assert answer(asking("merge", two, head=head)).startswith("This commit is merged")
     closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
     assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
 
 
 def test_a_retry_is_answered_where_something_was_given_up() -> None:
     failed = {"push:x": Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="no")}
-    assert answer(asking("retry", published(failures=failed))) == "It is tried again."
+    assert answer(asking("retry", published(failures=failed))) == "What failed is tried again."
 
 
 @pytest.mark.parametrize("kind", ["restore", "start"])
@@ -350,7 +357,7 @@ def test_what_would_end_again_at_once_is_not_brought_back(kind: str) -> None:
     found = asking(kind, closed)
     assert found.status is S.TERMINATED
     assert answer(found) == (
-        "It would end again at once: the pull request was closed without a merge."
+        "The session would end again at once: the pull request was closed without a merge."
     )
     issue = replace(over(S.DONE), issue=Issue(number=12, title="x", open=False))
     assert "the issue was closed" in answer(asking(kind, issue))
@@ -363,7 +370,7 @@ def test_a_restore_that_was_granted_stays_granted_without_its_answer() -> None:
     given = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
     assert decision(given).status is S.QUEUED
     before = replace(given, restored_at=ago(31))
-    assert "It cannot be brought back" in answer(decision(before))
+    assert "The session cannot be restored" in answer(decision(before))
 
 
 def test_a_command_before_the_end_needs_no_answer_after_it() -> None:

@@ -360,12 +360,12 @@ def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words
         ),
         (
             red(done=done(f"{CI}#1", seconds_ago=90)),
-            "the agent was told of unit, lint and ended its turn without a commit",
+            "the agent was sent unit, lint but ended its turn without a commit",
         ),
         (facts(agent=agent(Activity.BLOCKED, 600, error="529")), "the agent is blocked: 529"),
         (
             facts(agent=agent(Activity.BLOCKED, 600)),
-            "the agent is blocked: it does not say by what",
+            "the agent is blocked: no error message",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
     said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
-    assert said["command_refused:comment-merge"].startswith("Nothing is merged from here")
+    assert said["command_refused:comment-merge"].startswith("The configuration turns merging off")
 
 
 def test_a_word_that_was_applied_before_merging_was_switched_off_merges_nothing() -> None:
@@ -103,7 +103,7 @@ def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
     found = decision(given, mode=Mode.MERGE)
     assert (found.status, found.blockers[0]) == (
         Status.CI_FAILED,
-        "ci_failing: checks fail: queue's",
+        "ci_failing: failing checks: queue's",
     )
     (told,) = asked(given, mode=Mode.MERGE)
     assert isinstance(told, do.SendMessage)
@@ -124,7 +124,7 @@ def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
 def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> None:
     found = decision(dequeued(), mode=Mode.MERGE)
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
-    assert found.because == "GitHub's merge queue put it out: manual"
+    assert found.because == "GitHub's merge queue removed it: manual"
     assert lands(dequeued(), mode=Mode.MERGE) == []
 
 
@@ -171,7 +171,7 @@ def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_wo
 def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
     assert lands(ready(CANCEL), mode=Mode.MERGE) == []
     said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
-    assert said == {"command_applied:comment-cancel": "It is not merged without another word."}
+    assert said == {"command_applied:comment-cancel": "Merge request cancelled."}
 
 
 def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
@@ -186,6 +186,6 @@ def test_an_approval_from_before_the_agents_last_commit_merges_nothing() -> None
     life.agent_commits().agent_rests().ci_passes()
     life.verdicts_are(approved)
     assert life.sent("merge:") == []
-    assert "review_required: a review is needed" in life.decision.blockers
+    assert "review_required: a review is required" in life.decision.blockers
     life.reviewer_approves()
     assert life.sent("merge:") == [f"merge:{life.pull.head}"]

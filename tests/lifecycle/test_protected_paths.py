@@ -50,14 +50,14 @@ def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
     allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
     assert pushes(allowed) == [do.Publish(key=parse(f"push:{NEXT}"), head=NEXT)]
     said = answers(decision(allowed))
-    assert said == {"command_applied:comment-allow": "It is pushed with all it changes."}
+    assert said == {"command_applied:comment-allow": "The commit is pushed with all its changes."}
 
 
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("e" * 7, f"The commit that is held is `{NEXT[:7]}`."),
-        ("c" * 7, f"The commit that is held is `{NEXT[:7]}`."),
+        ("e" * 7, f"The commit that waits for permission is `{NEXT[:7]}`."),
+        ("c" * 7, f"The commit that waits for permission is `{NEXT[:7]}`."),
     ],
 )
 def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answer: str) -> None:
@@ -89,7 +89,7 @@ def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: b
     assert pushes(given) == []
     again = replace(given, commands=(replace(earlier, key="comment-again"),))
     assert pushes(again) == []
-    said = f"Another commit begins like that too: the one that is held is `{NEXT}`."
+    said = f"Another commit has the same prefix; the one that waits is `{NEXT}`."
     assert answers(decision(again)) == {"command_refused:comment-again": said}
     full = replace(given, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]
@@ -97,7 +97,7 @@ def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: b
 
 def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
     said = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
-    assert said == {"command_refused:comment-allow": "No commit is held."}
+    assert said == {"command_refused:comment-allow": "No commit waits for permission."}
 
 
 def test_what_github_refuses_is_not_pushed_again_because_its_paths_were_allowed() -> None:

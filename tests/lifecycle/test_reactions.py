@@ -140,7 +140,7 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
         values={
             "session": "widgets-12",
             "because": "the pull request was closed without a merge",
-            "remedy": "Its branch is kept; reopen it to go on.",
+            "remedy": "The branch is kept; reopen it to continue.",
             "priority": "info",
             "status": "terminated",
         },
@@ -317,7 +317,7 @@ def test_what_needs_people_is_told_where_they_talk() -> None:
     assert comment.values == {
         "session": "widgets-12",
         "because": "the agent asks: May I?",
-        "remedy": "Write `/mergewright answer TEXT`, or answer at its terminal.",
+        "remedy": "Write `/mergewright answer TEXT`, or answer in the agent's terminal.",
         "priority": "action",
     }
     assert asked(published(agent=asks))[0].number == 34  # type: ignore[union-attr]

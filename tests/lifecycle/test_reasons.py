@@ -57,7 +57,7 @@ def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
 def test_whoever_is_told_what_to_do_is_told_whether_a_retry_can_help(reason: Reason) -> None:
     advice = ADVICE[reason]
     retry = advice.retryable and advice.priority is not Priority.INFO
-    told = f"{advice.remedy} A retry may help without that." if retry else advice.remedy
+    told = f"{advice.remedy} A retry may also help." if retry else advice.remedy
     assert advice_on(reason) == told
 
 

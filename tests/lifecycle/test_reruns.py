@@ -92,9 +92,9 @@ def test_what_is_red_on_the_base_too_is_told_to_people_and_not_to_the_agent() ->
     facts = given(ON_BASE)
     judged = decision(facts)
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.BASE_RED)
-    assert "red on main too: unit" in judged.because
+    assert "also fail on main: unit" in judged.because
     assert told(facts) == []
-    assert "ci_failing: checks fail: unit (red on the base too)" in judged.blockers
+    assert "ci_failing: failing checks: unit (also fails on the base branch)" in judged.blockers
 
 
 def test_beside_failures_of_its_own_the_agent_is_told_which_are_the_bases() -> None:
@@ -118,18 +118,15 @@ def test_a_base_that_is_mended_gives_the_failure_back_to_the_agent() -> None:
 
 def test_no_checks_are_not_green_before_the_settle_time() -> None:
     fresh = decision(of({"checks": (), "head_since": ago(59)}))
-    assert (
-        "not_settled: it was pushed or made ready a moment ago, and checks may still begin"
-        in fresh.blockers
-    )
+    assert "not_settled: checks may still start after the last push" in fresh.blockers
     assert decision(of({"checks": (), "head_since": ago(60)})).status is Status.REVIEW_PENDING
 
 
 def test_no_checks_are_never_ready_where_the_base_had_some() -> None:
     judged = decision(of({"checks": (), "checks_expected": True}))
-    assert "ci_pending: checks are expected, and none has reported" in judged.blockers
+    assert "ci_pending: expected checks have not reported yet" in judged.blockers
 
 
 def test_checks_that_could_not_be_read_whole_are_said_to_be_so() -> None:
     judged = decision(of({"checks_complete": False}))
-    assert "ci_pending: not all checks and reviews could be read" in judged.blockers
+    assert "ci_pending: not all checks and reviews could be read from GitHub" in judged.blockers

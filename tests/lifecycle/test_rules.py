@@ -172,31 +172,31 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
     "queued, and told why": (
         facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY),
-        "the machine has too little free memory for one more",
+        "the machine has too little free memory for another session",
         (),
     ),
-    "working": (facts(), "the agent is at work: ready", ()),
+    "working": (facts(), "the agent's last activity: ready", ()),
     "working, by evidence": (
         facts(agent=agent(evidence="it said `ready`")),
-        "the agent is at work: it said `ready`",
+        "the agent's last activity: it said `ready`",
         (),
     ),
     "to go on with the next slot": (
-        facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is taken, 4 in all"),
-        "the agent is at work: stopped; every slot is taken, 4 in all",
+        facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is in use, 4 in all"),
+        "the agent's last activity: stopped; every slot is in use, 4 in all",
         (),
     ),
     "red": (
         published(pulls=(pull(checks=(check(F), check(F, "lint"))),)),
         "checks failed on ccccccc: unit, lint",
-        ("ci_failing: checks fail: unit, lint", "review_required: a review is needed"),
+        ("ci_failing: failing checks: unit, lint", "review_required: a review is required"),
     ),
     "held": (
         published(pulls=(pull(checks=(check(CheckState.STALE),), head_since=NOW),)),
-        "pull request #34 is open; in the way: ci_failing, review_required",
+        "pull request #34 is open; merge blocked by: ci_failing, review_required",
         (
             "ci_failing: checks were cancelled or wait for a person: unit",
-            "review_required: a review is needed",
+            "review_required: a review is required",
         ),
     ),
     "asked by a review and a thread": (
@@ -218,18 +218,18 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     ),
     "ready": (
         published(pulls=(pull(verdicts=(approval(),)),)),
-        "ccccccc is green, reviewed and clean to merge",
+        "ccccccc passes its checks, is reviewed and can be merged",
         (),
     ),
     "approved": (
         published(pulls=(pull(verdicts=(approval(),), checks=(check(P),)),)),
-        "approved; in the way: ci_pending",
-        ("ci_pending: checks have not finished: unit",),
+        "approved; merge blocked by: ci_pending",
+        ("ci_pending: checks in progress: unit",),
     ),
     "a review is waited for": (
         published(),
         "waits for a review of ccccccc",
-        ("review_required: a review is needed",),
+        ("review_required: a review is required",),
     ),
     "released": (
         published(pulls=MERGED, pending=frozenset({"release#1"})),
@@ -275,7 +275,7 @@ def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool)
     ("given", "reason"),
     [
         (facts(slot=False, run=0, agent=Agent()), Reason.NO_SLOT),
-        (facts(slot=False, run=0, agent=Agent(), waits="every slot is taken"), Reason.NO_SLOT),
+        (facts(slot=False, run=0, agent=Agent(), waits="every slot is in use"), Reason.NO_SLOT),
         (facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY), Reason.NO_MEMORY),
         (facts(run=2), Reason.STARTING),
         (facts(), Reason.AGENT_AT_WORK),

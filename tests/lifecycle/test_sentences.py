@@ -74,7 +74,7 @@ SAID = {
         facts(issue=Issue(number=12, title="x", labelled=False)),
         S.TERMINATED,
         Reason.LABEL_REMOVED,
-        "the label was taken off the issue",
+        "the label was removed from the issue",
     ),
     "errored": Said(
         facts(
@@ -169,13 +169,13 @@ SAID = {
         published(pulls=(pull(verdicts=(approval(),)),)),
         S.MERGEABLE,
         Reason.PULL_REQUEST,
-        "ccccccc is green, reviewed and clean to merge",
+        "ccccccc passes its checks, is reviewed and can be merged",
     ),
     "approved": Said(
         published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
         S.APPROVED,
         Reason.PULL_REQUEST,
-        "approved; in the way: behind",
+        "approved; merge blocked by: behind",
     ),
     "review_pending": Said(
         published(), S.REVIEW_PENDING, Reason.PULL_REQUEST, "waits for a review of ccccccc"
@@ -184,13 +184,13 @@ SAID = {
         published(pulls=(pull(checks=(check(C.PENDING),)),)),
         S.PR_OPEN,
         Reason.PULL_REQUEST,
-        "pull request #34 is open; in the way: ci_pending, review_required",
+        "pull request #34 is open; merge blocked by: ci_pending, review_required",
     ),
     "working": Said(
         facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
         S.WORKING,
         Reason.AGENT_AT_WORK,
-        "the agent is at work: it calls a tool",
+        "the agent's last activity: it calls a tool",
     ),
 }
 
@@ -207,26 +207,26 @@ def test_every_rule_has_an_example() -> None:
 
 
 BLOCKED: dict[str, dict[str, Any]] = {
-    "ci_failing: checks fail: unit": {"checks": (RED,)},
+    "ci_failing: failing checks: unit": {"checks": (RED,)},
     "ci_failing: checks were cancelled or wait for a person: deploy": {"checks": (HELD,)},
-    "ci_pending: checks have not finished: unit": {"checks": (check(C.PENDING),)},
-    "ci_pending: not all checks and reviews could be read": {"checks_complete": False},
-    "ci_pending: checks are expected, and none has reported": {
+    "ci_pending: checks in progress: unit": {"checks": (check(C.PENDING),)},
+    "ci_pending: not all checks and reviews could be read from GitHub": {"checks_complete": False},
+    "ci_pending: expected checks have not reported yet": {
         "checks": (),
         "checks_expected": True,
     },
-    "not_settled: it was pushed or made ready a moment ago, and checks may still begin": {
+    "not_settled: checks may still start after the last push": {
         "checks": (),
         "head_since": ago(5),
     },
     "changes_requested: changes were requested: @rob": {"threads": (thread(),)},
-    "review_required: a review is needed": {"review": Review.PENDING},
-    "conflict: it conflicts with its base": {"merge": Merge.CONFLICT},
-    "behind: its base has moved on": {"merge": Merge.BEHIND},
+    "review_required: a review is required": {"review": Review.PENDING},
+    "conflict: it conflicts with the base branch": {"merge": Merge.CONFLICT},
+    "behind: it is behind the base branch": {"merge": Merge.BEHIND},
     "queued: it is in GitHub's merge queue": {"merge": Merge.QUEUED},
     "draft: it is a draft": {"draft": True},
-    "protected: a rule of the branch holds it": {"merge": Merge.PROTECTED},
-    "unknown: GitHub has not worked out the merge": {"merge": Merge.UNKNOWN},
+    "protected: a branch protection rule or ruleset blocks it": {"merge": Merge.PROTECTED},
+    "unknown: GitHub has not computed yet whether it can be merged": {"merge": Merge.UNKNOWN},
 }
 
 
@@ -240,8 +240,8 @@ def test_what_stands_on_another_pull_request_says_on_which() -> None:
     below = pull(branch=BRANCH, checks=(check(C.PENDING),))
     above = replace(pull(base_branch=BRANCH, verdicts=(approval(),)), number=35)
     decision = decide(published(pulls=(above, below)), Policy(), NOW)
-    assert decision.because == "pull request #35 is open; in the way: stacked"
-    assert decision.blockers == ("stacked: it stands on #34, which is not merged",)
+    assert decision.because == "pull request #35 is open; merge blocked by: stacked"
+    assert decision.blockers == ("stacked: it is based on #34, which is not merged",)
 
 
 def test_every_blocker_has_an_example() -> None:

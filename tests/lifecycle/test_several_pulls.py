@@ -126,7 +126,7 @@ def test_the_problems_of_a_child_are_not_hidden() -> None:
 
 def test_a_stacked_one_names_its_parent() -> None:
     told = decision(stack(APPROVED, {"checks": (check(F),)}))
-    assert "stacked: it stands on #34, which is not merged" in told.blockers
+    assert "stacked: it is based on #34, which is not merged" in told.blockers
 
 
 def test_once_its_parent_is_merged_a_child_is_ready() -> None:

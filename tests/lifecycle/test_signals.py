@@ -204,7 +204,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "label": (
         facts(issue=Issue(number=12, title="x", labelled=False)),
         Reason.LABEL_REMOVED,
-        "the label was taken off the issue",
+        "the label was removed from the issue",
     ),
     "start": (
         facts(failures={"start:first#1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),

@@ -50,7 +50,7 @@ def test_a_session_without_a_slot_is_woken_once_with_the_reason(
     made(scenario, 1, 2)
     scenario.decides("widgets-2", status="queued", wants_slot=True, recheck_at=None)
     assert store.slots.assign(Caps(sessions=1)) == named([1, 2])
-    assert store.facts.get("widgets-2").waits == "every slot is taken, 1 in all"
+    assert store.facts.get("widgets-2").waits == "every slot is in use, 1 in all"
     assert "widgets-2" in store.sessions.due(scenario.now)
     assert store.slots.assign(Caps(sessions=1)) == []
     assert store.slots.assign(Caps(sessions=2, session_mb=10), free_mb=9) == ["widgets-2"]
@@ -126,7 +126,7 @@ def test_the_queue_has_position_reason_and_an_estimate_from_past_slots(
     scenario.clock.passes(15)
     (place,) = store.slots.queue(caps)
     assert (place.session, place.position) == ("widgets-4", 1)
-    assert place.waits == "every slot is taken, 1 in all"
+    assert place.waits == "every slot is in use, 1 in all"
     assert place.starts_at == scenario.now + timedelta(seconds=80)
 
 
@@ -160,7 +160,7 @@ def test_a_session_that_arrives_when_all_slots_are_taken_gets_the_reason(
     store.slots.assign(Caps(sessions=1))
     made(scenario, 2)
     assert store.slots.assign(Caps(sessions=1)) == ["widgets-2"]
-    assert store.facts.get("widgets-2").waits == "every slot is taken, 1 in all"
+    assert store.facts.get("widgets-2").waits == "every slot is in use, 1 in all"
 
 
 def test_a_run_requested_by_a_person_takes_the_reserved_slot(
@@ -182,7 +182,7 @@ def test_a_handover_is_blocked_by_the_cap_of_the_other_agent(
         store.sessions.create(new)
     caps = Caps(sessions=2, agents={"ada": 1, "bea": 1}, agent_types={"claude": 2, "codex": 1})
     store.slots.assign(caps)
-    why = "the agent ada is at work in as many sessions as it may, 1"
+    why = "the agent ada is at its limit of concurrent sessions, 1"
     assert store.slots.handover_blocker("widgets-2", "ada", "claude", caps) == why
     assert store.slots.handover_blocker("widgets-2", "eve", "codex", caps) == ""
     assert store.slots.handover_blocker("widgets-2", "bea", "claude", caps) == ""

@@ -16,7 +16,7 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    told = ["every slot is taken, 3 in all"] * 17
+    told = ["every slot is in use, 3 in all"] * 17
     eventually(
         lambda: [one.waits for one in world.store.sessions.all() if one.waits] == told,
         "seventeen are told why they wait",
@@ -40,7 +40,7 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     second, third = world.issue("Second").is_labelled(), world.issue("Third")
     third.is_labelled().becomes("queued")
     eventually(
-        lambda: second.becomes("queued").because == "every slot is taken, 1 in all",
+        lambda: second.becomes("queued").because == "every slot is in use, 1 in all",
         "it is said why the second waits",
     )
     second.issue.close(by=ALICE, reason="not_planned")
@@ -57,7 +57,7 @@ def test_a_start_waits_for_memory_and_says_so(world: World) -> None:
     issue = world.issue("First").is_labelled()
     eventually(lambda: issue.becomes("queued").reason == "no_memory", "it is said why it waits")
     session = issue.becomes("queued")
-    assert session.because == "the machine has too little free memory for one more"
+    assert session.because == "the machine has too little free memory for another session"
     assert (session.run, session.slot) == (0, False)
     world.bot_stops()
     world.bot_starts()

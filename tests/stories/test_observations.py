@@ -35,7 +35,7 @@ def test_a_usage_limit_pauses_the_session_until_it_resets(world: World) -> None:
     assert issue.pull
     paused = [row.data for row in world.store.history.of(issue.id) if "paused" in row.data.values()]
     assert [row["reason"] for row in paused] == ["usage_limit"]
-    assert f"goes on by itself at {until:%Y-%m-%d %H:%M} UTC" in paused[0]["because"]
+    assert f"resumes by itself at {until:%Y-%m-%d %H:%M} UTC" in paused[0]["because"]
 
 
 def test_all_twenty_sessions_resume_after_the_tmux_server_dies(world: World) -> None:

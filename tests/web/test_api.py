@@ -236,7 +236,7 @@ def test_a_merge_is_bound_to_the_current_head(site: Site) -> None:
 def test_a_session_includes_facts_history_outbox_and_replies(site: Site) -> None:
     session = site.session(1)
     asked(site, session, kind="pause")
-    values = {"text": "Its program is ended."}
+    values = {"text": "Paused: the program is stopped."}
     answer = Comment(
         key=keys.command_applied("api:widgets-1:k-1"), number=1, topic="answer", values=values
     )
@@ -248,7 +248,7 @@ def test_a_session_includes_facts_history_outbox_and_replies(site: Site) -> None
     assert (letter["key"], letter["state"], letter["tries"]) == (str(answer.key), "waiting", 0)
     (command,) = whole["commands"]
     assert (command["kind"], command["actor"]) == ("pause", "api:client")
-    assert command["answer"] == "Its program is ended."
+    assert command["answer"] == "Paused: the program is stopped."
 
 
 def test_live_sessions_can_be_listed_alone(site: Site) -> None:

@@ -74,8 +74,8 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
         status=Status.CI_FAILED,
         because="unit failed on 3f2a91c",
         blockers=(
-            "ci_failing: checks fail: unit",
-            "review_required: a review is needed",
+            "ci_failing: failing checks: unit",
+            "review_required: a review is required",
             "protected: b0a6178 waits for a person",
         ),
         actions=(
