@@ -79,7 +79,7 @@ def test_a_decision_knows_the_configured_agents(reconciling: Reconciling) -> Non
     assert reconciling.scenario.store.commands.add_granted(name, command)
     reconciling.reconciler.reconcile_due()
     (due,) = reconciling.scenario.store.outbox.due(now)
-    said = "There is no agent `eva` here; there are: ada, eve."
+    said = "There is no agent `eva`; known agents: ada, eve."
     assert due.action.values["text"] == said
 
 

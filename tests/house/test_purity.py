@@ -13,6 +13,7 @@ PURE = {
     "enum",
     "functools",
     "hashlib",
+    "itertools",
     "msgspec",
     "msgspec.structs",
     "re",

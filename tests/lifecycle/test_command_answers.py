@@ -5,12 +5,13 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Failure, Spending
 from lifecycle.model.key import parse
-from lifecycle.model.status import TERMINAL, Reason, Status
+from lifecycle.model.status import TERMINAL, Activity, Reason, Status
+from tests.lifecycle.asking import AT_WORK, deeds
 from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
-from tests.lifecycle.universe import HEAD, ago, command, published
+from tests.lifecycle.universe import HEAD, agent, ago, command, facts, published
 
 S = Status
-GOES_ON = "The session continues in a new run as soon as a slot is free."
+CONTINUES = "The session continues in a new run as soon as a slot is free."
 TOLD = "Queued. The agent gets it at the end of its turn."
 OVER = "The session has ended: pull request #34 was merged."
 
@@ -61,7 +62,7 @@ def test_a_command_that_works_is_answered_in_these_words(kind: str, text: str) -
 @pytest.mark.parametrize("kind", ["start", "restore"])
 @pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
 def test_an_ended_session_is_answered_that_it_goes_on(kind: str, status: Status) -> None:
-    assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": GOES_ON}
+    assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": CONTINUES}
 
 
 @pytest.mark.parametrize("kind", OTHERWISE)
@@ -157,3 +158,31 @@ def test_a_command_that_asks_for_no_name_is_applied_whatever_words_come_with_it(
     given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
     said = answers(asking(kind, given, text="nobody"))
     assert f"command_refused:comment-{kind}" not in said
+
+
+def test_commands_are_judged_in_the_order_they_were_made() -> None:
+    pause, resume = command("pause", at=ago(30)), command("resume", at=ago(20))
+    for order in ((pause, resume), (resume, pause)):
+        found = decision(facts(agent=AT_WORK, commands=order))
+        assert found.status is S.WORKING
+        assert list(answers(found)) == [
+            "command_applied:comment-pause",
+            "command_applied:comment-resume",
+        ]
+
+
+def test_a_command_nobody_knows_is_left_alone() -> None:
+    found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
+    assert answers(found) == {}
+    assert [str(a.key) for a in deeds(found)] == ["reaction:comment-dance"]
+
+
+def test_before_its_time_the_same_command_has_the_same_answer() -> None:
+    """What was not written down is judged again, and its answer may change with the status."""
+    blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
+    asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
+    found = decision(replace(blocked, commands=asked))
+    assert found.status is S.PAUSED, "which waits for nothing by itself"
+    stuck_at = ago(550).timestamp() + 600
+    assert found.recheck_at is not None
+    assert found.recheck_at.timestamp() <= stuck_at

@@ -378,31 +378,3 @@ def test_a_command_before_the_end_needs_no_answer_after_it() -> None:
         over(S.KILLED), commands=(command("stop", at=ago(121)), command("tell", at=ago(130)))
     )
     assert answers(decision(given)) == {}
-
-
-def test_commands_are_judged_in_the_order_they_were_made() -> None:
-    pause, resume = command("pause", at=ago(30)), command("resume", at=ago(20))
-    for order in ((pause, resume), (resume, pause)):
-        found = decision(facts(agent=AT_WORK, commands=order))
-        assert found.status is S.WORKING
-        assert list(answers(found)) == [
-            "command_applied:comment-pause",
-            "command_applied:comment-resume",
-        ]
-
-
-def test_a_command_nobody_knows_is_left_alone() -> None:
-    found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
-    assert answers(found) == {}
-    assert [str(a.key) for a in deeds(found)] == ["reaction:comment-dance"]
-
-
-def test_before_its_time_the_same_command_has_the_same_answer() -> None:
-    """What was not written down is judged again, and its answer may change with the status."""
-    blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
-    asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
-    found = decision(replace(blocked, commands=asked))
-    assert found.status is S.PAUSED, "which waits for nothing by itself"
-    stuck_at = ago(550).timestamp() + 600
-    assert found.recheck_at is not None
-    assert found.recheck_at.timestamp() <= stuck_at

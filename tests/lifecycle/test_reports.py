@@ -151,7 +151,7 @@ def test_the_report_says_how_things_stand() -> None:
     summary = report.summary
     assert (summary.status, summary.pull) == (Status.CI_FAILED, 34)
     assert summary.because == decision(of({"checks": FAILED})).because
-    assert summary.blockers[0] == "ci_failing: checks fail: unit"
+    assert summary.blockers[0] == "ci_failing: failing checks: unit"
     assert (summary.session, summary.agent) == ("widgets-12", "shell")
 
 
