@@ -36,7 +36,7 @@ class _FileRepository(GraphQLShape, frozen=True):
 
 
 class _FileData(GraphQLShape, frozen=True):
-    """configuration.graphql"""
+    """default_branch_file.graphql"""
 
     repository: _FileRepository
 
@@ -118,7 +118,7 @@ class DefaultBranchFiles:
 
     def get(self, repo: str, path: str) -> BranchFile:
         """Read one file."""
-        data = self._api.graphql(repo, "configuration", _FileData, {"file": f"HEAD:{path}"})
+        data = self._api.graphql(repo, "default_branch_file", _FileData, {"file": f"HEAD:{path}"})
         found = data.repository if data else None
         if found is None or found.default_branch_ref is None:
             return _NO_BRANCH

@@ -46,7 +46,7 @@ class _PendingReviewRepository(GraphQLShape, frozen=True):
 
 
 class _PendingReviewData(GraphQLShape, frozen=True):
-    """review_begun.graphql"""
+    """pending_review.graphql"""
 
     repository: _PendingReviewRepository
 
@@ -56,7 +56,7 @@ class _AddedReview(GraphQLShape, frozen=True):
 
 
 class _AddedReviewData(GraphQLShape, frozen=True):
-    """review_begin.graphql"""
+    """begin_review.graphql"""
 
     add_pull_request_review: _AddedReview
 
@@ -100,18 +100,18 @@ class ReviewReplies:
                     raise
                 refusals.append(refusal)
         if len(refusals) == len(left):
-            self._api.graphql(repo, "review_drop", Raw, {"review": review})
+            self._api.graphql(repo, "delete_review", Raw, {"review": review})
             raise refusals[0]
-        self._api.graphql(repo, "review_submit", Raw, {"review": review})
+        self._api.graphql(repo, "submit_review", Raw, {"review": review})
 
     def resolve(self, repo: str, threads: Iterable[str]) -> None:
         """Resolve review threads (`resolveReviewThread`). Idempotent."""
         for thread in threads:
-            self._api.graphql(repo, "resolve", Raw, {"thread": thread})
+            self._api.graphql(repo, "resolve_thread", Raw, {"thread": thread})
 
     def _reply(self, repo: str, thread: str, body: str, review: str | None) -> None:
         variables = {"thread": thread, "body": body, "review": review}
-        self._api.graphql(repo, "reply", Raw, variables)
+        self._api.graphql(repo, "reply_in_thread", Raw, variables)
 
     def _pending_review(
         self, repo: str, number: int, keys: Collection[str]
@@ -122,7 +122,7 @@ class ReviewReplies:
         deleted. GitHub allows an account one pending review, so a review that the token's owner has
         begun by hand makes the bot wait.
         """
-        found = self._api.graphql(repo, "review_begun", _PendingReviewData, {"number": number})
+        found = self._api.graphql(repo, "pending_review", _PendingReviewData, {"number": number})
         if found is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         pull = found.repository.pull_request
@@ -133,8 +133,8 @@ class ReviewReplies:
                 raise TryLater(why, self._api.clock() + _BY_HAND)
             if comments and all(any(has_marker(body, key) for key in keys) for body in comments):
                 return left.id, comments
-            self._api.graphql(repo, "review_drop", Raw, {"review": left.id})
-        pending = self._api.graphql(repo, "review_begin", _AddedReviewData, {"pull": pull.id})
+            self._api.graphql(repo, "delete_review", Raw, {"review": left.id})
+        pending = self._api.graphql(repo, "begin_review", _AddedReviewData, {"pull": pull.id})
         if pending is None:
             raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
         return pending.add_pull_request_review.pull_request_review.id, ()

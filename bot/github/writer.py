@@ -183,7 +183,7 @@ class GitHubWriter:
         """
         pull = self._api.get(repo, f"pulls/{number}", _PullResponse)
         if pull.draft:
-            self._api.graphql(repo, "ready", Raw, {"pull": pull.node_id})
+            self._api.graphql(repo, "mark_ready", Raw, {"pull": pull.node_id})
 
     def request_review(self, repo: str, number: int, reviewers: Iterable[str]) -> None:
         """Request reviews from people, and from teams as `owner/team`.

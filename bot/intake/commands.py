@@ -13,8 +13,6 @@ from bot.text.markdown import Address, addresses
 from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod
 
-#: Further commands of one comment are ignored.
-_MAX_COMMANDS = 10
 #: The longest word of a comment that a reply repeats or looks for a similar command.
 _MAX_WORD = 40
 #: What a reply never repeats from a comment, so that it holds no mention and no markup.
@@ -169,12 +167,12 @@ class ParsedCommand(Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
-    """Find the commands in a comment's Markdown, in their order.
+    """Find the first ten commands in a comment's Markdown, in their order.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
     wrong; nothing is guessed. `slug` is the App's name in its address, an alias of the bot's name.
     """
-    return tuple(_parsed(address, slug) for address in addresses(text, slug)[:_MAX_COMMANDS])
+    return tuple(_parsed(address, slug) for address in addresses(text, slug))
 
 
 def help_text(slug: str = "") -> str:

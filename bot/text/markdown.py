@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -26,6 +27,7 @@ MAX_LENGTH = 65_536
 #: parsed: all that looks like HTML in it is taken for hidden, and it addresses nobody.
 _MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
 
+_MAX_ADDRESSES = 10
 #: A text without these hides nothing.
 _HIDING = ("<", "]:", "```", "~~~")
 # What containers begin a line with. A task list's box and a footnote's label are read as part of
@@ -75,12 +77,12 @@ def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
     """Find the lines that begin with `/mergewright` or `@mergewright`.
 
     So do `@acme-bot` and `@acme-bot[bot]` where the App's `slug` is `acme-bot`. Quotes, code and
-    hidden comments address nobody.
+    hidden comments address nobody. At most ten lines are returned.
     """
     named, address = _patterns(slug)
     if named.search(text) is None:
         return ()  # Most texts do not name the bot; they need no parsing.
-    return tuple(_addresses(_Page(_newlines(text)), address))
+    return tuple(islice(_addresses(_Page(_newlines(text)), address), _MAX_ADDRESSES))
 
 
 def _newlines(text: str) -> str:
@@ -176,8 +178,8 @@ class _Page:
         tokens = _PARSER.parse("\n".join(source), env)
         read = set[int]()
         quotes = 0
-        cells = dict[int, int]()
-        for token in tokens:
+        cells = dict[int, int]()  # Where the last table cell of a line ends.
+        for before, token in pairwise([tokens[0], *tokens] if tokens else []):
             quotes += token.nesting if token.type.startswith("blockquote") else 0
             if token.map is None or token.type.endswith(("list_open", "item_open", "quote_open")):
                 continue
@@ -188,7 +190,8 @@ class _Page:
                 self._blocks.update(range(*token.map))
                 self._info(token.map[0], token.info.strip())
             elif token.type == "inline":
-                self._inline(token, source, cells, quotes)
+                in_table = before.type in ("th_open", "td_open")
+                self._inline(token, source, cells if in_table else None, quotes)
         for reference in (*env.get("references", {}).items(), *_duplicates(env)):
             read.update(range(*reference[1]["map"]))
             self._reference(*reference)
@@ -228,18 +231,22 @@ class _Page:
         if not quotes:
             self.spoken.update(range(first, last))
 
-    def _inline(self, token: Token, source: list[str], cells: dict[int, int], quotes: int) -> None:
+    def _inline(
+        self, token: Token, source: list[str], cells: dict[int, int] | None, quotes: int
+    ) -> None:
         first, last = token.map or (0, 0)
         if not quotes:
             self.spoken.update(range(first, last))
         content = token.content.split("\n")
         columns = list[int]()
         for number, part in enumerate(content, first):
-            column = _column(source[number], self.lines[number], part, cells.get(number, 0))
-            if column is None:  # Cells with escaped bars are not found as they are written.
+            after = None if cells is None else cells.get(number, 0)
+            column = _column(source[number], self.lines[number], part, after)
+            if column is None:  # A cell with escaped bars is not found as it is written.
                 self._html(self.starts[first], self.starts[last])
                 return
-            cells[number] = column + len(part)
+            if cells is not None:
+                cells[number] = column + len(part)
             columns.append(self.starts[number] + column)
         offsets = [0]
         for part in content:
@@ -328,11 +335,11 @@ def _duplicates(env: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield reference["label"], reference
 
 
-def _column(source: str, line: str, part: str, after: int) -> int | None:
-    """Where a line's inline text begins in it; `after`: where the cell before it ends."""
+def _column(source: str, line: str, part: str, after: int | None) -> int | None:
+    """Where the text of a line, or of its table cell that is behind `after`, begins in it."""
     indent = len(part) - len(part.lstrip())
     part = part.strip()
-    at = source.find(part, after) if after else source.rfind(part)
+    at = source.rfind(part) if after is None else source.find(part, after)
     return None if at < 0 else at + len(line) - len(source) - indent
 
 

@@ -88,6 +88,7 @@ def test_hidden_text_is_removed(hidden: str) -> None:
         "See[^1].\n\n[^1]: This footnote.",
         "- [ ] one\n- [x] two <b>three</b>",
         "| `a \\| b` | <b>c</b> |\n|---|---|\n| d | e |",
+        "| `<b x y>` | `<b x y>` |\n|---|---|\n| `<i x y>` | a `<i x y>` |",
     ],
 )
 def test_shown_text_is_kept_as_written(shown: str) -> None:
