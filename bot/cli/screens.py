@@ -243,7 +243,7 @@ def pull_line(pull: Pull) -> str:
 
 def spent_line(bar: BudgetUsage) -> str:
     """A budget and how much of it is used."""
-    spent = f"{bar.spent:.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
+    spent = f"{bar.spent:,.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
     return f"{spent} of {bar.says}"
 
 
