@@ -44,7 +44,7 @@ class Result(NamedTuple):
     err: str
 
 
-class House:
+class Deployment:
     """An installation: its file, its data folder, its database."""
 
     def __init__(self, root: Path) -> None:
@@ -183,31 +183,33 @@ class CommandLine:
 
 
 @pytest.fixture
-def house(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> House:
+def deployment(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Deployment:
     root = tmp_path_factory.mktemp("h")  # The sockets below it have room for a short path only.
     monkeypatch.chdir(root)
     monkeypatch.delenv("MERGEWRIGHT_CONFIG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    return House(root)
+    return Deployment(root)
 
 
 @pytest.fixture
 def mergewright(
-    house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CommandLine:
     return CommandLine(monkeypatch, capsys)
 
 
 @pytest.fixture
-def a_bot(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def a_bot(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A bot that leads, and does something while the command waits for it."""
 
     def leads(meanwhile: Callable[[Store], None]) -> None:
-        with closing(Store(empty_database(house.paths.database))) as opened:
+        with closing(Store(empty_database(deployment.paths.database))) as opened:
             assert opened.lease.acquire("a bot", opened.clock(), 60)
 
         def sleep(_: float) -> None:
-            with closing(Store(house.paths.database)) as opened:
+            with closing(Store(deployment.paths.database)) as opened:
                 meanwhile(opened)
 
         monkeypatch.setattr(time, "sleep", sleep)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 TYPES = """
 [agent-types.coder]
@@ -34,17 +34,17 @@ model-keys = {{keyed = "GADGETS_KEY"}}
 
 
 @pytest.fixture(autouse=True)
-def configured(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def configured(deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codex = tmp_path / "codex"
     codex.write_text("#!/bin/sh\necho codex-cli 0.168.0\n")
     codex.chmod(0o755)
     monkeypatch.setenv("SERVER_KEY", "sk-of-the-server")
-    writes(house, codex=str(codex), says="ready $MERGEWRIGHT_MODEL_URL$MERGEWRIGHT_MODEL_KEY")
+    writes(deployment, codex=str(codex), says="ready $MERGEWRIGHT_MODEL_URL$MERGEWRIGHT_MODEL_KEY")
 
 
-def writes(house: House, **values: str) -> None:
-    known = house.file.read_text().partition("\n[agent-types.coder]")[0]
-    house.file.write_text(known + TYPES.format(**values))
+def writes(deployment: Deployment, **values: str) -> None:
+    known = deployment.file.read_text().partition("\n[agent-types.coder]")[0]
+    deployment.file.write_text(known + TYPES.format(**values))
 
 
 def words(text: str) -> str:
@@ -81,16 +81,16 @@ def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
 
 
 def test_a_missing_program_is_reported_with_a_remedy(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    writes(house, codex="no-such-codex", says="ready")
+    writes(deployment, codex="no-such-codex", says="ready")
     (told,) = json.loads(mergewright("agents", "check", "coder", "--json").out)
     assert told["health"]["version"] == ""
     assert told["health"]["problems"] == [
         "no-such-codex is not installed: npm install -g @openai/codex"
     ]
     assert told["round_trip"] is None
-    writes(house, codex="/no/such-codex", says="ready")
+    writes(deployment, codex="/no/such-codex", says="ready")
     said = words(mergewright("agents", "check", "coder").out)
     assert "@openai/codex, or correct `command` of the agent type" in said
 
@@ -101,7 +101,7 @@ def test_an_unknown_agent_gets_the_closest_name(mergewright: CommandLine) -> Non
 
 
 def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
     result = mergewright("agents", "check", "keyed", "--round-trip", "--json")
     answers = [one["round_trip"] for one in json.loads(result.out)]
@@ -109,7 +109,7 @@ def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
     assert answers[0]["says"].startswith("http://127.0.0.1:")
     assert "sk-of-the-server" not in result.out
     assert answers[1] is None  # In the project whose key is missing.
-    writes(house, codex="codex", says="blocked no credit")
+    writes(deployment, codex="codex", says="blocked no credit")
     result = mergewright("agents", "check", "keyed", "--round-trip")
     assert result.code == 1
     assert "no answer: no credit" in result.out
@@ -128,31 +128,31 @@ def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
 )
 def test_a_failed_round_trip_shows_the_model_apis_error_with_a_remedy(
     mergewright: CommandLine,
-    house: House,
+    deployment: Deployment,
     monkeypatch: pytest.MonkeyPatch,
     status: int,
     remedy: str,
 ) -> None:
     monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", status))
-    writes(house, codex="codex", says="blocked sorry")
+    writes(deployment, codex="codex", says="blocked sorry")
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
 
 def test_a_round_trip_ends_early_when_the_key_is_refused(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", 403, times=2))
-    writes(house, codex="codex", says="active")
+    writes(deployment, codex="codex", says="active")
     result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
     assert "no answer: the model's API refuses the key: " in words(result.out)
     assert "api answered 403: it rejects SERVER_KEY" in words(result.out)
 
 
 def test_tool_limits_are_refused_for_programs_without_them(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    text = house.file.read_text().replace("[agents.ada]", "[agents.ada]\ntools = ['read']")
-    house.file.write_text(text)
+    text = deployment.file.read_text().replace("[agents.ada]", "[agents.ada]\ntools = ['read']")
+    deployment.file.write_text(text)
     result = mergewright("agents")
     assert result.code == 2
     assert "agents.ada.tools: codex ([agent-types.coder]) cannot restrict" in result.err
@@ -170,19 +170,21 @@ def test_tool_limits_are_refused_for_programs_without_them(
     ],
 )
 def test_subagent_limits_are_refused_for_programs_without_them(
-    mergewright: CommandLine, house: House, kind: str, allowed: str, says: str
+    mergewright: CommandLine, deployment: Deployment, kind: str, allowed: str, says: str
 ) -> None:
-    text = f"{house.file.read_text()}\n[agent-types.claude]\nprogram = 'claude'\n"
+    text = f"{deployment.file.read_text()}\n[agent-types.claude]\nprogram = 'claude'\n"
     table = f"[agent-types.{kind}]\n"
-    house.file.write_text(text.replace(table, f"{table}subagents = {allowed}\n"))
+    deployment.file.write_text(text.replace(table, f"{table}subagents = {allowed}\n"))
     result = mergewright("agents")
     assert result.code == (2 if says else 0)
     assert (f"agent-types.{kind}.subagents {says}" in result.err) is bool(says)
 
 
-def test_an_unsupported_preamble_is_refused(mergewright: CommandLine, house: House) -> None:
-    text = house.file.read_text()
-    house.file.write_text(
+def test_an_unsupported_preamble_is_refused(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    text = deployment.file.read_text()
+    deployment.file.write_text(
         text.replace("[agent-types.keyed]", "[agent-types.keyed]\npreamble = 'instructions-file'")
     )
     result = mergewright("agents")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 
 @pytest.fixture
@@ -16,21 +16,21 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def test_attach_executes_the_runtimes_command(
-    mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
+    mergewright: CommandLine, deployment: Deployment, became: list[tuple[str, ...]]
 ) -> None:
-    session = house.has_session()
+    session = deployment.has_session()
     assert mergewright("attach", session).code == 0
     ((program, *words),) = became
     assert program == "tmux"
-    assert str(house.paths.runtime / "tmux.sock") in words
+    assert str(deployment.paths.runtime / "tmux.sock") in words
     assert words[-1] == "=widgets-12_r1"
 
 
 def test_attach_is_refused_without_a_running_program(
-    mergewright: CommandLine, house: House, became: list[tuple[str, ...]]
+    mergewright: CommandLine, deployment: Deployment, became: list[tuple[str, ...]]
 ) -> None:
-    session = house.has_session()
-    house.has_ended(session)
+    session = deployment.has_session()
+    deployment.has_ended(session)
     result = mergewright("attach", session)
     assert result.code == 1
     assert "widgets-12 is killed and has no terminal; use `mergewright logs" in result.err

@@ -9,23 +9,23 @@ import pytest
 
 from bot.store import Store, this_process
 from runtimes.workspaces.git import git, init
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 
 @pytest.fixture
-def over(house: House) -> Path:
+def over(deployment: Deployment) -> Path:
     """The output of a session that was stopped eight days ago."""
-    now, house.now = house.now, house.now - timedelta(days=8)
-    session = house.has_session()
-    printed = house.printed(session, "x" * 5000)
-    house.has_ended(session)
-    house.now = now
-    (house.paths.sessions / "widgets-99_r1").mkdir()
+    now, deployment.now = deployment.now, deployment.now - timedelta(days=8)
+    session = deployment.has_session()
+    printed = deployment.printed(session, "x" * 5000)
+    deployment.has_ended(session)
+    deployment.now = now
+    (deployment.paths.sessions / "widgets-99_r1").mkdir()
     return printed
 
 
 def test_a_dry_run_lists_expired_data_and_changes_nothing(
-    mergewright: CommandLine, house: House, over: Path
+    mergewright: CommandLine, deployment: Deployment, over: Path
 ) -> None:
     said = mergewright("cleanup", "--dry-run")
     assert said.code == 0, said.err
@@ -34,7 +34,7 @@ def test_a_dry_run_lists_expired_data_and_changes_nothing(
     assert "ended 8.0 days ago" in said.out
     assert "1 kept" in said.out
     assert over.exists()
-    assert (house.paths.sessions / "widgets-99_r1").exists()
+    assert (deployment.paths.sessions / "widgets-99_r1").exists()
 
 
 def test_the_plan_can_be_printed_as_json(mergewright: CommandLine, over: Path) -> None:
@@ -48,13 +48,13 @@ def test_the_plan_can_be_printed_as_json(mergewright: CommandLine, over: Path) -
 
 @pytest.mark.parametrize("bot_runs", [True, False])
 def test_cleanup_beside_a_running_bot_keeps_its_lease(
-    mergewright: CommandLine, house: House, over: Path, bot_runs: bool
+    mergewright: CommandLine, deployment: Deployment, over: Path, bot_runs: bool
 ) -> None:
-    store = Store(house.paths.database)
+    store = Store(deployment.paths.database)
     leader = f"{this_process()}:bot"
     if bot_runs:
-        assert store.lease.acquire(leader, house.now, 60)
-    (house.paths.workspaces / "widgets-12").mkdir(parents=True)
+        assert store.lease.acquire(leader, deployment.now, 60)
+    (deployment.paths.workspaces / "widgets-12").mkdir(parents=True)
     said = mergewright("cleanup")
     assert "2 deleted" in said.out
     assert not over.exists()
@@ -70,11 +70,11 @@ def test_cleanup_without_a_database_is_refused(mergewright: CommandLine) -> None
 
 
 def test_preserved_work_is_shown_with_the_command_to_fetch_it(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    session = house.has_session()
+    session = deployment.has_session()
     assert "kept when" not in mergewright("show", session).out
-    mirror = house.paths.mirror("widgets")
+    mirror = deployment.paths.mirror("widgets")
     mirror.parent.mkdir()
     init(mirror)
     tree = git(mirror, "mktree").strip()
@@ -88,9 +88,9 @@ def test_preserved_work_is_shown_with_the_command_to_fetch_it(
 
 
 def test_a_broken_mirror_does_not_prevent_cleanup_or_show(
-    mergewright: CommandLine, house: House, over: Path
+    mergewright: CommandLine, deployment: Deployment, over: Path
 ) -> None:
-    mirror = house.paths.mirror("widgets")
+    mirror = deployment.paths.mirror("widgets")
     mirror.mkdir(parents=True)
     (mirror / "HEAD").write_text("broken")
     said = " ".join(mergewright("cleanup", "--dry-run").out.split())
@@ -102,9 +102,9 @@ def test_a_broken_mirror_does_not_prevent_cleanup_or_show(
     assert "cannot list preserved work" in shown.err
 
 
-def test_a_system_error_is_one_line(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
-    (house.paths.run("widgets-12", 1) / "output.log").mkdir(parents=True)
+def test_a_system_error_is_one_line(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session()
+    (deployment.paths.run("widgets-12", 1) / "output.log").mkdir(parents=True)
     said = mergewright("logs", "widgets-12")
     assert said.code == 1
     assert said.err.endswith(": Is a directory\n")

@@ -13,26 +13,26 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
 #: None of them is the number of an issue.
 NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
 
 
-def store(house: House) -> Store:
-    return Store(empty_database(house.paths.database))
+def store(deployment: Deployment) -> Store:
+    return Store(empty_database(deployment.paths.database))
 
 
-def session(house: House, id: str = "widgets-12") -> Session:
-    with closing(store(house)) as opened:
+def session(deployment: Deployment, id: str = "widgets-12") -> Session:
+    with closing(store(deployment)) as opened:
         found = opened.sessions.get(id)
     assert found is not None
     return found
 
 
-def commands(house: House) -> list[tuple[str, str]]:
-    return [(command.kind, command.text) for command in session(house).commands]
+def commands(deployment: Deployment) -> list[tuple[str, str]]:
+    return [(command.kind, command.text) for command in session(deployment).commands]
 
 
 def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
@@ -65,13 +65,13 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_commands_without_arguments_are_submitted(
-    mergewright: CommandLine, house: House, kind: str
+    mergewright: CommandLine, deployment: Deployment, kind: str
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     result = mergewright(kind, "widgets-12")
     assert result.code == 0
-    assert commands(house) == [(kind, "")]
-    assert session(house).commands[0].actor.startswith("cli:")
+    assert commands(deployment) == [(kind, "")]
+    assert session(deployment).commands[0].actor.startswith("cli:")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,14 @@ def test_commands_without_arguments_are_submitted(
     ],
 )
 def test_arguments_are_parsed_as_in_comments(
-    mergewright: CommandLine, house: House, words: tuple[str, ...], command: tuple[str, str]
+    mergewright: CommandLine,
+    deployment: Deployment,
+    words: tuple[str, ...],
+    command: tuple[str, str],
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     assert mergewright(*words).code == 0
-    assert commands(house) == [command]
+    assert commands(deployment) == [command]
 
 
 @pytest.mark.parametrize(
@@ -119,75 +122,75 @@ def test_arguments_are_parsed_as_in_comments(
     ],
 )
 def test_an_invalid_command_is_refused_with_a_remedy(
-    mergewright: CommandLine, house: House, words: tuple[str, ...], why: str
+    mergewright: CommandLine, deployment: Deployment, words: tuple[str, ...], why: str
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     result = mergewright(*words)
     assert result.code == 2
     assert why in result.err
-    assert commands(house) == []
+    assert commands(deployment) == []
 
 
 def test_secrets_in_messages_are_redacted(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
-    house.has_session()
+    deployment.has_session()
     assert mergewright("tell", "widgets-12", "use hunter2-of-the-page").code == 0
     assert mergewright("meta", "widgets-12", "note=hunter2-of-the-page").code == 0
-    assert commands(house) == [("tell", "use [secret]")]
-    files = house.paths.data.glob("mergewright.db*")
+    assert commands(deployment) == [("tell", "use [secret]")]
+    files = deployment.paths.data.glob("mergewright.db*")
     assert not [file for file in files if b"hunter2" in file.read_bytes()]
 
 
 def test_without_a_running_bot_the_command_is_deferred(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     out = " ".join(mergewright("pause", "widgets-12").out.split())
     said = "no bot is running, so it is applied when `mergewright serve` starts"
     assert out == f"widgets-12: pause submitted; {said}"
 
 
 def test_the_outcome_of_a_command_is_printed(
-    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     a_bot(judge(Status.KILLED, "cli:ada stopped it", "It is ended; its work is kept."))
     out = mergewright("stop", "widgets-12").out
     assert out == "widgets-12 killed  cli:ada stopped it.\nIt is ended; its work is kept.\n"
 
 
 def test_the_outcome_can_be_printed_as_json(
-    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     a_bot(judge(Status.WORKING, "at work", "It is not paused."))
     said = json.loads(mergewright("resume", "widgets-12", "--json").out)
     assert (said["kind"], said["applied"], said["status"]) == ("resume", True, "working")
     assert said["reply"] == "It is not paused."
-    assert said["key"] == session(house).commands[0].key
+    assert said["key"] == session(deployment).commands[0].key
 
 
 def test_no_wait_returns_at_once(
-    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     a_bot(lambda _: pytest.fail("it waited"))
     out = mergewright("stop", "widgets-12", "--no-wait").out
     assert out == "widgets-12: stop submitted, not applied yet\n"
 
 
 def test_start_creates_a_session(
-    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
-    house.has_session(1)
+    deployment.has_session(1)
 
     def makes_it(opened: Store) -> None:
         (command,) = opened.commands.new()
         assert (command.repository, command.number, command.text) == ("acme/widgets", 13, "shell")
         opened.commands.refuse(command.key, "a session was opened")
-        house.has_session(13)
+        deployment.has_session(13)
 
     a_bot(makes_it)
     out = mergewright("start", "widgets-13", "shell").out
@@ -195,9 +198,9 @@ def test_start_creates_a_session(
 
 
 def test_a_refused_start_prints_the_reason(
-    mergewright: CommandLine, house: House, a_bot: Callable[..., None]
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
-    house.has_session(1)
+    deployment.has_session(1)
     a_bot(
         lambda opened: opened.commands.refuse(opened.commands.new()[0].key, "the issue is closed")
     )
@@ -209,9 +212,9 @@ def test_a_refused_start_prints_the_reason(
 
 
 def test_a_project_or_everything_is_frozen_and_unfrozen(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     assert mergewright("freeze", "--all").out == "everything is now frozen\n"
     out = mergewright("freeze", "--project", "widgets").out
     assert out.startswith("widgets is now frozen\neverything is frozen by cli:")
@@ -223,8 +226,8 @@ def test_a_project_or_everything_is_frozen_and_unfrozen(
     assert "the project, by cli:" in mergewright("why", "widgets-12").out
 
 
-def test_metadata_is_stored_and_shown(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
+def test_metadata_is_stored_and_shown(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session()
     assert mergewright("meta", "widgets-12").out == ""
     out = mergewright("meta", "widgets-12", "ticket=OPS-1", "team=blue").out
     assert out == "team=blue\nticket=OPS-1\n"
@@ -234,15 +237,17 @@ def test_metadata_is_stored_and_shown(mergewright: CommandLine, house: House) ->
     assert "ticket     OPS-1" in mergewright("show", "widgets-12").out
 
 
-def test_a_merge_is_bound_to_the_current_head(mergewright: CommandLine, house: House) -> None:
-    house.has_a_red_check(house.has_session())
+def test_a_merge_is_bound_to_the_current_head(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_a_red_check(deployment.has_session())
     assert mergewright("merge", "widgets-12").code == 0
     assert mergewright("merge", "widgets-12", "--pull", "34").code == 0
-    assert {command.head for command in session(house).commands} == {"c" * 40}
+    assert {command.head for command in session(deployment).commands} == {"c" * 40}
 
 
-def test_budgets_are_shown(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
+def test_budgets_are_shown(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session()
     for command in ("show", "why"):
         assert "0.00 of the 5.00 USD of this session" in mergewright(command, "widgets-12").out
         (bar, *_) = json.loads(mergewright(command, "widgets-12", "--json").out)["budgets"]
@@ -251,11 +256,11 @@ def test_budgets_are_shown(mergewright: CommandLine, house: House) -> None:
 
 def test_waiting_for_a_hanging_bot_times_out(
     mergewright: CommandLine,
-    house: House,
+    deployment: Deployment,
     a_bot: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     a_bot(lambda _: None)
     ticks = iter(range(0, 1000, 6))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))

@@ -15,7 +15,7 @@ import pytest
 import respx
 
 from bot.store import Store
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 API = "https://github.example/api/v3/"
 GRAPHQL = "https://github.example/api/graphql"
@@ -74,13 +74,13 @@ def github() -> Iterator[respx.MockRouter]:
 @pytest.fixture
 def lines(
     mergewright: CommandLine,
-    house: House,
+    deployment: Deployment,
     tools: Callable[..., None],
     github: respx.MockRouter,
     monkeypatch: pytest.MonkeyPatch,
 ) -> LineTail:
     """What the doctor says of each thing, of an installation in which all is well."""
-    with house.file.open("a") as file:
+    with deployment.file.open("a") as file:
         file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
     monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "w" * 32)
@@ -147,15 +147,15 @@ def test_all_results_can_be_printed_as_json(mergewright: CommandLine, lines: Lin
     assert {"GitHub", "agents", "clock"} <= found.keys()
 
 
-def test_open_incidents_are_warnings(lines: LineTail, house: House) -> None:
+def test_open_incidents_are_warnings(lines: LineTail, deployment: Deployment) -> None:
     assert lines()["incidents"] == "ok none"
-    with closing(Store(house.paths.database)) as store:
-        store.incidents.report("many-lost", "5 of 9 programs vanished in one look", house.now)
+    with closing(Store(deployment.paths.database)) as store:
+        store.incidents.report("many-lost", "5 of 9 programs vanished in one look", deployment.now)
     assert "5 of 9 programs vanished" in lines()["incidents"]
-    with closing(Store(house.paths.database)) as store:
-        store.incidents.clear("many-lost", house.now)
+    with closing(Store(deployment.paths.database)) as store:
+        store.incidents.clear("many-lost", deployment.now)
     assert lines()["incidents"] == "ok none"
-    with sqlite3.connect(house.paths.database) as database:
+    with sqlite3.connect(deployment.paths.database) as database:
         database.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
                          " VALUES ('mergewright', 'a_later_one', '')")  # fmt: skip
     assert "another version" in lines()["incidents"]
@@ -199,24 +199,26 @@ def test_known_bugs_of_sqlite_are_warnings(
     assert lines()["sqlite"].startswith(expected)
 
 
-def test_a_data_directory_readable_by_others_fails(lines: LineTail, house: House) -> None:
-    house.paths.data.chmod(0o755)
+def test_a_data_directory_readable_by_others_fails(lines: LineTail, deployment: Deployment) -> None:
+    deployment.paths.data.chmod(0o755)
     found = lines()["data folder"]
     assert found.startswith("fail ")
     assert "-> chmod 700 /" in found
 
 
-def test_a_missing_data_directory_is_fine(lines: LineTail, house: House) -> None:
-    house.paths.data.rmdir()
+def test_a_missing_data_directory_is_fine(lines: LineTail, deployment: Deployment) -> None:
+    deployment.paths.data.rmdir()
     assert lines()["data folder"].endswith("will be created")
 
 
-def test_an_unwritable_data_directory_fails(lines: LineTail, house: House) -> None:
-    house.paths.data.rmdir()
-    house.paths.data.touch()
+def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deployment) -> None:
+    deployment.paths.data.rmdir()
+    deployment.paths.data.touch()
     assert "is not writable -> make this user its owner" in lines()["data folder"]
-    text = house.file.read_text()
-    house.file.write_text(text.replace(str(house.paths.data), f"{house.paths.data}/below"))
+    text = deployment.file.read_text()
+    deployment.file.write_text(
+        text.replace(str(deployment.paths.data), f"{deployment.paths.data}/below")
+    )
     assert "cannot be created -> make " in lines()["data folder"]
 
 
@@ -273,11 +275,11 @@ def test_a_missing_secret_fails_with_its_variable(
 
 
 def test_an_app_without_its_private_key_fails_even_with_a_token(
-    lines: LineTail, house: House, mergewright: CommandLine
+    lines: LineTail, deployment: Deployment, mergewright: CommandLine
 ) -> None:
-    text = house.file.read_text()
+    text = deployment.file.read_text()
     app = 'app-id = "7"\nallowed-owners = ["acme"]'
-    house.file.write_text(text.replace("[github]", f"[github]\n{app}"))
+    deployment.file.write_text(text.replace("[github]", f"[github]\n{app}"))
     found = lines()
     assert found["GitHub"].startswith("fail no private key for the GitHub App -> set github.priv")
     assert found["permissions"] == "warn not checked: no credentials"
@@ -287,11 +289,11 @@ def test_an_app_without_its_private_key_fails_even_with_a_token(
 
 
 def test_a_bot_that_polls_needs_no_webhook_secret(
-    lines: LineTail, house: House, monkeypatch: pytest.MonkeyPatch
+    lines: LineTail, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MERGEWRIGHT_WEBHOOK_SECRET")
-    text = house.file.read_text()
-    house.file.write_text(text.replace("[github]", '[github]\nevents = "polling"'))
+    text = deployment.file.read_text()
+    deployment.file.write_text(text.replace("[github]", '[github]\nevents = "polling"'))
     assert lines()["webhook secret"] == "ok not used: the bot polls GitHub"
 
 
@@ -301,7 +303,7 @@ def test_a_short_secret_is_a_warning(lines: LineTail, monkeypatch: pytest.Monkey
 
 
 def test_a_secret_file_readable_by_others_is_a_warning(
-    lines: LineTail, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: LineTail, deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     file.write_text("p" * 32)
@@ -311,8 +313,8 @@ def test_a_secret_file_readable_by_others_is_a_warning(
     assert lines()["secret files"].startswith("warn other users can read a secret -> chmod 600")
     file.chmod(0o600)
     assert lines()["secret files"].startswith("ok")
-    house.file.write_text(
-        f'{house.file.read_text()}\n[agent-types.x]\nprogram = "shell"\nkey = "X"\n'
+    deployment.file.write_text(
+        f'{deployment.file.read_text()}\n[agent-types.x]\nprogram = "shell"\nkey = "X"\n'
     )
     monkeypatch.setenv("X_FILE", str(key := tmp_path / "key"))
     key.write_text("k" * 32)
@@ -320,10 +322,12 @@ def test_a_secret_file_readable_by_others_is_a_warning(
     assert lines()["secret files"].startswith("warn other users can read a secret")
 
 
-def test_files_written_by_setup_are_checked_too(lines: LineTail, house: House) -> None:
+def test_files_written_by_setup_are_checked_too(lines: LineTail, deployment: Deployment) -> None:
     app = 'app-id = "7"\nallowed-owners = ["acme"]\nprivate-key-file = "github-app.pem"'
-    house.file.write_text(house.file.read_text().replace("[github]", f"[github]\n{app}"))
-    key, secrets = (house.file.with_name(name) for name in ("github-app.pem", "mergewright.env"))
+    deployment.file.write_text(deployment.file.read_text().replace("[github]", f"[github]\n{app}"))
+    key, secrets = (
+        deployment.file.with_name(name) for name in ("github-app.pem", "mergewright.env")
+    )
     for file in (key, secrets):
         file.write_text("not to be read by others")
         file.chmod(0o644)
@@ -333,30 +337,30 @@ def test_files_written_by_setup_are_checked_too(lines: LineTail, house: House) -
     assert lines()["secret files"] == "ok private"
 
 
-def test_an_unconfigured_sandbox_is_a_warning(lines: LineTail, house: House) -> None:
-    house.file.write_text(house.file.read_text().replace('sandbox = "none"', ""))
+def test_an_unconfigured_sandbox_is_a_warning(lines: LineTail, deployment: Deployment) -> None:
+    deployment.file.write_text(deployment.file.read_text().replace('sandbox = "none"', ""))
     assert "not configured" in lines()["sandbox"]
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(
-    lines: LineTail, house: House
+    lines: LineTail, deployment: Deployment
 ) -> None:
-    house.file.write_text("[server]\nprt = 1\n")
+    deployment.file.write_text("[server]\nprt = 1\n")
     found = lines()
     assert list(found) == ["git", "sqlite", "configuration"]
     assert "server.prt: unknown key" in found["configuration"]
-    house.file.unlink()
+    deployment.file.unlink()
     assert "-> to create one: mergewright config example" in lines()["configuration"]
 
 
 @pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
 def test_required_signatures_fail_unless_squash_merges_are_used(
-    lines: LineTail, github: respx.MockRouter, house: House, told: dict[str, Any]
+    lines: LineTail, github: respx.MockRouter, deployment: Deployment, told: dict[str, Any]
 ) -> None:
     github.post(GRAPHQL).respond(json={"data": told})
     wants = "acme/widgets: main requires signed commits"
     assert lines()["signatures"] == f"ok {wants} (merge method: squash)"
-    with house.file.open("a") as file:
+    with deployment.file.open("a") as file:
         file.write('\n[policy]\nmerge-method = "rebase"\n')
     found = lines()["signatures"]
     assert found.startswith(f"fail {wants} (merge method: rebase) -> set policy.merge-method")

@@ -5,60 +5,64 @@ import time
 import pytest
 
 from lifecycle.model.text import plain
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 
-def test_the_last_lines_are_printed(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    house.printed(session, "".join(f"line {number}\n" for number in range(1, 11)))
+def test_the_last_lines_are_printed(mergewright: CommandLine, deployment: Deployment) -> None:
+    session = deployment.has_session()
+    deployment.printed(session, "".join(f"line {number}\n" for number in range(1, 11)))
     assert mergewright("logs", session, "-n", "2").out == "line 9\nline 10\n"
 
 
 def test_secrets_are_redacted_with_and_without_escape_sequences(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "hunter2-of-the-page")
-    session = house.has_session()
-    house.printed(session, "it is hunter2-of-\x1b[31mthe-page, or hunter2-of-the-page\n")
+    session = deployment.has_session()
+    deployment.printed(session, "it is hunter2-of-\x1b[31mthe-page, or hunter2-of-the-page\n")
     assert mergewright("logs", session).out == "it is [secret], or [secret]\n"
     assert mergewright("logs", session, "--ansi").out.endswith("or [secret]\n")
 
 
-def test_the_log_of_an_earlier_run_can_be_printed(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    house.printed(session, "second\n", run=2)
+def test_the_log_of_an_earlier_run_can_be_printed(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session()
+    deployment.printed(session, "second\n", run=2)
     assert mergewright("logs", session, "--run", "2").out == "second\n"
     result = mergewright("logs", session)
     assert result.code == 1
     assert result.err == "mergewright: widgets-12 has no output in run 1\n"
 
 
-def test_escape_sequences_are_removed_by_default(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    house.printed(session, "\x1b[31mred\x1b[0m\r\n\x1b]52;c;c3RvbGVu\x07end\n")
+def test_escape_sequences_are_removed_by_default(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session()
+    deployment.printed(session, "\x1b[31mred\x1b[0m\r\n\x1b]52;c;c3RvbGVu\x07end\n")
     assert mergewright("logs", session).out == "red\nend\n"
     assert mergewright("logs", session, "--ansi").out.startswith("\x1b[31mred")
 
 
 def test_an_overwritten_line_is_printed_in_its_last_state(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    session = house.has_session()
-    house.printed(session, "10%\r50%\r100%\r\x1b[0m\r\nnext\n")
+    session = deployment.has_session()
+    deployment.printed(session, "10%\r50%\r100%\r\x1b[0m\r\nnext\n")
     assert mergewright("logs", session).out == "100%\nnext\n"
 
 
-def test_binary_output_is_printed(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    house.printed(session, "").write_bytes(b"\xff\xfe ok\n")
+def test_binary_output_is_printed(mergewright: CommandLine, deployment: Deployment) -> None:
+    session = deployment.has_session()
+    deployment.printed(session, "").write_bytes(b"\xff\xfe ok\n")
     assert mergewright("logs", session).out == "\ufffd\ufffd ok\n"
 
 
 def test_following_prints_whole_lines_as_they_come_until_interrupted(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = house.has_session()
-    path = house.printed(session, "first\n")
+    session = deployment.has_session()
+    path = deployment.printed(session, "first\n")
     to_come = ["half a ", "line\n", "and more\n"]
 
     def meanwhile(_: float) -> None:

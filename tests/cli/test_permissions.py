@@ -10,7 +10,7 @@ import pytest
 from bot.demo.github.world import App
 from bot.github.github_app import PERMISSIONS, AppPermission
 from config.repository import PATH
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
 
@@ -23,15 +23,15 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
 
 
 @pytest.fixture
-def app(github: FaultyGitHub, house: House, monkeypatch: pytest.MonkeyPatch) -> App:
+def app(github: FaultyGitHub, deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> App:
     """The App that the installation is configured to be."""
     app = github.app("mergewright", PUBLIC)
-    with house.file.open("a") as file:
+    with deployment.file.open("a") as file:
         file.write(
             f'\n[github]\napi-url = "{github.url}api/v3/"\napp-id = "{app.id}"\n'
             'allowed-owners = ["acme"]\nprivate-key-file = "app.pem"\n'
         )
-    key = house.file.with_name("app.pem")
+    key = deployment.file.with_name("app.pem")
     key.touch(mode=0o600)
     key.write_text(PRIVATE)
     monkeypatch.setenv("COLUMNS", "400")  # A finding on one line.
@@ -98,17 +98,17 @@ def test_a_suspended_app_fails(
 
 
 def test_permissions_of_the_fork_are_checked_too(
-    app: App, house: House, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+    app: App, deployment: Deployment, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = house.file.read_text()
+    text = deployment.file.read_text()
     forked = '[projects.widgets]\npush-to = "fork"\nfork = "wright/widgets"'
-    house.file.write_text(text.replace("[projects.widgets]", forked))
+    deployment.file.write_text(text.replace("[projects.widgets]", forked))
     said = "fail wright/widgets: the GitHub App is not installed there: install it. -> "
     assert permissions(mergewright) == said
 
 
 def test_required_signatures_are_checked_against_each_repositorys_merge_method(
-    app: App, github: FaultyGitHub, house: House, mergewright: CommandLine
+    app: App, github: FaultyGitHub, deployment: Deployment, mergewright: CommandLine
 ) -> None:
     for name, allowed, said in (
         ("all", {"merge", "squash", "rebase"}, ""),
@@ -119,7 +119,7 @@ def test_required_signatures_are_checked_against_each_repositorys_merge_method(
         repo = github.repository(f"acme/{name}", {PATH: f"[policy]\n{said}\n"})
         repo.protect("main", signatures=True)
         repo.merge_methods = allowed
-        with house.file.open("a") as file:
+        with deployment.file.open("a") as file:
             file.write(f'[projects.{name}]\nrepository = "acme/{name}"\nagent = "shell"\n')
     severity, *told = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
     assert severity == "fail"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, House
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
 
 HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
 
@@ -43,61 +43,65 @@ def test_wrong_usage_ends_with_2(mergewright: CommandLine, words: tuple[str, ...
     assert "Usage: mergewright" in result.err
 
 
-def test_a_missing_configuration_has_a_remedy(mergewright: CommandLine, house: House) -> None:
-    house.file.unlink()
+def test_a_missing_configuration_has_a_remedy(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.file.unlink()
     result = mergewright("ls")
     assert (result.code, result.out) == (2, "")
     assert "mergewright config example > mergewright.toml" in result.err
 
-    house.file.write_text(mergewright("config", "example").out)
-    assert mergewright("config", "check", str(house.file)).code == 0
+    deployment.file.write_text(mergewright("config", "example").out)
+    assert mergewright("config", "check", str(deployment.file)).code == 0
 
 
-def test_a_named_configuration_must_exist(mergewright: CommandLine, house: House) -> None:
+def test_a_named_configuration_must_exist(mergewright: CommandLine, deployment: Deployment) -> None:
     result = mergewright("ls", "--config", "elsewhere.toml")
     assert (result.code, result.err) == (2, "mergewright: elsewhere.toml: no such file\n")
-    result = mergewright("ls", "--config", str(house.file.parent))
-    assert result.err == f"mergewright: {house.file.parent}: is a directory\n"
+    result = mergewright("ls", "--config", str(deployment.file.parent))
+    assert result.err == f"mergewright: {deployment.file.parent}: is a directory\n"
 
 
 def test_the_configuration_can_be_named_by_an_environment_variable(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moved = house.file.rename(house.file.with_name("other.toml"))
-    house.has_session()
+    moved = deployment.file.rename(deployment.file.with_name("other.toml"))
+    deployment.has_session()
     monkeypatch.setenv("MERGEWRIGHT_CONFIG", str(moved))
     assert mergewright("ls").code == 0
 
 
-def test_a_configuration_is_checked(mergewright: CommandLine, house: House) -> None:
-    result = mergewright("config", "check", str(house.file))
-    assert (result.code, result.out) == (0, f"{house.file} is valid. Projects: widgets.\n")
+def test_a_configuration_is_checked(mergewright: CommandLine, deployment: Deployment) -> None:
+    result = mergewright("config", "check", str(deployment.file))
+    assert (result.code, result.out) == (0, f"{deployment.file} is valid. Projects: widgets.\n")
 
 
 def test_every_problem_of_a_configuration_is_printed(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.file.write_text("[server]\nprt = 1\n[limits]\nsessions = 0\n")
-    result = mergewright("config", "check", str(house.file))
+    deployment.file.write_text("[server]\nprt = 1\n[limits]\nsessions = 0\n")
+    result = mergewright("config", "check", str(deployment.file))
     assert result.code == 2
     assert "server.prt: unknown key; did you mean 'port'?" in result.err
     assert "limits.sessions = 0: expected int >= 1" in result.err
 
 
 def test_custom_prompts_are_checked_with_the_configuration(
-    mergewright: CommandLine, house: House, tmp_path: Path
+    mergewright: CommandLine, deployment: Deployment, tmp_path: Path
 ) -> None:
     (tmp_path / "tell.md").write_text("{{ actor }}: {{ words }}")
-    house.file.write_text(f'[server]\nprompts = "{tmp_path}"\n')
-    result = mergewright("config", "check", str(house.file))
+    deployment.file.write_text(f'[server]\nprompts = "{tmp_path}"\n')
+    result = mergewright("config", "check", str(deployment.file))
     assert result.code == 2
     assert f"server.prompts: {tmp_path}/tell.md: unknown names: words" in result.err
 
 
-def test_unknown_programs_and_runtimes_are_refused(mergewright: CommandLine, house: House) -> None:
-    wrong = house.file.read_text().replace('program = "shell"', 'program = "shel"')
-    house.file.write_text(f'{wrong}\n[runtime]\nkind = "tmx"\n')
-    result = mergewright("config", "check", str(house.file))
+def test_unknown_programs_and_runtimes_are_refused(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    wrong = deployment.file.read_text().replace('program = "shell"', 'program = "shel"')
+    deployment.file.write_text(f'{wrong}\n[runtime]\nkind = "tmx"\n')
+    result = mergewright("config", "check", str(deployment.file))
     assert result.code == 2
     assert "agent-types.shell.program = 'shel': did you mean 'shell'? known: " in result.err
     assert "runtime.kind = 'tmx': did you mean 'tmux'? known: " in result.err
@@ -109,11 +113,11 @@ def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -
     assert "no database yet; `mergewright serve` creates it" in result.err
 
 
-def serve(house: House, secret: str = "hunter2") -> tuple[int, str]:
+def serve(deployment: Deployment, secret: str = "hunter2") -> tuple[int, str]:
     """The server in a process of its own, for it takes the logging over: its end and its words."""
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": secret, "MERGEWRIGHT_WEBHOOK_SECRET": secret}
     ended = subprocess.run(
-        [MERGEWRIGHT, "serve", "--config", house.file],
+        [MERGEWRIGHT, "serve", "--config", deployment.file],
         env=os.environ | secrets,
         capture_output=True,
         text=True,
@@ -123,18 +127,18 @@ def serve(house: House, secret: str = "hunter2") -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
-def test_serving_without_secrets_is_refused_with_what_is_missing(house: House) -> None:
-    code, said = serve(house, secret="")
+def test_serving_without_secrets_is_refused_with_what_is_missing(deployment: Deployment) -> None:
+    code, said = serve(deployment, secret="")
     assert code == 2
     assert "MERGEWRIGHT_GITHUB_TOKEN" in said
     assert "MERGEWRIGHT_WEBHOOK_SECRET" in said
 
 
 def test_serving_where_a_program_is_missing_is_refused_with_what_to_install(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    code, said = serve(house)
+    code, said = serve(deployment)
     assert code == 1
     assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in said
 
@@ -144,21 +148,23 @@ def test_the_comment_command_status_points_to_show(mergewright: CommandLine) -> 
     assert (result.code, "`show widgets-12`" in result.err) == (2, True)
 
 
-def test_a_port_in_use_is_a_one_line_error(house: House) -> None:
+def test_a_port_in_use_is_a_one_line_error(deployment: Deployment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        text = house.file.read_text().replace("[server]", f"[server]\nport = {port}")
-        house.file.write_text(text)
-        code, said = serve(house)
+        text = deployment.file.read_text().replace("[server]", f"[server]\nport = {port}")
+        deployment.file.write_text(text)
+        code, said = serve(deployment)
     assert code == 1
     assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in said
     assert "Traceback" not in said
 
 
-def test_an_impossible_data_directory_is_a_one_line_error(house: House) -> None:
-    below = house.file / "data"  # There is a file of this name.
-    house.file.write_text(f"{house.file.read_text()}\n".replace(str(house.paths.data), str(below)))
-    code, said = serve(house)
+def test_an_impossible_data_directory_is_a_one_line_error(deployment: Deployment) -> None:
+    below = deployment.file / "data"  # There is a file of this name.
+    deployment.file.write_text(
+        f"{deployment.file.read_text()}\n".replace(str(deployment.paths.data), str(below))
+    )
+    code, said = serve(deployment)
     assert code == 1
     assert (
         f"server.data = {below}: this folder cannot be created: Not a directory; name one" in said
@@ -166,10 +172,12 @@ def test_an_impossible_data_directory_is_a_one_line_error(house: House) -> None:
     assert "Traceback" not in said
 
 
-def test_an_invalid_database_is_a_one_line_error(mergewright: CommandLine, house: House) -> None:
-    house.paths.database.write_text("no database at all")
+def test_an_invalid_database_is_a_one_line_error(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.paths.database.write_text("no database at all")
     listed = mergewright("ls")
-    for code, said in (serve(house), (listed.code, listed.err)):
+    for code, said in (serve(deployment), (listed.code, listed.err)):
         assert code == 1
         assert "it is not a database: move the file away" in said
         assert "Traceback" not in said
@@ -177,23 +185,23 @@ def test_an_invalid_database_is_a_one_line_error(mergewright: CommandLine, house
 
 @pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])
 def test_an_unknown_session_gets_the_closest_id(
-    mergewright: CommandLine, house: House, command: str
+    mergewright: CommandLine, deployment: Deployment, command: str
 ) -> None:
-    house.has_session(12)
+    deployment.has_session(12)
     result = mergewright(command, "widget-12")
     expected = "mergewright: no session 'widget-12'; did you mean widgets-12?\n"
     assert (result.code, result.err) == (2, expected)
 
 
 def test_an_unknown_session_without_a_similar_id_points_to_ls(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_session(12)
+    deployment.has_session(12)
     assert "`mergewright ls --all` lists all sessions" in mergewright("show", "x").err
 
 
-def test_colors_are_printed_only_to_terminals(house: House) -> None:
-    house.has_session()
+def test_colors_are_printed_only_to_terminals(deployment: Deployment) -> None:
+    deployment.has_session()
     command = [MERGEWRIGHT, "ls"]
     piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     terminal, inner = os.openpty()
@@ -205,9 +213,9 @@ def test_colors_are_printed_only_to_terminals(house: House) -> None:
     assert "\x1b[" not in piped
 
 
-def test_programs_get_json(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    house.has_a_red_check(session)
+def test_programs_get_json(mergewright: CommandLine, deployment: Deployment) -> None:
+    session = deployment.has_session()
+    deployment.has_a_red_check(session)
     (row,) = json.loads(mergewright("ls", "--json").out)
     assert (row["id"], row["status"], row["activity"]) == (session, "ci_failed", "active")
     (pull,) = row["pulls"]

@@ -13,17 +13,17 @@ from bot.system.crash_points import log_crash_point
 from lifecycle.model.facts import Agent
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 PAYLOADS = Path(__file__).parents[1] / "intake/payloads"
 
 
 @pytest.fixture
-def lived(house: House) -> str:
+def lived(deployment: Deployment) -> str:
     """A session that a real engine has decided about twice."""
-    name = house.has_session(slot=True)
-    now = house.now
-    with closing(Store(house.paths.database, clock=lambda: now)) as store:
+    name = deployment.has_session(slot=True)
+    now = deployment.now
+    with closing(Store(deployment.paths.database, clock=lambda: now)) as store:
         engine = Reconciler(store, lambda _: Policy(), lambda: now, log_crash_point, lambda: None)
         engine.reconcile_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
@@ -44,8 +44,8 @@ def lived(house: House) -> str:
     return name
 
 
-def spoil(house: House, statement: str) -> None:
-    with closing(Store(house.paths.database)) as store:
+def spoil(deployment: Deployment, statement: str) -> None:
+    with closing(Store(deployment.paths.database)) as store:
         store.db.write(lambda connection: connection.execute(statement))
 
 
@@ -54,7 +54,7 @@ def test_replayed_decisions_do_not_differ(mergewright: CommandLine, lived: str) 
     assert result.code == 0, result.out
     assert f"{lived}: 2 decisions replayed, no differences" in result.out
     assert "1 older decisions cannot be" in result.out, (
-        "the decision that the house wrote down itself"
+        "the decision that the deployment wrote down itself"
     )
     found = json.loads(mergewright("replay", lived, "--json").out)
     assert found == {"session": lived, "decisions": 3, "replayed": 2, "differ": []}
@@ -83,9 +83,14 @@ def test_replayed_decisions_do_not_differ(mergewright: CommandLine, lived: str) 
     ],
 )
 def test_a_differing_decision_is_shown_and_fails(
-    mergewright: CommandLine, house: House, lived: str, statement: str, field: str, then: str
+    mergewright: CommandLine,
+    deployment: Deployment,
+    lived: str,
+    statement: str,
+    field: str,
+    then: str,
 ) -> None:
-    spoil(house, statement)
+    spoil(deployment, statement)
     result = mergewright("replay", lived)
     assert result.code == 1
     assert field in result.out
@@ -94,9 +99,9 @@ def test_a_differing_decision_is_shown_and_fails(
 
 
 def test_a_corrupt_decision_is_reported_by_its_number(
-    mergewright: CommandLine, house: House, lived: str
+    mergewright: CommandLine, deployment: Deployment, lived: str
 ) -> None:
-    spoil(house, "UPDATE decision_records SET record = x'00' WHERE history = 5")
+    spoil(deployment, "UPDATE decision_records SET record = x'00' WHERE history = 5")
     result = mergewright("replay", lived)
     assert result.code == 1
     assert "decision_records" in result.err
@@ -114,9 +119,9 @@ def test_a_corrupt_decision_is_reported_by_its_number(
     ],
 )
 def test_a_file_that_is_no_recorded_webhook_is_refused(
-    mergewright: CommandLine, house: House, tmp_path: Path, text: str
+    mergewright: CommandLine, deployment: Deployment, tmp_path: Path, text: str
 ) -> None:
-    house.has_session(12)
+    deployment.has_session(12)
     file = tmp_path / "delivery.json"
     file.write_text(text)
     result = mergewright("replay", "--delivery", str(file))
@@ -125,21 +130,21 @@ def test_a_file_that_is_no_recorded_webhook_is_refused(
 
 
 def test_a_recorded_webhook_is_explained_without_effects(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    name = house.has_session(12)
-    before = house.paths.database.read_bytes()
+    name = deployment.has_session(12)
+    before = deployment.paths.database.read_bytes()
     result = mergewright("replay", "--delivery", str(PAYLOADS / "issues.json"), "--event", "issues")
     assert result.code == 0, result.err
     assert "issues would cause:" in result.out
     assert f"{name}  look again at acme/widgets issue:12" in result.out
-    assert house.paths.database.read_bytes() == before
+    assert deployment.paths.database.read_bytes() == before
 
 
 def test_a_recorded_comment_shows_its_command(
-    mergewright: CommandLine, house: House, tmp_path: Path
+    mergewright: CommandLine, deployment: Deployment, tmp_path: Path
 ) -> None:
-    name = house.has_session(12)
+    name = deployment.has_session(12)
     payload = json.loads((PAYLOADS / "issue_comment.json").read_text())
     payload["comment"]["body"] = "/mergewright tell use tabs"
     payload["issue"]["number"] = 12
@@ -153,8 +158,10 @@ def test_a_recorded_comment_shows_its_command(
     assert command in found["effects"]
 
 
-def test_a_webhook_for_no_project_causes_nothing(mergewright: CommandLine, house: House) -> None:
-    house.has_session(12)
+def test_a_webhook_for_no_project_causes_nothing(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_session(12)
     result = mergewright("replay", "--delivery", str(PAYLOADS / "ping.json"), "--event", "ping")
     assert "ping would cause nothing" in result.out
 
@@ -169,14 +176,14 @@ def test_a_webhook_for_no_project_causes_nothing(mergewright: CommandLine, house
 )
 def test_an_invalid_payload_is_refused(
     mergewright: CommandLine,
-    house: House,
+    deployment: Deployment,
     tmp_path: Path,
     text: str,
     words: tuple[str, ...],
     code: int,
     says: str,
 ) -> None:
-    house.has_session(12)
+    deployment.has_session(12)
     file = tmp_path / "delivery.json"
     file.write_text(text)
     result = mergewright("replay", "--delivery", str(file), *words)
@@ -184,7 +191,9 @@ def test_an_invalid_payload_is_refused(
     assert says in result.err
 
 
-def test_replay_requires_a_session_or_a_webhook(mergewright: CommandLine, house: House) -> None:
-    house.has_session(12)
+def test_replay_requires_a_session_or_a_webhook(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_session(12)
     assert mergewright("replay").code == 2
     assert mergewright("replay", "widgets-12", "--delivery", "x.json").code == 2

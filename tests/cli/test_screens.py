@@ -5,17 +5,17 @@ import re
 from contextlib import closing
 
 from bot.store import Configuration, Store
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
 HOSTILE = "It breaks \x1b]0;owned\x07\x1b[2J\u202e" + "very " * 30 + "much"
 
 
 def test_sessions_are_listed_with_status_pull_age_and_reason(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_session(7)
-    house.has_a_red_check(house.has_session(12, title="The parser drops a line"))
+    deployment.has_session(7)
+    deployment.has_a_red_check(deployment.has_session(12, title="The parser drops a line"))
     result = mergewright("ls")
     assert result.code == 0
     lines = [line.split() for line in result.out.splitlines() if not line.startswith(" ")]
@@ -29,27 +29,29 @@ def test_sessions_are_listed_with_status_pull_age_and_reason(
 
 
 def test_ended_sessions_are_listed_only_when_asked_for(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_ended(house.has_session(7))
-    house.has_session(12)
+    deployment.has_ended(deployment.has_session(7))
+    deployment.has_session(12)
     assert "widgets-7" not in mergewright("ls").out
     listed = mergewright("ls", "--all").out
     assert "widgets-7   killed" in listed
     assert "widgets-12  working" in listed
 
 
-def test_an_empty_list_has_a_message(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
-    house.paths.database.unlink()
-    empty_database(house.paths.database)
+def test_an_empty_list_has_a_message(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session()
+    deployment.paths.database.unlink()
+    empty_database(deployment.paths.database)
     assert mergewright("ls").out == "No live sessions. Use --all to include ended ones.\n"
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
 
 
-def test_show_prints_everything_about_a_session(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session(12, title="The parser drops a line")
-    house.has_a_red_check(session)
+def test_show_prints_everything_about_a_session(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session(12, title="The parser drops a line")
+    deployment.has_a_red_check(session)
     result = mergewright("show", session)
     assert result.code == 0
     shown = " ".join(result.out.split())
@@ -67,34 +69,40 @@ def test_show_prints_everything_about_a_session(mergewright: CommandLine, house:
         assert words in shown
 
 
-def test_why_prints_facts_signals_and_next_actions(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session()
-    before = house.paths.database.read_bytes()
+def test_why_prints_facts_signals_and_next_actions(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session()
+    before = deployment.paths.database.read_bytes()
     result = mergewright("why", session)
     assert result.code == 0
     assert result.out.startswith("widgets-12 queued  Waits for a free slot")
     order = ["facts", "signals", "next actions", "next check"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)
-    assert house.paths.database.read_bytes() == before
+    assert deployment.paths.database.read_bytes() == before
 
 
-def test_why_names_the_next_actions(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session(slot=True)
+def test_why_names_the_next_actions(mergewright: CommandLine, deployment: Deployment) -> None:
+    session = deployment.has_session(slot=True)
     assert "Start the agent" in mergewright("why", session).out
 
 
-def test_in_observe_mode_there_are_no_next_actions(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session(slot=True)
-    with house.file.open("a") as file:
+def test_in_observe_mode_there_are_no_next_actions(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session(slot=True)
+    with deployment.file.open("a") as file:
         file.write('\n[policy]\nmode = "observe"\n')
     assert "none, because policy.mode is" in mergewright("why", session).out
 
 
-def test_why_and_show_use_the_repositorys_policy(mergewright: CommandLine, house: House) -> None:
-    session = house.has_session(slot=True)
+def test_why_and_show_use_the_repositorys_policy(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session(slot=True)
     said = '[policy]\nmode = "observe"\nsession-usd = 1.5\n'
-    with closing(Store(house.paths.database)) as store:
+    with closing(Store(deployment.paths.database)) as store:
         store.configurations.set(Configuration(repository="acme/widgets", blob="b", valid=said))
     assert "none, because policy.mode is" in mergewright("why", session).out
     for command in ("why", "show"):
@@ -102,18 +110,18 @@ def test_why_and_show_use_the_repositorys_policy(mergewright: CommandLine, house
 
 
 def test_foreign_text_is_wrapped_and_has_no_escape_sequences(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    session = house.has_session(title=HOSTILE)
-    house.has_a_red_check(session)
+    session = deployment.has_session(title=HOSTILE)
+    deployment.has_a_red_check(session)
     for words in (("ls",), ("show", session), ("why", session)):
         out = mergewright(*words).out
         assert not set(out) & {"\x1b", "\x07", "\u202e"}
         assert max(map(len, out.splitlines())) <= 80
 
 
-def test_missing_values_are_omitted(mergewright: CommandLine, house: House) -> None:
-    house.has_waiting(14, agent="")
+def test_missing_values_are_omitted(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_waiting(14, agent="")
     assert mergewright("ls").out.splitlines()[1:] == [
         "widgets-14  queued  none   -     5m",
         "  It breaks",
@@ -124,10 +132,12 @@ def test_missing_values_are_omitted(mergewright: CommandLine, house: House) -> N
     assert mergewright("agents", "show", "ada").err == "mergewright: no agent 'ada'; known: shell\n"
 
 
-def test_incidents_and_freezes_are_listed_first(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
-    with closing(Store(house.paths.database)) as store:
-        store.incidents.report("many-lost", "five sessions seem dead at once", house.now)
+def test_incidents_and_freezes_are_listed_first(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_session()
+    with closing(Store(deployment.paths.database)) as store:
+        store.incidents.report("many-lost", "five sessions seem dead at once", deployment.now)
         store.freezes.add("project:widgets", "cli:ada")
     assert mergewright("ls").out.splitlines()[:2] == [
         "five sessions seem dead at once",
@@ -136,9 +146,9 @@ def test_incidents_and_freezes_are_listed_first(mergewright: CommandLine, house:
 
 
 def test_a_command_for_a_frozen_session_mentions_the_freeze(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    session = house.has_session()
+    session = deployment.has_session()
     mergewright("freeze", "--all")
     answered = json.loads(mergewright("pause", session, "--json").out)
     assert answered["reply"].startswith("Frozen by cli:")

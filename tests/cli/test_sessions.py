@@ -7,29 +7,32 @@ import pytest
 from bot.cli.sessions import UsageGroup
 from bot.store import USAGE_GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 
 def lines(out: str) -> list[str]:
     return [" ".join(line.split()) for line in out.splitlines() if line.strip()]
 
 
-def uses(house: House, session: str, usage: Usage) -> None:
-    store = Store(house.paths.database, clock=lambda: house.now)
+def uses(deployment: Deployment, session: str, usage: Usage) -> None:
+    store = Store(deployment.paths.database, clock=lambda: deployment.now)
     store.observations.record(
-        [Observation(session=session, run=1, agent=Agent(run=1, usage=usage))], house.now
+        [Observation(session=session, run=1, agent=Agent(run=1, usage=usage))], deployment.now
     )
     store.close()
 
 
-def test_usage_shows_cost_and_unpriced_models(mergewright: CommandLine, house: House) -> None:
+def test_usage_shows_cost_and_unpriced_models(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
     priced = Usage(input=1_234, output=12_345, cache_read=2_500_000, reasoning=9, cost_usd=1.5)
-    uses(house, house.has_session(12), priced)
+    uses(deployment, deployment.has_session(12), priced)
     models = {"odd-model": Usage(input=90), "known": Usage(input=10, cost_usd=0.5)}
     odd = Usage(input=100, cost_usd=0.5, unpriced=90, models=models)
-    uses(house, house.has_session(13), odd)
-    house.file.write_text(
-        house.file.read_text() + '[prices."known"]\ninput = 1.0\noutput = 2.0\nas-of = 2026-11-20\n'
+    uses(deployment, deployment.has_session(13), odd)
+    deployment.file.write_text(
+        deployment.file.read_text()
+        + '[prices."known"]\ninput = 1.0\noutput = 2.0\nas-of = 2026-11-20\n'
     )
     shown = lines(mergewright("usage").out)
     assert shown[0] == "INPUT OUTPUT REASON CACHED WRITTEN COST UNPRICED HOURS"
@@ -42,10 +45,10 @@ def test_usage_shows_cost_and_unpriced_models(mergewright: CommandLine, house: H
 
 
 def test_usage_of_a_session_is_grouped_by_run_by_default(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    uses(house, house.has_session(12), Usage(input=5, cost_usd=1.5))
-    uses(house, house.has_session(13), Usage(input=5, cost_usd=2.5))
+    uses(deployment, deployment.has_session(12), Usage(input=5, cost_usd=1.5))
+    uses(deployment, deployment.has_session(13), Usage(input=5, cost_usd=2.5))
     (run,) = json.loads(mergewright("usage", "widgets-12", "--json").out)
     assert (run["name"], run["input"], run["cost_usd"]) == ("widgets-12_r1", 5, 1.5)
     (all_of_it,) = json.loads(mergewright("usage", "--by", "repository", "--json").out)
@@ -61,13 +64,15 @@ def test_usage_supports_every_group_of_the_store() -> None:
     assert [by.value for by in UsageGroup] == [*USAGE_GROUPS]
 
 
-def test_no_usage_has_a_message(mergewright: CommandLine, house: House) -> None:
-    house.has_waiting(1)
+def test_no_usage_has_a_message(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_waiting(1)
     assert lines(mergewright("usage").out) == ["No usage yet."]
 
 
-def test_a_transcript_is_printed_with_its_numbers(mergewright: CommandLine, house: House) -> None:
-    house.printed(house.has_session(), "one\ntwo \x1b[31mred\x1b[0m\nthree\n")
+def test_a_transcript_is_printed_with_its_numbers(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.printed(deployment.has_session(), "one\ntwo \x1b[31mred\x1b[0m\nthree\n")
     assert lines(mergewright("transcript", "widgets-12").out) == [
         "0 answer",
         "one",
@@ -82,9 +87,9 @@ def test_a_transcript_is_printed_with_its_numbers(mergewright: CommandLine, hous
 
 
 def test_a_transcript_is_followed_until_it_is_interrupted(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = house.printed(house.has_session(), "one\n")
+    log = deployment.printed(deployment.has_session(), "one\n")
     polls: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -99,7 +104,7 @@ def test_a_transcript_is_followed_until_it_is_interrupted(
     assert (shown.code, lines(shown.out)) == (0, ["0 answer", "one", "more 1", "more 2"])
 
 
-def test_a_missing_run_has_no_transcript(mergewright: CommandLine, house: House) -> None:
-    house.has_session()
+def test_a_missing_run_has_no_transcript(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session()
     refused = mergewright("transcript", "widgets-12", "--run", "7")
     assert (refused.code, refused.err) == (1, "mergewright: widgets-12 has no run 7\n")

@@ -7,7 +7,7 @@ import pytest
 from bot.cli import tables
 from bot.store import AgentRecord, QueuedSession
 from bot.store.agents import AgentsTable
-from tests.cli.conftest import CommandLine, House
+from tests.cli.conftest import CommandLine, Deployment
 
 
 def lines(said: str) -> list[str]:
@@ -15,14 +15,14 @@ def lines(said: str) -> list[str]:
 
 
 def test_the_queue_shows_position_wait_start_and_reason(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_waiting(1)
-    house.looks_for_slots(1, minutes_ago=4)
-    house.has_waiting(2)
-    house.has_waiting(3, priority=1)
-    house.looks_for_slots(1)
-    house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
+    deployment.has_waiting(1)
+    deployment.looks_for_slots(1, minutes_ago=4)
+    deployment.has_waiting(2)
+    deployment.has_waiting(3, priority=1)
+    deployment.looks_for_slots(1)
+    deployment.file.write_text(deployment.file.read_text() + "[limits]\nsessions = 1\n")
     assert lines(mergewright("queue").out) == [
         "SESSION WAITED STARTS REASON",
         "1 widgets-3 5m unknown every slot is in use, 1 in all; priority:high",
@@ -36,33 +36,33 @@ def test_the_queue_shows_position_wait_start_and_reason(
 
 
 def test_the_start_is_estimated_from_earlier_sessions(
-    mergewright: CommandLine, house: House
+    mergewright: CommandLine, deployment: Deployment
 ) -> None:
-    house.has_waiting(1)
-    house.looks_for_slots(1, minutes_ago=4.5)
-    house.has_ended("widgets-1")
-    house.has_waiting(2)
-    house.looks_for_slots(1)
-    house.has_waiting(3)
-    house.file.write_text(house.file.read_text() + "[limits]\nsessions = 1\n")
+    deployment.has_waiting(1)
+    deployment.looks_for_slots(1, minutes_ago=4.5)
+    deployment.has_ended("widgets-1")
+    deployment.has_waiting(2)
+    deployment.looks_for_slots(1)
+    deployment.has_waiting(3)
+    deployment.file.write_text(deployment.file.read_text() + "[limits]\nsessions = 1\n")
     assert lines(mergewright("queue").out)[1] == "1 widgets-3 5m in about 4m not checked yet"
 
 
-def test_the_queue_shows_priorities_and_waiting_people(house: House) -> None:
+def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -> None:
     waits = QueuedSession(
         session="widgets-1",
         position=1,
         starts_at=None,
         waits="every slot is in use",
-        since=house.now,
+        since=deployment.now,
         priority=-1,
         awaited=True,
     )
     assert tables._reason(waits) == "every slot is in use; priority:low; a person waits for it"
 
 
-def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, house: House) -> None:
-    house.has_waiting(1)
+def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_waiting(1)
     assert "\n  number 1, starts any moment: not checked yet" in mergewright("ls").out
     shown = lines(mergewright("show", "widgets-1").out)
     assert "queue number 1, starts any moment: not checked yet" in shown
@@ -70,17 +70,17 @@ def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, house: H
     assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
 
 
-def test_an_empty_queue_has_a_message(mergewright: CommandLine, house: House) -> None:
-    house.has_session(1, slot=True)
+def test_an_empty_queue_has_a_message(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session(1, slot=True)
     assert mergewright("queue").out == "No sessions are queued.\n"
     assert "in line" not in mergewright("show", "widgets-1").out
 
 
-def test_agents_without_sessions_are_listed_too(mergewright: CommandLine, house: House) -> None:
-    house.has_ended(house.has_waiting(1, agent="old"))
-    house.has_waiting(2, agent="ada")
+def test_agents_without_sessions_are_listed_too(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_ended(deployment.has_waiting(1, agent="old"))
+    deployment.has_waiting(2, agent="ada")
     ada = '[agents.ada]\ntypes = ["shell"]\nsystem-prompt = "Be kind."\n'
-    house.file.write_text(f"{house.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n")
+    deployment.file.write_text(f"{deployment.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n")
     assert lines(mergewright("agents").out)[:4] == [
         "AGENT SESSIONS LIVE MERGED FIRST PASS REPAIRS COST TO MERGE",
         "ada 1 1 0 - 0 $0.00 -",
@@ -99,9 +99,9 @@ def test_agents_without_sessions_are_listed_too(mergewright: CommandLine, house:
 
 
 def test_an_agents_record_shows_its_results(
-    mergewright: CommandLine, house: House, monkeypatch: pytest.MonkeyPatch
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.has_session()
+    deployment.has_session()
     ada = AgentRecord(
         agent="ada",
         sessions=5,
@@ -127,8 +127,8 @@ def test_an_agents_record_shows_its_results(
         assert line in one
 
 
-def test_an_unknown_agent_gets_the_closest_one(mergewright: CommandLine, house: House) -> None:
-    house.has_waiting(1, agent="ada")
+def test_an_unknown_agent_gets_the_closest_one(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_waiting(1, agent="ada")
     result = mergewright("agents", "show", "adda")
     assert result.code != 0
     assert "no agent 'adda'; did you mean 'ada'?" in result.err
