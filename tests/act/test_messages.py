@@ -32,14 +32,14 @@ ZERO_WIDTH = "\u200b"
         "fixes &#35;12",
     ],
 )
-def test_every_form_of_a_closing_keyword_is_cut_off_from_what_it_closes(text: str) -> None:
+def test_every_closing_keyword_is_neutralized(text: str) -> None:
     said = neutralize(text)
     keyword = said.lower().index(ZERO_WIDTH)
     assert said[:keyword].lower().rstrip(":").endswith(("e", "s", "d", "x"))
     assert said.replace(ZERO_WIDTH, "") == text
 
 
-def test_a_push_for_which_a_right_is_missing_is_told_with_its_remedy() -> None:
+def test_a_push_without_permission_has_a_remedy() -> None:
     refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
     said = messages.push_refused(f"b: {refusal} `workflows` permission")
     assert said.startswith(f"b: {refusal}")
@@ -47,7 +47,7 @@ def test_a_push_for_which_a_right_is_missing_is_told_with_its_remedy() -> None:
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
-def test_plain_words_are_left_as_they_are() -> None:
+def test_plain_text_is_unchanged() -> None:
     text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
     assert neutralize(text) == text
 
@@ -66,15 +66,13 @@ def test_plain_words_are_left_as_they_are() -> None:
         ("skip-checks: true", "skip-checks"),
     ],
 )
-def test_mentions_commands_and_words_that_skip_checks_lose_their_effect(
-    text: str, broken: str
-) -> None:
+def test_mentions_commands_and_skip_instructions_are_neutralized(text: str, broken: str) -> None:
     said = neutralize(text)
     assert broken not in said
     assert said.replace(ZERO_WIDTH, "") == text
 
 
-def test_what_terminals_obey_is_taken_out() -> None:
+def test_control_characters_are_removed() -> None:
     assert (
         messages.pull_title("{title}", 12, "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
         == "Add red widgets"
@@ -82,7 +80,7 @@ def test_what_terminals_obey_is_taken_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
-def test_a_hostile_text_is_done_with_soon(text: str) -> None:
+def test_hostile_text_takes_linear_time(text: str) -> None:
     began = time.process_time()
     neutralize(text)
     assert time.process_time() - began < 2
@@ -94,7 +92,7 @@ def status_summary(**given: Any) -> StatusSummary:
     return StatusSummary(session="widgets-12", agent="ada", branch="mergewright/12-x", **given)
 
 
-def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
+def test_a_report_shows_status_blockers_and_commands() -> None:
     said = messages.report(
         status_summary(
             status=Status.NEEDS_INPUT,
@@ -120,18 +118,18 @@ def test_a_report_says_how_things_stand_and_where_to_see_more() -> None:
     ]
 
 
-def test_what_there_is_nothing_to_say_of_is_left_out_of_a_report() -> None:
+def test_a_report_omits_empty_parts() -> None:
     said = messages.report(status_summary(), "https://bot/")
     assert len(said.split("\n\n")) == 3
     assert "pull request" not in said
 
 
-def test_a_report_names_the_app_as_people_call_it() -> None:
+def test_a_report_names_the_app_slug() -> None:
     said = messages.report(status_summary(), "https://bot/", "acme-bot")
     assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Commands now:" in said
 
 
-def test_what_others_wrote_has_no_effect_in_a_report() -> None:
+def test_foreign_text_is_neutralized_in_a_report() -> None:
     said = messages.report(
         status_summary(
             because="fixes #1 by @alice",
@@ -147,7 +145,7 @@ def test_what_others_wrote_has_no_effect_in_a_report() -> None:
 @pytest.mark.parametrize(
     "text", ["<details>", "</details>", "<!--", "[ready](https://evil)", "![x](//evil)", "[x][y]"]
 )
-def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text: str) -> None:
+def test_foreign_text_has_no_working_markup_in_our_sentences(text: str) -> None:
     summary = status_summary(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
     values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
     for said in (
@@ -158,25 +156,25 @@ def test_what_others_wrote_is_no_link_picture_or_tag_in_a_sentence_of_ours(text:
         assert text in said.replace(ZERO_WIDTH, "")
 
 
-def test_what_an_agent_found_keeps_its_form() -> None:
+def test_a_review_keeps_its_markup() -> None:
     text = "See [the parser](https://example.org/parser)."
     assert text in messages.comment_body("reviewed", {"agent": "ada", "text": text})
 
 
-def test_our_own_lines_cannot_be_hidden_by_what_the_agent_left_open() -> None:
+def test_unclosed_markup_of_the_agent_cannot_hide_our_lines() -> None:
     body = messages.pull_body(12, "claude", "alice", "Done. <!-- ```", [])
     assert body.index("Closes #12") < body.index("Written by") < body.index("<!--")
     assert "@alice" not in body
 
 
-def test_a_title_has_the_form_the_project_wants() -> None:
+def test_a_title_follows_the_projects_template() -> None:
     assert (
         messages.pull_title("fix(#{number}): {title}", 12, "It breaks", []) == "fix(#12): It breaks"
     )
     assert messages.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
 
 
-def test_the_repositorys_template_is_kept_unless_the_agent_has_filled_it_in() -> None:
+def test_the_pull_request_template_is_added_unless_it_is_filled_in() -> None:
     form = "## What\n<!-- say it -->\n\n## Tests\n- [ ] unit\n"
     body = messages.pull_body(12, "claude", "", "It retries.", [], form)
     assert body.split("\n\n", 2)[2] == f"It retries.\n\n{form.strip()}"
@@ -187,7 +185,7 @@ def test_the_repositorys_template_is_kept_unless_the_agent_has_filled_it_in() ->
     assert len(messages.pull_body(12, "claude", "", "x" * 99_999, [], "y" * 99_999)) < 65_536
 
 
-def test_nothing_is_longer_than_github_takes() -> None:
+def test_no_text_exceeds_githubs_limits() -> None:
     long = "x" * 100_000
     assert len(messages.pull_title("{title}", 12, long, [])) <= 200
     assert len(messages.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
@@ -205,7 +203,7 @@ def test_nothing_is_longer_than_github_takes() -> None:
     assert len(messages.report_title(blocked)) <= 200
 
 
-def test_braces_in_a_value_are_not_filled_in() -> None:
+def test_braces_in_a_value_are_not_placeholders() -> None:
     assert messages.comment_body("answer", {"text": "{text} {0}"}) == "{text} {0}"
 
 
@@ -235,7 +233,7 @@ def test_a_history_row_reads_as_a_sentence(
     assert describe_event(kind, data, {"push:abc": "Push commits"}) == text
 
 
-def test_what_an_agent_asks_in_several_lines_does_not_pass_for_our_own_words() -> None:
+def test_a_question_of_several_lines_is_quoted() -> None:
     values = {"priority": "action", "session": "widgets-12", "remedy": "Write `answer`."}
     asks = "the agent asks: Which?\n\n## Merged by @alice\n/mergewright merge"
     said = messages.comment_body("attention", {**values, "because": asks})

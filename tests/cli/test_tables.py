@@ -61,7 +61,9 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
     assert tables._reason(waits) == "every slot is in use; priority:low; a person waits for it"
 
 
-def test_ls_and_show_print_the_queue_position(mergewright: CommandLine, deployment: Deployment) -> None:
+def test_ls_and_show_print_the_queue_position(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
     deployment.has_waiting(1)
     assert "\n  number 1, starts any moment: not checked yet" in mergewright("ls").out
     shown = lines(mergewright("show", "widgets-1").out)
@@ -76,11 +78,15 @@ def test_an_empty_queue_has_a_message(mergewright: CommandLine, deployment: Depl
     assert "in line" not in mergewright("show", "widgets-1").out
 
 
-def test_agents_without_sessions_are_listed_too(mergewright: CommandLine, deployment: Deployment) -> None:
+def test_agents_without_sessions_are_listed_too(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
     deployment.has_ended(deployment.has_waiting(1, agent="old"))
     deployment.has_waiting(2, agent="ada")
     ada = '[agents.ada]\ntypes = ["shell"]\nsystem-prompt = "Be kind."\n'
-    deployment.file.write_text(f"{deployment.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n")
+    deployment.file.write_text(
+        f"{deployment.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n"
+    )
     assert lines(mergewright("agents").out)[:4] == [
         "AGENT SESSIONS LIVE MERGED FIRST PASS REPAIRS COST TO MERGE",
         "ada 1 1 0 - 0 $0.00 -",
@@ -127,7 +133,9 @@ def test_an_agents_record_shows_its_results(
         assert line in one
 
 
-def test_an_unknown_agent_gets_the_closest_one(mergewright: CommandLine, deployment: Deployment) -> None:
+def test_an_unknown_agent_gets_the_closest_one(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
     deployment.has_waiting(1, agent="ada")
     result = mergewright("agents", "show", "adda")
     assert result.code != 0

@@ -45,7 +45,7 @@ def test_the_key_is_the_agents_the_projects_or_the_servers(
     assert key_source(SETTINGS, kind, agent, project) == source
 
 
-def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
+def test_a_run_gets_a_token_and_never_the_key(site: Site) -> None:
     site.starts()
     told = site.program.run_limits.endpoint
     assert told.url == "http://door"
@@ -55,7 +55,7 @@ def test_a_run_holds_a_pass_for_the_key_which_it_never_sees(site: Site) -> None:
     assert site.paths.run_token(site.id, 1).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
+def test_a_run_token_is_deleted_when_its_run_ends(site: Site) -> None:
     site.starts()
     first = site.program.run_limits.endpoint.key
     site.starts(2)
@@ -67,7 +67,7 @@ def test_a_pass_is_forgotten_when_its_run_is_over(site: Site) -> None:
         refused(site, shown, "invalid run token")
 
 
-def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) -> None:
+def test_the_token_of_an_exited_program_is_refused(site: Site) -> None:
     site.starts()
     agent = replace(site.session.agent, activity=Activity.EXITED)
     site.scenario.store.observations.record(
@@ -76,13 +76,13 @@ def test_a_program_that_exited_by_itself_has_nothing_left_that_asks(site: Site) 
     refused(site, site.program.run_limits.endpoint.key, "run 1 of widgets-12 has ended")
 
 
-def test_nothing_but_the_very_pass_opens(site: Site) -> None:
+def test_only_the_exact_token_is_accepted(site: Site) -> None:
     site.starts()
     for shown in ("", "widgets-12_r1.", "widgets-12_r1.wrong", "../x_r1.y", "é"):
         refused(site, shown, "invalid run token")
 
 
-def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None:
+def test_a_session_over_its_budget_is_refused(site: Site) -> None:
     site.starts()
     (visit,) = site.scenario.store.facts.load([site.id])
     because = "the dollars of this session are used up"
@@ -92,7 +92,7 @@ def test_a_session_over_its_budget_gets_no_more_of_its_model(site: Site) -> None
     assert refusal.status == 402
 
 
-def test_a_key_without_an_endpoint_starts_nothing_and_says_what_is_missing(site: Site) -> None:
+def test_a_key_without_an_endpoint_is_an_error_with_a_remedy(site: Site) -> None:
     kinds = {"shell": AgentTypeSettings(program="shell", key="SHELL_KEY")}
     site.models._settings = replace(site.models._settings, agent_types=kinds)
     refusal = site.tries_to_start()
@@ -100,7 +100,7 @@ def test_a_key_without_an_endpoint_starts_nothing_and_says_what_is_missing(site:
     assert "set `endpoint` of [agent-types.shell]" in refusal.why
 
 
-def test_without_a_key_a_program_goes_to_its_endpoint_by_itself(site: Site) -> None:
+def test_without_a_key_a_program_connects_to_its_endpoint_directly(site: Site) -> None:
     kinds = {"shell": AgentTypeSettings(program="shell", endpoint="http://models")}
     site.models._settings = replace(site.models._settings, agent_types=kinds)
     site.starts()

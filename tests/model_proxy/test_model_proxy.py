@@ -20,7 +20,7 @@ from tests.harness.model_proxies import ASK, SECONDS, Agent, Provider, begin, pi
 from tests.world.waiting import eventually
 
 
-def test_the_key_stands_where_the_pass_was_shown_and_all_else_as_it_was(
+def test_the_key_replaces_the_token_and_nothing_else_changes(
     agent: Agent, provider: Provider
 ) -> None:
     google = "/v1beta/models/pro-1.5:streamGenerateContent"
@@ -42,7 +42,7 @@ def test_the_key_stands_where_the_pass_was_shown_and_all_else_as_it_was(
         assert "x-other" not in headers or said["x-other"].encode("latin-1").decode() == "é"
 
 
-def test_what_answers_used_is_counted_for_their_run_also_of_those_that_break_off(
+def test_usage_is_recorded_also_of_aborted_responses(
     agent: Agent, provider: Provider
 ) -> None:
     begun = b'data: {"message": {"model": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}'
@@ -67,7 +67,7 @@ def counts(agent: Agent, tokens: int) -> bool:
     return agent.tokens() == tokens
 
 
-def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered(
+def test_recorded_usage_exhausts_the_budget(
     scenario: Any, tmp_path: Path, provider: Provider
 ) -> None:
     used = b'{"model": "m", "usage": {"input_tokens": 90, "output_tokens": 10}}'
@@ -87,14 +87,14 @@ def test_what_the_door_counts_uses_a_budget_up_and_then_nothing_more_is_answered
     assert said.startswith("the budget of widgets-12 is exhausted: ")
 
 
-def test_a_way_of_packing_that_we_cannot_read_is_not_asked_for(
+def test_only_readable_encodings_are_requested(
     agent: Agent, provider: Provider
 ) -> None:
     agent.asks(content=b"{}", headers={"x-api-key": agent.key, "accept-encoding": "br, zstd"})
     assert provider.asked.get(timeout=SECONDS)[1]["accept-encoding"] == "identity"
 
 
-def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
+def test_a_response_is_forwarded_even_if_its_usage_cannot_be_recorded(
     agent: Agent,
     provider: Provider,
     monkeypatch: pytest.MonkeyPatch,
@@ -113,7 +113,7 @@ def test_an_answer_that_cannot_be_counted_is_given_all_the_same(
     eventually(lambda: "could not be read to its end" in caplog.text, "the log")
 
 
-def test_what_a_model_refuses_again_and_again_is_counted(agent: Agent, provider: Provider) -> None:
+def test_repeated_refusals_of_a_model_are_counted(agent: Agent, provider: Provider) -> None:
     place = provider.url.removeprefix("http://")
     for status, trouble in (
         (401, UpstreamError(place, 401)),
@@ -128,7 +128,7 @@ def test_what_a_model_refuses_again_and_again_is_counted(agent: Agent, provider:
         assert agent.door.last_error == trouble
 
 
-def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider) -> None:
+def test_an_unknown_token_is_refused_without_a_request(agent: Agent, provider: Provider) -> None:
     for headers in (
         {},
         {"x-api-key": agent.key[:-1]},
@@ -156,7 +156,7 @@ def test_a_stranger_is_refused_and_nobody_asked(agent: Agent, provider: Provider
         ("GET", "/"),
     ],
 )
-def test_only_a_models_own_paths_are_open(
+def test_only_paths_of_model_apis_are_allowed(
     agent: Agent, provider: Provider, method: str, path: str
 ) -> None:
     # As it stands: httpx would take `..` out of it before it is sent.
@@ -176,7 +176,7 @@ def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert not body
 
 
-def test_what_a_model_says_is_heard_before_it_has_said_all(
+def test_a_response_is_streamed(
     agent: Agent, provider: Provider
 ) -> None:
     heard = Event()
@@ -197,7 +197,7 @@ def test_what_a_model_says_is_heard_before_it_has_said_all(
         assert b"".join(said) == b"data: two\n\n"
 
 
-def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None:
+def test_a_rate_limit_response_is_forwarded_unchanged(agent: Agent, provider: Provider) -> None:
     body = gzip.compress(b'{"type": "error"}')
     provider.answers = lambda request: whole(
         request, body, 429, retry_after="7", content_encoding="gzip", set_cookie="who=1"
@@ -212,7 +212,7 @@ def test_a_limit_is_passed_on_as_it_is(agent: Agent, provider: Provider) -> None
     assert "set-cookie" not in answer.headers
 
 
-def test_a_model_that_breaks_off_is_heard_to_do_so(agent: Agent, provider: Provider) -> None:
+def test_an_aborted_response_stays_incomplete(agent: Agent, provider: Provider) -> None:
     def answers(request: BaseHTTPRequestHandler) -> None:
         begin(request)
         piece(request, b"data: one\n\n")
@@ -223,7 +223,7 @@ def test_a_model_that_breaks_off_is_heard_to_do_so(agent: Agent, provider: Provi
         answer.read()
 
 
-def test_a_model_is_not_kept_talking_to_an_agent_that_has_gone(
+def test_a_response_is_aborted_when_the_agent_disconnects(
     agent: Agent, provider: Provider
 ) -> None:
     noticed = Event()
@@ -240,7 +240,7 @@ def test_a_model_is_not_kept_talking_to_an_agent_that_has_gone(
     assert noticed.wait(SECONDS)
 
 
-def test_a_fault_of_the_door_itself_is_logged(
+def test_an_internal_error_is_logged(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(agent.models, "_keys", None)
@@ -248,7 +248,7 @@ def test_a_fault_of_the_door_itself_is_logged(
     assert "NoneType" in caplog.text
 
 
-def test_the_next_bot_stands_where_the_last_one_stood_and_knows_the_pass(
+def test_the_next_bot_uses_the_same_port_and_accepts_the_token(
     agent: Agent, provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = Event()

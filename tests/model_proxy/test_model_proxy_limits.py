@@ -15,9 +15,7 @@ from tests.harness.model_proxies import ASK, SECONDS, Agent, Provider, whole
 from tests.world.waiting import eventually
 
 
-def test_a_model_is_not_kept_thinking_for_an_agent_that_has_gone(
-    agent: Agent, provider: Provider
-) -> None:
+def test_a_request_is_aborted_when_the_agent_disconnects(agent: Agent, provider: Provider) -> None:
     noticed = Event()
 
     def thinks(request: BaseHTTPRequestHandler) -> None:
@@ -31,7 +29,7 @@ def test_a_model_is_not_kept_thinking_for_an_agent_that_has_gone(
     assert noticed.wait(SECONDS)
 
 
-def test_a_model_that_never_says_anything_is_waited_for_no_longer_than_is_meant(
+def test_a_silent_model_times_out(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "_TIMEOUT", httpx.Timeout(0.05))
@@ -41,14 +39,14 @@ def test_a_model_that_never_says_anything_is_waited_for_no_longer_than_is_meant(
     assert "never responded" in answer.json()["error"]["message"]
 
 
-def test_a_status_that_is_none_is_not_passed_on(agent: Agent, provider: Provider) -> None:
+def test_an_invalid_status_is_not_forwarded(agent: Agent, provider: Provider) -> None:
     provider.answers = lambda request: whole(request, b"{}", 799)
     answer = agent.asks(content=b"{}")
     assert answer.status_code == 502
     assert "answered with the invalid status 799" in answer.json()["error"]["message"]
 
 
-def test_a_websocket_is_refused_in_words_and_is_no_news(
+def test_a_websocket_is_refused_without_a_warning(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {"connection": "Upgrade", "upgrade": "websocket", "x-api-key": agent.key}
@@ -59,7 +57,7 @@ def test_a_websocket_is_refused_in_words_and_is_no_news(
     assert not caplog.records
 
 
-def test_more_than_is_meant_is_not_asked_at_once(
+def test_concurrent_requests_are_limited(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Event()
@@ -87,16 +85,14 @@ def test_more_than_is_meant_is_not_asked_at_once(
     eventually(lambda: not agent.streams._active, "the end of all")
 
 
-def test_a_question_of_any_size_is_not_taken(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_requests_is_limited(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "_MAX_BYTES", 1 << 20)
     answer = agent.asks(content=b" " * ((1 << 20) + 1))
     assert answer.status_code == 413
     assert answer.json()["error"]["message"] == "the request body has more than 1 MB"
 
 
-def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stalled_request_times_out(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "_CHUNK_SECONDS", 0.05)
     with agent.connects() as asking:
         asking.putrequest("POST", ASK)
@@ -109,7 +105,7 @@ def test_a_question_that_does_not_come_to_its_end_is_not_waited_for(
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /v1/mess"])
-def test_who_never_says_what_it_asks_is_shown_out(
+def test_a_connection_without_a_request_is_closed(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     monkeypatch.setattr(http_server, "_HEADERS_SECONDS", 0.05)
@@ -119,7 +115,7 @@ def test_who_never_says_what_it_asks_is_shown_out(
         assert slow.sock.recv(1) == b""
 
 
-def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
+def test_an_unreachable_endpoint_is_a_retryable_error(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = AgentTypeSettings(program="shell", endpoint="http://me:word@127.0.0.1:1", key="KEY")
@@ -131,7 +127,7 @@ def test_an_endpoint_that_is_not_there_is_said_and_may_be_tried_again(
     assert agent.door.last_error == UpstreamError("127.0.0.1:1", 0)
 
 
-def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
+def test_a_proxy_whose_port_is_taken_uses_another_one(agent: Agent) -> None:
     other = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
     other.start()
     assert other.url not in ("", agent.door.url)
@@ -139,7 +135,7 @@ def test_a_door_whose_place_was_taken_stands_elsewhere(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("place", ["no port", "65536", "-1", "9" * 5000])
-def test_a_door_whose_place_cannot_be_read_stands_anywhere(
+def test_a_proxy_with_a_corrupt_port_file_uses_any_port(
     agent: Agent, tmp_path: Path, place: str
 ) -> None:
     kept = tmp_path / "model-port"

@@ -34,19 +34,19 @@ def test_every_kind_of_token_has_its_price() -> None:
     assert PRICES(by(big_2=USED)).cost_usd == 2.0 + 2.0 + 1.0 + 2.5
 
 
-def test_a_cache_costs_as_input_where_the_table_does_not_say() -> None:
+def test_cache_prices_default_to_the_price_of_input() -> None:
     assert PRICES(by(big_1=USED)).cost_usd == 1.0 + 1.0 + 2.0 + 1.0
 
 
 @pytest.mark.parametrize(
     ("model", "price"), [("big-1", 1.0), ("big-12", 2.0), ("Big-1", None), ("small", None)]
 )
-def test_a_models_own_name_goes_before_the_first_pattern(model: str, price: float | None) -> None:
+def test_an_exact_name_takes_precedence_over_patterns(model: str, price: float | None) -> None:
     found = PRICES.of(model)
     assert (found.input if found else None) == price
 
 
-def test_what_no_price_is_known_for_stays_in_tokens_and_is_said() -> None:
+def test_usage_without_a_price_is_counted_as_unpriced() -> None:
     used = PRICES(by(big_1=Usage(input=1_000_000), odd=Usage(output=7, cache_read=9)))
     assert (used.cost_usd, used.unpriced) == (1.0, 7)
     assert [used.models[name].cost_usd for name in ("big-1", "odd")] == [1.0, None]
@@ -54,12 +54,12 @@ def test_what_no_price_is_known_for_stays_in_tokens_and_is_said() -> None:
     assert (alone.cost_usd, alone.unpriced) == (None, 7)
 
 
-def test_what_names_no_model_has_no_price() -> None:
+def test_usage_without_a_model_has_no_price() -> None:
     assert PRICES(Usage(input=5, output=7)) == Usage(input=5, output=7, unpriced=12)
     assert PRICES(Usage()) == Usage()
 
 
-def test_what_the_program_says_of_costs_itself_counts() -> None:
+def test_costs_reported_by_the_program_take_precedence() -> None:
     own = Usage(input=5, cost_usd=0.25, models={"big-1": Usage(input=5)})
     assert PRICES(own) == own
     some = by(big_1=Usage(input=1_000_000), odd=Usage(output=7, cost_usd=0.5))

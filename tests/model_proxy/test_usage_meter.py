@@ -89,7 +89,7 @@ APIS: Sequence[tuple[object, tuple[object, ...], Usage]] = (
 
 
 @pytest.mark.parametrize(("whole", "pieces", "used"), APIS)
-def test_every_api_is_understood_whole_and_in_pieces(
+def test_usage_of_every_api_is_read_streamed_and_whole(
     whole: object, pieces: tuple[object, ...], used: Usage
 ) -> None:
     body = json.dumps(whole).encode()
@@ -101,28 +101,28 @@ def test_every_api_is_understood_whole_and_in_pieces(
     assert read({**STREAM, "content-encoding": "gzip"}, packed[:9], packed[9:]) == ("m", used)
 
 
-def test_a_whole_answer_may_stand_in_many_lines() -> None:
+def test_a_whole_response_may_have_many_lines() -> None:
     body = json.dumps({"model": "m", "usage": ANTHROPIC}, indent=2).encode()
     told = read({"content-type": "application/json"}, body)
     assert told is not None
     assert told == read({}, json.dumps({"model": "m", "usage": ANTHROPIC}).encode())
 
 
-def test_a_list_of_pieces_is_one_answer() -> None:
+def test_a_list_of_pieces_is_one_response() -> None:
     pieces = [{"usageMetadata": {"promptTokenCount": 90}}, {"usageMetadata": GOOGLE}]
     assert read(WHOLE, json.dumps(pieces).encode()) == ("", USED)
 
 
-def test_what_was_said_before_an_answer_broke_off_counts() -> None:
+def test_usage_before_an_abort_counts() -> None:
     begun = {"message": {"model": "m", "usage": {"input_tokens": 70, "output_tokens": 1}}}
     assert read(STREAM, streamed(begun) + b"data: {") == ("m", Usage(input=70, output=1))
 
 
-def test_a_last_line_without_an_end_counts() -> None:
+def test_an_incomplete_last_line_counts() -> None:
     assert read(STREAM, streamed({"usage": ANTHROPIC}).rstrip()) == ("", WRITTEN)
 
 
-def test_an_answer_in_an_answer_harms_nothing_however_deep_it_is() -> None:
+def test_deeply_nested_responses_are_ignored() -> None:
     for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
         read(WHOLE, b'{"message":' * depth + b"{}" + b"}" * depth)
 
@@ -140,12 +140,12 @@ def test_an_answer_in_an_answer_harms_nothing_however_deep_it_is() -> None:
         b"",
     ],
 )
-def test_what_tells_nothing_counts_nothing(body: bytes) -> None:
+def test_a_response_without_usage_counts_nothing(body: bytes) -> None:
     assert read(WHOLE, body) is None
     assert read(STREAM, b"data: " + body + b"\n\n") is None
 
 
-def test_no_more_is_held_than_is_meant() -> None:
+def test_the_buffer_is_limited() -> None:
     whole = json.dumps({"text": "x" * MOST_BYTES, "usage": ANTHROPIC}).encode()
     for headers, body in (
         (WHOLE, whole),
@@ -164,7 +164,7 @@ def test_no_more_is_held_than_is_meant() -> None:
     assert meter.total() == ("", WRITTEN)
 
 
-def test_a_name_too_long_to_be_one_is_cut() -> None:
+def test_a_long_model_name_is_shortened() -> None:
     told = read(WHOLE, json.dumps({"model": "m" * 1000, "usage": ANTHROPIC}).encode())
     assert told
     assert len(told[0]) == 200

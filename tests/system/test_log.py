@@ -15,7 +15,7 @@ def line(message: str, *, as_json: bool = False, secrets: tuple[str, ...] = ()) 
     return RedactingFormatter(Redaction(secrets), as_json=as_json).format(record)
 
 
-def test_a_line_break_in_a_title_forges_no_event() -> None:
+def test_a_line_break_cannot_forge_a_log_line() -> None:
     forged = "a\n2030-01-01T00:00:00.000+00:00 INFO bot: b\rc\x85d\u2028e\x0bf"
     first, *rest = line(forged).splitlines()
     assert first.endswith("bot.x: a")
@@ -24,7 +24,7 @@ def test_a_line_break_in_a_title_forges_no_event() -> None:
     assert len(line(forged, as_json=True).splitlines()) == 1
 
 
-def test_what_terminals_obey_is_taken_out() -> None:
+def test_control_characters_are_removed() -> None:
     assert line("\x1b]0;title\x07red \x1b[31mtext").endswith("bot.x: red text")
     assert json.loads(line("\x1b[31mred", as_json=True))["message"] == "red"
 
@@ -39,7 +39,7 @@ def test_what_terminals_obey_is_taken_out() -> None:
         "user:pass-word",
     ],
 )
-def test_secrets_are_left_out_also_those_made_while_it_runs(secret: str) -> None:
+def test_secrets_are_redacted_also_those_created_at_run_time(secret: str) -> None:
     said = f"known {secret} basic {secret}, https://{secret}@github.com/a/b"
     if secret.startswith("eC1"):
         said = f"Authorization: Basic {secret}"
@@ -48,7 +48,7 @@ def test_secrets_are_left_out_also_those_made_while_it_runs(secret: str) -> None
     assert secret not in line(said, secrets=("the-known-secret",))
 
 
-def test_secrets_are_left_out_of_what_an_exception_says() -> None:
+def test_secrets_are_redacted_in_exceptions() -> None:
     try:
         raise ValueError("bad the-known-secret")
     except ValueError:

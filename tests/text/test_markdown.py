@@ -147,5 +147,5 @@ def test_a_carriage_return_ends_a_line() -> None:
     assert printable("one\rtwo\r\nthree") == "one\ntwo\nthree"
 
 
-def test_a_short_text_is_kept_as_it_is() -> None:
+def test_a_short_text_is_unchanged() -> None:
     assert fit("two\n\twords", 1000) == "two\n\twords"

@@ -52,5 +52,5 @@ def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
         ("", ""),
     ],
 )
-def test_only_web_addresses_are_followed(address: str, safe: str) -> None:
+def test_only_http_urls_are_links(address: str, safe: str) -> None:
     assert page_text.link(address) == safe
