@@ -92,7 +92,12 @@ class LocalRuns:
                     continue
                 if seen.program is Probe.DEAD and seen.exit is None and query.alive:
                     seen = _UNKNOWN  # Without a proof the caller decides what it means.
-                watched = self._watch(query.run, now)
+                try:
+                    watched = self._watch(query.run, now)
+                except Exception:
+                    if self._fails_first(query.run.session):
+                        log.exception("%s: its agent could not be read", query.run.session)
+                    continue
                 if not (query.unchanged and _is_quiet(watched, seen, now)):
                     news.append((query, watched, seen))
             screens = self._screens([query.run for query, _, _ in news])
@@ -220,13 +225,18 @@ class LocalRuns:
                 received=frozenset(filter(watched.reader.received, query.awaiting)),
             )
         except Exception:
-            if session not in self._unreadable:
+            if self._fails_first(session):
                 log.exception("%s: its agent could not be read", session)
-            self._unreadable.add(session)
             watched.seen = None
             return None
         self._unreadable.discard(session)
         return reading
+
+    def _fails_first(self, session: str) -> bool:
+        """Note that a session cannot be read; returns whether that is new."""
+        known = session in self._unreadable
+        self._unreadable.add(session)
+        return not known
 
     def _dialog(self, run: RunRef) -> Dialog | None:
         handle = self._runtime.handle(run.name)

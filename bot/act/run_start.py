@@ -1,12 +1,11 @@
 """Starts runs: prepares the workspace, restores the home, starts the program."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from msgspec import Struct
 
-from bot.act.handover_notes import notes
 from bot.act.releasing import end_programs
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.archive.archiver import Archive
@@ -24,12 +23,15 @@ from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import RunRef, StartSpec, run_name
-from runtimes.workspaces.base import Workspace
+from runtimes.workspaces.base import Workspace, WorkspaceChanges
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)
+
+#: The last so many characters of the progress file, commits and files are sent.
+_MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
 class _Prepared(Struct, frozen=True, kw_only=True):
@@ -163,7 +165,7 @@ class Starting:
         if start.run > 1 and not host.runs.resumes(run, start.resume):
             # It does not know the work that the message is about.
             changes = prepared.workspace.changes(prepared.base)
-            known = notes(handover.progress, changes, start.waiting)
+            known = _notes(handover.progress, changes, start.waiting)
             parts = [self._prompts.render(known, {}, "")]
             if start.agent or start.prompt.name in BEGINNINGS:
                 parts.insert(0, text)
@@ -223,3 +225,24 @@ def _lost_work(session: Session, workspace: Workspace, mirror: Mirror) -> Reject
             Reason.BRANCH_GONE,
         )
     return None
+
+
+def _notes(
+    progress: str, changes: WorkspaceChanges, waiting: Iterable[Mapping[str, str]]
+) -> Prompt:
+    """The prompt with the earlier agent's progress file, its commits and files, and open messages.
+
+    `waiting` is as in `lifecycle.model.actions.Start`.
+    """
+    values = {
+        "progress": progress[-_MOST_OF_PROGRESS:],
+        "commits": _last(changes.commits),
+        "uncommitted": _last(changes.uncommitted),
+    }
+    return Prompt(name="notes", values=values, items=tuple(waiting))
+
+
+def _last(lines: Sequence[str]) -> str:
+    left_out = len(lines) - _MOST_LINES
+    more = [f"({left_out} more before these)"] if left_out > 0 else []
+    return "\n".join([*more, *lines[-_MOST_LINES:]])

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -192,6 +192,18 @@ def redact(text: str, *secrets: str) -> str:
     return re.sub(r"(?i)(authorization:\s*\w+\s+)\S+", r"\1***", text)
 
 
+def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
+    """Turn paths of the configuration into pathspecs (gitglossary(7)).
+
+    `magic` are extra magic words such as `exclude`.
+
+    A name without a slash matches in every folder; case does not matter; `*` and `**` are git's.
+    `folder/**` matches the folder's own name too, because a link may replace it.
+    """
+    signs = ",".join((*magic, "glob", "icase"))
+    return [f":({signs}){where}" for path in paths for where in _globs(path)]
+
+
 def _finished(
     process: subprocess.Popen[str], stdin: str | None, seconds: float
 ) -> tuple[int, str, str]:
@@ -216,3 +228,10 @@ def _remedy(words: str) -> str:
         if re.search(pattern, words):
             return remedy
     return "run the command by hand there to see more"
+
+
+def _globs(path: str) -> Iterator[str]:
+    where = path.removeprefix("/") if "/" in path else f"**/{path}"
+    yield where
+    if where.endswith("/**"):
+        yield where.removesuffix("/**")

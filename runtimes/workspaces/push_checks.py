@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 
-from runtimes.workspaces.git import git
+from runtimes.workspaces.git import git, pathspecs
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.pathspecs import pathspecs
 
 #: GitHub runs no workflow for a push whose head commit has one of these words.
 #: https://docs.github.com/en/actions/managing-workflow-runs/skipping-workflow-runs

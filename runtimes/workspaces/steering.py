@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from runtimes.workspaces.pathspecs import pathspecs
+from runtimes.workspaces.git import pathspecs
 
 
 class Steering:

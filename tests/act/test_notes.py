@@ -1,4 +1,4 @@
-"""What a run is begun with that remembers nothing: the issue, and all that was written down."""
+"""Tests of the first message to a run without memory of earlier runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a pull request says: by what its agent left, read as from a stranger."""
+"""Tests of the pull request's title and text, which come from a file of the agent."""
 
 import os
 from pathlib import Path

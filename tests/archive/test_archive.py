@@ -1,4 +1,4 @@
-"""What programs wrote is kept while they run, whatever becomes of the files themselves."""
+"""Tests of the archive: copies, masking, compression, restores."""
 
 import gzip
 import os

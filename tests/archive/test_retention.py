@@ -1,4 +1,4 @@
-"""What is kept for how long, over real files and real git: it goes in time, and not before."""
+"""Tests of retention over real files and real git."""
 
 import fcntl
 import shutil

@@ -1,4 +1,4 @@
-"""What was said in a run is found where it is kept, and is fit to be shown."""
+"""Tests of transcripts from homes and archives."""
 
 import json
 import shutil
