@@ -1,4 +1,4 @@
-"""What is posted where people read it has no effect but the one we mean."""
+"""Posted messages: their text, their limits, and neutralized text of others."""
 
 import re
 import time
@@ -110,7 +110,7 @@ def test_a_report_shows_status_blockers_and_commands() -> None:
         "**Mergewright: needs input.** The agent asks.",
         "> Blue\n> or green?",
         "Merge blocked by:",
-        "- A review is needed.",
+        "- A review is required.",
         "Answer it.",
         "Agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
         " · [session `widgets-12`](https://bot/sessions/widgets-12)",

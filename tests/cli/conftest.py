@@ -1,4 +1,4 @@
-"""A configured installation with its database, and the command line run in this very process."""
+"""An installation with its database, and the command line in this process."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Whether agents can start: installed, in which version, with whose key, and with what remedy."""
+"""The commands about agents: health checks and the round trip."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Attaching hands the terminal over to the runtime's own command."""
+"""`mergewright attach`."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`cleanup`: what would go and why, then gone, beside a running bot or without one."""
+"""`mergewright cleanup`, with and without a running bot."""
 
 import json
 import re

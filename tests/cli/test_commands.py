@@ -1,4 +1,4 @@
-"""Commands from the command line: recorded in the database, carried out by the running bot."""
+"""Commands given on the command line, as the bot gets them."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The doctor names every fault with its remedy, and is quiet about nothing."""
+"""`mergewright doctor`: every check with its remedy."""
 
 import json
 import re

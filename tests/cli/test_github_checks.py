@@ -1,4 +1,4 @@
-"""Which workflows hand secrets to a branch: by their events, and by what they name."""
+"""Finding the workflows that give secrets to pushed branches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A program's output can be read while it runs, and afterwards."""
+"""`mergewright logs`."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The doctor, asked at the stand-in: what an App lacks is named, and what repositories ask for."""
+"""The doctor's checks of GitHub against the stand-in."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The frame of the command line: what it needs, how it ends, how it refuses."""
+"""The command line itself: start-up, exit codes, configuration and errors."""
 
 import json
 import os

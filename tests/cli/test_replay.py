@@ -1,4 +1,4 @@
-"""`mergewright replay`: every decision made again, and a recorded webhook read without effect."""
+"""`mergewright replay` of decisions and of recorded webhooks."""
 
 import json
 from contextlib import closing

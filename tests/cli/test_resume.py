@@ -1,4 +1,4 @@
-"""`mergewright start --resume`: a new session goes on with a conversation of who asks for it."""
+"""`mergewright start --resume`: continuing a conversation in a new session."""
 
 import os
 from collections.abc import Callable

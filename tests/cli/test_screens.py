@@ -1,4 +1,4 @@
-"""What people read fits 80 columns, says what matters, and cannot touch their terminal."""
+"""The screens of sessions, in 80 columns."""
 
 import json
 import re

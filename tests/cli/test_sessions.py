@@ -1,4 +1,4 @@
-"""What sessions leave behind, as the command line shows it."""
+"""`mergewright usage` and `mergewright transcript`."""
 
 import json
 

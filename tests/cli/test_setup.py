@@ -1,4 +1,4 @@
-"""From nothing to an App that works, by the browser, at the stand-in; or to a token's files."""
+"""`mergewright setup` with a GitHub App, in the browser, and with a token."""
 
 import html
 import json

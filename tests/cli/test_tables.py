@@ -1,4 +1,4 @@
-"""Who waits, since when, why and how long still; and what became of what an agent worked on."""
+"""The tables of the queue and of agents."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The documented configuration is the configuration: every knob, with the default it has."""
+"""`default.toml` documents every setting with its default."""
 
 import re
 import tomllib
@@ -20,13 +20,16 @@ def documented() -> dict[str, Any]:
     return tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
 
 
-def knobs(kind: Any, where: str = "") -> set[str]:
+def settings_of(kind: Any, where: str = "") -> set[str]:
     """Every key the declaration allows, with `*` for a name of one's own."""
     if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
-        return knobs(get_args(kind)[1], f"{where}*.")
+        return settings_of(get_args(kind)[1], f"{where}*.")
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return set().union(
-            *(knobs(one.type, f"{where}{one.encode_name}.") for one in msgspec.structs.fields(kind))
+            *(
+                settings_of(one.type, f"{where}{one.encode_name}.")
+                for one in msgspec.structs.fields(kind)
+            )
         )
     return {where.rstrip(".")}
 
@@ -42,7 +45,7 @@ def keys(table: Any, kind: Any, where: str = "") -> set[str]:
 
 
 def test_every_setting_is_documented() -> None:
-    assert keys(documented(), Settings) == knobs(Settings)
+    assert keys(documented(), Settings) == settings_of(Settings)
 
 
 def test_the_documented_file_decodes_to_the_defaults() -> None:

@@ -1,4 +1,4 @@
-"""A configuration that cannot be used is answered with every problem, its place and its remedy."""
+"""Loading the configuration, and reporting its problems."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a repository may say of itself: less than the server, never more, and where it is wrong."""
+"""The policy file of a repository."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Secrets come from the environment or from files, and never from the configuration."""
+"""Secrets come from the environment or files, never from the configuration."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whose model key an agent works with: its own, its project's, its type's, in that order."""
+"""Model keys and run tokens: whose key is used, and when a token is valid."""
 
 import re
 

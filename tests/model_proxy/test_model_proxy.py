@@ -1,4 +1,4 @@
-"""Our own door to the models: real connections on both sides, and nothing held back between."""
+"""The model proxy over real connections: tokens, streaming and usage."""
 
 import gzip
 from contextlib import closing
@@ -42,9 +42,7 @@ def test_the_key_replaces_the_token_and_nothing_else_changes(
         assert "x-other" not in headers or said["x-other"].encode("latin-1").decode() == "é"
 
 
-def test_usage_is_recorded_also_of_aborted_responses(
-    agent: Agent, provider: Provider
-) -> None:
+def test_usage_is_recorded_also_of_aborted_responses(agent: Agent, provider: Provider) -> None:
     begun = b'data: {"message": {"model": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}'
 
     def breaks_off(request: BaseHTTPRequestHandler) -> None:
@@ -87,9 +85,7 @@ def test_recorded_usage_exhausts_the_budget(
     assert said.startswith("the budget of widgets-12 is exhausted: ")
 
 
-def test_only_readable_encodings_are_requested(
-    agent: Agent, provider: Provider
-) -> None:
+def test_only_readable_encodings_are_requested(agent: Agent, provider: Provider) -> None:
     agent.asks(content=b"{}", headers={"x-api-key": agent.key, "accept-encoding": "br, zstd"})
     assert provider.asked.get(timeout=SECONDS)[1]["accept-encoding"] == "identity"
 
@@ -176,9 +172,7 @@ def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert not body
 
 
-def test_a_response_is_streamed(
-    agent: Agent, provider: Provider
-) -> None:
+def test_a_response_is_streamed(agent: Agent, provider: Provider) -> None:
     heard = Event()
 
     def answers(request: BaseHTTPRequestHandler) -> None:
@@ -223,9 +217,7 @@ def test_an_aborted_response_stays_incomplete(agent: Agent, provider: Provider) 
         answer.read()
 
 
-def test_a_response_is_aborted_when_the_agent_disconnects(
-    agent: Agent, provider: Provider
-) -> None:
+def test_a_response_is_aborted_when_the_agent_disconnects(agent: Agent, provider: Provider) -> None:
     noticed = Event()
 
     def answers(request: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""Our own door to the models: what it does not pass on, and for whom it does not wait."""
+"""The model proxy over real connections: limits, timeouts and errors."""
 
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a program does not price itself is priced by the configuration, or said to have no price."""
+"""Prices of usage that programs report without a cost."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""What the answers of every API say that they used, in whatever pieces they come."""
+"""Reading usage from responses of every model API."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Who gets in: the token as a bearer, the form, the cookie."""
+"""Access by bearer token, sign-in form and cookie."""
 
 import re
 import time

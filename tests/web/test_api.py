@@ -1,4 +1,4 @@
-"""The JSON interface: who may write, what is taken once, and how every refusal says what helps."""
+"""The JSON API: access, idempotency, validation and error messages."""
 
 from typing import Any
 

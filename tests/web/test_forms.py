@@ -1,4 +1,4 @@
-"""The page's buttons: they ask what the API asks, and no other page can press them."""
+"""The page's forms: their commands, and protection against forgery."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""The stream of changes, and that it never keeps the server from stopping."""
+"""The event stream of changed sessions, and the server's shutdown."""
 
 import json
 import threading

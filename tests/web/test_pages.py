@@ -1,4 +1,4 @@
-"""What the page and its JSON show, above all of what strangers wrote."""
+"""The pages, in particular with text of strangers."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""The webhook's door, over real sockets: what is taken in, and what is answered to the rest."""
+"""The webhook route over real sockets."""
 
 import contextlib
 import hmac

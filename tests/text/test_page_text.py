@@ -1,4 +1,4 @@
-"""Foreign text made fit for a page."""
+"""Preparing foreign text for pages."""
 
 import pytest
 
