@@ -25,7 +25,7 @@ def main(archive: Path) -> int:
     """Say what GitHub would not take; the exit code."""
     documents = {name: load_query(name) for name in names()}
     documents |= {
-        "glances": fingerprints([1], [2]),
+        "fingerprints": fingerprints([1], [2]),
         "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
     }
     schema = published(archive)

@@ -49,7 +49,7 @@ class StatusReporter:
     def __init__(self, api: ApiClient, me: Callable[[], str], write: GitHubWriter) -> None:
         self._api = api
         self._me = me
-        self._signed = MarkedComments(api, me)
+        self._comments = MarkedComments(api, me)
         self._write = write
 
     def set_comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
@@ -61,7 +61,7 @@ class StatusReporter:
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
         if known is not None and self._edited(repo, known, fields):
             return known
-        for mine in self._signed.with_key(repo, path, key):
+        for mine in self._comments.with_key(repo, path, key):
             if self._edited(repo, mine.id, fields):
                 return mine.id
         return self._api.send(repo, "POST", path, fields, CreatedId).id

@@ -69,7 +69,7 @@ class ReviewReplies:
 
     def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
         self._api = api
-        self._signed = MarkedComments(api, me)
+        self._comments = MarkedComments(api, me)
 
     def reply(self, repo: str, number: int, threads: Iterable[str], body: str, key: str) -> int:
         """Reply in each of these threads, once for each key; returns the number of new replies.
@@ -77,7 +77,7 @@ class ReviewReplies:
         Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
-        own = [written.body for written in self._signed.own(repo, f"pulls/{number}/comments")]
+        own = [written.body for written in self._comments.own(repo, f"pulls/{number}/comments")]
         left = {thread: mine for thread, mine in keys.items() if not _has_key(own, mine)}
         if len(left) == 1:
             for thread, mine in left.items():  # GitHub wraps a single reply in a review.

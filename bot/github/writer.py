@@ -87,7 +87,7 @@ class GitHubWriter:
     def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
         self._api = api
         self._me = me
-        self._signed = MarkedComments(api, me)
+        self._comments = MarkedComments(api, me)
 
     def comment(self, repo: str, number: int, body: str, key: str) -> int:
         """Comment on an issue or pull request, once for each key; returns the comment's id.
@@ -95,7 +95,7 @@ class GitHubWriter:
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
-        for mine in self._signed.with_key(repo, path, key):
+        for mine in self._comments.with_key(repo, path, key):
             return mine.id
         made = self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, CreatedId)
         return made.id

@@ -15,7 +15,7 @@ from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
 QUERIES = {name: load_query(name) for name in names()} | {
-    "glances": fingerprints([1], [2]),
+    "fingerprints": fingerprints([1], [2]),
     "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
 }
 _PULL = """
