@@ -190,7 +190,7 @@ class Outbox:
             case Rejected(why=why, reason=reason):
                 self._fail(due, reason or _reason(due), why)
             case Withdrawn(why=why) if due.receipt is not None:
-                # It was sent before, and may arrive yet: then it counts from when it was sent.
+                # It was sent before and may arrive yet; then it need not be sent again.
                 log.info("%s: not sent again: %s", about, why)
                 self._store.receipts.mark_sent(due.seq, due.receipt)
             case Withdrawn(why=why):

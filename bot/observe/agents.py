@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -170,10 +170,12 @@ class AgentObserver:
                 continue
             found = awaited.get(live.id, ())
             try:
-                observed += self._observations(live, reading, believed[live.id], found, now)
+                seen = self._observe(live, reading, believed[live.id], found, now)
             except Exception:
                 # One session that cannot be read must not keep the others from being read.
                 log.exception("%s: its agent could not be observed", live.id)
+            else:
+                observed += [seen] if seen is not None else []
         return self._record(observed)
 
     def _query(self, live: LiveSession, awaited: Sequence[AwaitedReceipt], whole: bool) -> RunQuery:
@@ -236,15 +238,18 @@ class AgentObserver:
         elif self._store.incidents.clear(key, self._clock()):
             log.info("%s: it is over", key)
 
-    def _observations(
+    def _observe(
         self,
         live: LiveSession,
         reading: RunReading,
         gone: bool,
         awaited: Sequence[AwaitedReceipt],
         now: datetime,
-    ) -> Iterator[Observation]:
-        """What to record of one session: receipts at once, the rest as `_of_reading` says."""
+    ) -> Observation | None:
+        """What to record now of one session. The end of a turn waits for the workspace.
+
+        Receipts go into one commit with what the agent does: it may be their effect.
+        """
         run = self._runs[live.id]
         run.stored = None
         read = replace(reading.agent, run=live.run, usage=self._priced(reading.agent.usage))
@@ -254,24 +259,17 @@ class AgentObserver:
         agent = believable_agent(live.agent, read, now, self._policy_of(live.project))
         written = without_frequent_news(live.agent, agent, now)
         receipts = self._receipts(run, reading, awaited, now)
-        if observed := self._of_reading(run, written, reading.head):
-            # In one commit: an agent that is active may be so because of what arrived.
-            yield replace(
-                observed,
-                received=receipts.received,
-                advanced=receipts.advanced,
-                missing=receipts.missing,
-            )
-        elif receipts.received or receipts.advanced or receipts.missing:
-            yield receipts
+        observed = self._observation(run, written, reading.head, receipts)
         if written == agent:
             run.stored = agent
+        return observed
 
-    def _of_reading(self, run: _ObservedRun, agent: Agent, head: str | None) -> Observation | None:
-        """What to record now. A turn that ended is, once its workspace was examined."""
+    def _observation(
+        self, run: _ObservedRun, agent: Agent, head: str | None, receipts: Observation
+    ) -> Observation | None:
         live = run.session
         before, run.resting = run.resting, None
-        observed = Observation(session=live.id, run=live.run, agent=agent)
+        observed = replace(receipts, run=live.run, agent=agent)
         if head is None:
             return observed
         if agent.activity not in _AT_REST:
@@ -282,7 +280,7 @@ class AgentObserver:
         resting = replace(observed, work=replace(live.work, head=head, dirty=None))
         if before is not None and _same_rest(before, resting):
             run.resting = before
-            return None
+            return receipts
         run.resting = resting
         self._resting.append(run)
         return None

@@ -65,12 +65,14 @@ class ReceiptsTable(StoreTable):
 def add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
     """Inside a transaction: record which messages arrived. Returns whether anything changed.
 
-    A message counts as done from when it was sent: what the agent did since may be its effect.
+    A message counts as done from when it was sent if the agent's activity, recorded with it, began
+    later; otherwise from now on, because what is known of the agent is older than the message.
     """
     changed = 0
     for seq in seen.received:
         receipt = _of_row(connection, seq)
-        at = receipt.sent.at if receipt else now
+        since = seen.agent.since if seen.agent else None
+        at = receipt.sent.at if receipt and since and since > receipt.sent.at else now
         for row in connection.execute(_RECEIVED, (at.timestamp(), seq)).fetchall():
             data = {"action": row["key"], "result": "received"}
             add_history(connection, row["session"], HistoryKind.DONE, BOT, data, now)

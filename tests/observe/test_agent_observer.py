@@ -245,16 +245,33 @@ def test_a_message_is_not_missing_while_the_runtime_does_not_answer(
     assert not scenario.store.facts.get("widgets-1").sent[key].missing
 
 
-def test_a_message_that_arrived_is_recorded_before_the_workspace_was_examined(
+def test_a_message_and_the_turn_it_led_to_are_recorded_together(
     scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(scenario, edge, 1)
     key = is_sent(scenario, "widgets-1")
     edge.received.add(keys.visible("widgets-1", key))
+    sent_at = scenario.clock()
+    scenario.clock.passes(20)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
-    assert the(scenario).activity is Activity.NONE
-    assert key in scenario.store.facts.get("widgets-1").done
+    assert key not in scenario.store.facts.get("widgets-1").done
+    watch.examine()
+    assert the(scenario).activity is Activity.READY
+    assert scenario.store.facts.get("widgets-1").done[key].at == sent_at
+
+
+def test_a_message_that_arrives_while_the_workspace_is_examined_is_recorded_at_once(
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+) -> None:
+    running(scenario, edge, 1)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
+    watch.sweep()
+    key = is_sent(scenario, "widgets-1")
+    edge.received.add(keys.visible("widgets-1", key))
+    scenario.clock.passes(20)
+    watch.sweep()
+    assert scenario.store.facts.get("widgets-1").done[key].at == scenario.clock()
 
 
 def test_recorded_exits_are_believed_however_many_there_are(

@@ -56,7 +56,9 @@ def test_a_message_counts_from_when_it_was_sent_together_with_all_it_covers(
     send(scenario, due)
     sent_at = scenario.now
     scenario.clock.passes(3)
-    observe(scenario, received=(due.seq,))
+    agent = Agent(run=1, since=sent_at + timedelta(seconds=1))
+    seen = Observation(session=name, run=1, agent=agent, received=(due.seq,))
+    store.observations.record([seen], scenario.now)
     done = store.facts.get(name).done
     assert {key: one.at for key, one in done.items()} == {
         MESSAGE.key: sent_at,
@@ -64,6 +66,16 @@ def test_a_message_counts_from_when_it_was_sent_together_with_all_it_covers(
     }
     assert store.receipts.awaited() == []
     assert name in store.sessions.due(scenario.now, 9)
+
+
+def test_a_message_counts_from_its_receipt_if_nothing_is_known_of_the_agent_since(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    (due,) = store.outbox.due(scenario.now)
+    send(scenario, due)
+    scenario.clock.passes(3)
+    observe(scenario, received=(due.seq,))
+    assert store.facts.get(name).done[MESSAGE.key].at == scenario.now
 
 
 def test_a_message_that_is_missing_is_a_fact_once(
