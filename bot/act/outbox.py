@@ -141,10 +141,10 @@ class Outbox:
         try:
             self._crash_point(CrashPoint.TAKEN, about)
             check = partial(self._check, due)
-            stopped = check()
-            if isinstance(stopped, Withdrawn):
-                return self._dispatcher.was_done(due) or stopped
-            return stopped or self._dispatcher.do(due, check)
+            result = check() or self._dispatcher.do(due, check)
+            if isinstance(result, Withdrawn):
+                return self._dispatcher.was_done(due) or result
+            return result
         except Exception as error:
             log.exception("%s: failed", about)
             return RetryLater(f"{type(error).__name__}: {error}")

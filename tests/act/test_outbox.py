@@ -154,13 +154,17 @@ def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
     assert CLOSE.key in facts(bench).done
 
 
+@pytest.mark.parametrize("during_preparation", [False, True])
 def test_an_unwanted_action_that_took_effect_before_a_crash_is_recorded_as_done(
-    bench: Bench,
+    bench: Bench, during_preparation: bool
 ) -> None:
-    bench.wanted = False
+    def prepares(due: DueAction, check: FinalCheck) -> ActionResult:
+        bench.wanted = False
+        return check() or Completed(result="pushed twice")
+
+    bench.wanted, bench.doing = during_preparation, prepares
     bench.was_done = lambda due: Completed(result="pushed")  # type: ignore[method-assign]
     bench.drains()
-    assert bench.did == []
     assert facts(bench).done[CLOSE.key].result == "pushed"
 
 
