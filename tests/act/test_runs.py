@@ -102,7 +102,7 @@ def tries_to_publish(site: Site) -> ActionResult:
     nobody: Any = None
     act = ActionDispatcher(
         site.scenario.store,
-        nobody,
+        Mock(),  # GitHub is asked for the repository's name alone.
         site.locations,
         site.agents,
         "",
