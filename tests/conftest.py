@@ -8,9 +8,6 @@ import jwt.algorithms
 import pytest
 import typer.main
 
-#: Fixtures of the parts of the bot, for the folders of its packages.
-pytest_plugins = ["tests.harness.fixtures"]
-
 
 def pytest_configure() -> None:
     """Do once what every client would do: read certificates and keys, and put commands together.
