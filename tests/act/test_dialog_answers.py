@@ -23,27 +23,27 @@ def terminal(site: Site, monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_a_choice_is_pressed_and_an_answer_in_own_words_is_typed(terminal: Terminal) -> None:
     terminal.meanwhile = terminal.goes_on
     terminal.is_answered(terminal.answer("no"))
-    assert terminal.heard == ["2"]
+    assert terminal.typed == ["2"]
     terminal.asks = "Which?"
     terminal.is_answered(terminal.answer("The blue one", command=2))
-    assert terminal.heard == ["2", "3", "The blue one"]
+    assert terminal.typed == ["2", "3", "The blue one"]
 
 
 def test_an_answer_is_not_given_while_everything_is_frozen(terminal: Terminal) -> None:
     assert terminal.is_sent(terminal.answer("yes"), Held) == Held()
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_an_answer_over_http_is_typed_nowhere(terminal: Terminal) -> None:
     terminal.steps = [AnswerStep(request=terminal.takes_a_step)]
     terminal.is_answered(terminal.answer("The blue one"))
-    assert (terminal.steps, terminal.heard) == ([], [])
+    assert (terminal.steps, terminal.typed) == ([], [])
 
 
 def test_messages_from_before_the_question_are_no_answer_to_it(terminal: Terminal) -> None:
     result = terminal.is_sent(terminal.answer("yes", seconds_ago=60))
     assert result == Completed(result=REFUSED)
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_an_answer_that_is_none_of_the_choices_is_refused(
@@ -52,7 +52,7 @@ def test_an_answer_that_is_none_of_the_choices_is_refused(
     choices = numbered_dialog("May I?", ("Yes", "No"))
     monkeypatch.setattr(terminal.site.program, "dialog", lambda *_: choices)
     assert terminal.is_sent(terminal.answer("perhaps")) == Completed(result=REFUSED)
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_an_answer_without_effect_is_given_three_times_to_the_same_dialog(
@@ -61,11 +61,11 @@ def test_an_answer_without_effect_is_given_three_times_to_the_same_dialog(
     answer = terminal.answer("yes")
     for attempt in (1, 2, 3):
         assert isinstance(terminal.is_sent(answer), AwaitingReceipt)
-        assert terminal.heard == ["1"] * attempt
+        assert terminal.typed == ["1"] * attempt
         terminal.is_given_up_waiting_for()
         assert terminal.facts.sent[answer.key].missing
     assert terminal.is_sent(answer) == Rejected("it was answered 3 times and still asks the same")
-    assert terminal.heard == ["1"] * 3
+    assert terminal.typed == ["1"] * 3
 
 
 def test_an_answer_that_is_ordered_again_is_given_to_no_other_dialog(terminal: Terminal) -> None:
@@ -74,7 +74,7 @@ def test_an_answer_that_is_ordered_again_is_given_to_no_other_dialog(terminal: T
     terminal.is_given_up_waiting_for()
     terminal.asks = "May I do something else?"
     assert terminal.is_sent(answer) == Completed(result="received")
-    assert terminal.heard == ["1"]
+    assert terminal.typed == ["1"]
 
 
 def test_an_answer_that_a_crash_left_unrecorded_is_not_given_twice(terminal: Terminal) -> None:
@@ -84,7 +84,7 @@ def test_an_answer_that_a_crash_left_unrecorded_is_not_given_twice(terminal: Ter
     terminal.is_swept()
     assert answer.key not in terminal.facts.done, "the agent still asks the same"
     assert isinstance(terminal.is_carried_out(), AwaitingReceipt)
-    assert terminal.heard == ["1"]
+    assert terminal.typed == ["1"]
 
 
 def test_an_answer_that_a_crash_left_unrecorded_is_known_by_the_dialog_being_gone(
@@ -97,13 +97,13 @@ def test_an_answer_that_a_crash_left_unrecorded_is_known_by_the_dialog_being_gon
     for _ in range(2):
         terminal.is_swept()
     assert answer.key in terminal.facts.done
-    assert terminal.heard == ["1"]
+    assert terminal.typed == ["1"]
 
 
 def test_an_answer_is_withdrawn_when_the_agent_does_not_ask_any_more(terminal: Terminal) -> None:
     terminal.is_seen(Activity.ACTIVE)
     assert isinstance(terminal.is_sent(terminal.answer("yes")), Withdrawn)
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_a_dialog_that_is_not_understood_is_left_to_people(terminal: Terminal) -> None:
@@ -111,7 +111,7 @@ def test_a_dialog_that_is_not_understood_is_left_to_people(terminal: Terminal) -
     result = terminal.is_sent(terminal.answer("yes"))
     assert isinstance(result, RetryLater)
     assert "at its terminal" in result.why
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_an_answer_in_several_steps_continues_where_a_crash_left_it(terminal: Terminal) -> None:
@@ -121,7 +121,7 @@ def test_an_answer_in_several_steps_continues_where_a_crash_left_it(terminal: Te
     terminal.is_ordered(answer)
     terminal.crashes_after_sending()
     terminal.is_answered(answer)
-    assert terminal.heard == ["Down", "Enter"]
+    assert terminal.typed == ["Down", "Enter"]
 
 
 def test_an_answer_whose_next_step_is_not_accepted_is_left_to_people(terminal: Terminal) -> None:
@@ -132,7 +132,7 @@ def test_an_answer_whose_next_step_is_not_accepted_is_left_to_people(terminal: T
     terminal.is_looked_at()
     refusal = Rejected("the rest of this answer can only be given at the agent's terminal")
     assert terminal.is_carried_out() == refusal
-    assert terminal.heard == ["1"]
+    assert terminal.typed == ["1"]
 
 
 def test_a_screen_that_is_being_drawn_does_not_look_like_the_end_of_a_dialog(
@@ -146,7 +146,7 @@ def test_a_screen_that_is_being_drawn_does_not_look_like_the_end_of_a_dialog(
 
     terminal.meanwhile = blinks
     terminal.is_answered(terminal.answer("1\n2"))
-    assert terminal.heard == ["1", "2"]
+    assert terminal.typed == ["1", "2"]
 
 
 def test_while_the_screen_cannot_be_read_no_answer_counts_as_given(terminal: Terminal) -> None:
@@ -157,4 +157,4 @@ def test_while_the_screen_cannot_be_read_no_answer_counts_as_given(terminal: Ter
     terminal.is_given_up_waiting_for()
     assert answer.key not in terminal.facts.done
     assert terminal.is_sent(answer) == RetryLater("its terminal cannot be read")
-    assert terminal.heard == ["1"]
+    assert terminal.typed == ["1"]

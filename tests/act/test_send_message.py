@@ -21,7 +21,7 @@ def mark(terminal: Terminal) -> str:
 
 def test_a_message_is_done_once_the_agent_has_read_it(terminal: Terminal) -> None:
     assert isinstance(terminal.is_sent(), AwaitingReceipt)
-    assert len(terminal.heard) == 1
+    assert len(terminal.typed) == 1
     terminal.is_looked_at()
     assert MESSAGE.key not in terminal.facts.done
     terminal.arrived.add(mark(terminal))
@@ -34,7 +34,7 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
 ) -> None:
     for attempt in (1, 2, 3):
         assert isinstance(terminal.is_sent(), AwaitingReceipt)
-        assert len(terminal.heard) == attempt
+        assert len(terminal.typed) == attempt
         terminal.site.scenario.clock.passes(7)
         terminal.is_looked_at()
         assert not terminal.facts.sent[MESSAGE.key].missing
@@ -45,7 +45,7 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
     assert isinstance(result, Rejected)
     assert f"{mark(terminal)} did not show up in what the agent reads" in result.why
     assert result.why.endswith("its screen ends with: one | two words")
-    assert len(terminal.heard) == 3
+    assert len(terminal.typed) == 3
 
 
 def test_a_message_that_arrives_late_is_not_sent_again(terminal: Terminal) -> None:
@@ -62,10 +62,10 @@ def test_a_message_that_a_crash_left_unrecorded_is_not_pasted_twice(terminal: Te
     terminal.is_ordered(MESSAGE)
     terminal.crashes_after_sending()
     terminal.is_carried_out()
-    assert len(terminal.heard) == 1
+    assert len(terminal.typed) == 1
     terminal.is_given_up_waiting_for()
     terminal.is_sent()
-    assert len(terminal.heard) == 2, "the next attempt has its own key"
+    assert len(terminal.typed) == 2, "the next attempt has its own key"
 
 
 def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(terminal: Terminal) -> None:
@@ -87,14 +87,14 @@ def test_a_message_waits_for_text_that_somebody_types(
     assert isinstance(result, RetryLater)
     assert "holds unsent text" in result.why
     assert result.why.endswith(": typed below one")
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_a_message_is_not_pasted_into_a_dialog_that_was_observed(terminal: Terminal) -> None:
     terminal.asks = "May I?"
     terminal.is_seen(Activity.WAITING_INPUT)
     assert isinstance(terminal.is_sent(), Withdrawn)
-    assert terminal.heard == []
+    assert terminal.typed == []
 
 
 def test_a_message_is_not_pasted_into_a_dialog_that_opened_a_moment_ago(
@@ -102,4 +102,4 @@ def test_a_message_is_not_pasted_into_a_dialog_that_opened_a_moment_ago(
 ) -> None:
     terminal.asks = "May I?"
     assert isinstance(terminal.is_sent(), RetryLater)
-    assert terminal.heard == []
+    assert terminal.typed == []

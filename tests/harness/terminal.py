@@ -70,7 +70,7 @@ class Terminal:
         return found
 
     @property
-    def heard(self) -> list[str]:
+    def typed(self) -> list[str]:
         return self.site.runtime.received(self.handle)
 
     def is_seen(self, activity: Activity) -> None:
