@@ -1,4 +1,4 @@
-"""The one question this program answers: given what is known, what now?"""
+"""Decides what a session's status is and what follows: the core's only entry point."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -29,13 +29,13 @@ _WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED, Reason.ISSUES_IN
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """A status with its evidence, and what follows from it."""
+    """A status with its evidence, and the actions that follow from it."""
 
     status: Status
     reason: Reason
     because: str
     signals: Signals
-    blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
+    blockers: tuple[str, ...] = ()  #: All of them, as `name: sentence`.
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
     ended: Ended | None = None  #: The outcome to remember.
@@ -44,7 +44,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
-    """Judge `facts`. Calling it twice with the same arguments gives the same answer."""
+    """Judge `facts` under a policy at an instant. A pure function of its arguments."""
     applied = apply_commands(facts, policy, now)
     judged = judge(applied.facts, policy, now)
     if facts.commands:
@@ -103,7 +103,7 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 
 
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
-    """The actions the status asks for and that were not done, ordered or given up before.
+    """The actions that the status asks for and that were not done, ordered or failed before.
 
     Two rows that ask for the same key ask for one action: the first row's. Of several that start
     a run, the first row's does too. With them: when rows may ask for more; None: not by time.

@@ -1,4 +1,4 @@
-"""Why it is not merging: every reason that stands, each with a sentence."""
+"""Why a pull request is not merged: all blockers, each with a sentence."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -19,7 +19,7 @@ from lifecycle.model.status import Merge, Review
 
 
 class Blocker(NamedTuple):
-    """One row: its fixed name, when it stands, and what people read."""
+    """One row: its fixed name, its condition, and what people read."""
 
     name: str
     when: When
@@ -55,7 +55,7 @@ BLOCKERS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
-    """Everything that stands between an open pull request and its merge; empty without one."""
+    """All blockers of an open pull request; empty without one."""
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))
@@ -63,5 +63,5 @@ def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def in_the_way(signals: Signals) -> str:
-    """The names of everything that stands there, for a sentence."""
+    """The names of all blockers, for a sentence."""
     return ", ".join(row.name for row in blockers_for(signals))

@@ -1,4 +1,4 @@
-"""Who may run a program now: slots are handed out by age and priority, under every cap there is.
+"""Assigns slots to sessions by age and priority, within all limits of concurrency.
 
 One waits its turn in one line for everything: by its age, a label moving it up or down by a fixed
 time, so that whatever comes after it, it is the first one day. Who is first keeps what it found
@@ -33,7 +33,7 @@ class Contender(Struct, frozen=True, kw_only=True):
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """How many may run a program at the same time; 0: as many as there are slots."""
+    """Limits of concurrent sessions; 0: as many as there are slots."""
 
     sessions: int = 4
     per_person: int = 0
@@ -47,14 +47,14 @@ class Caps(Struct, frozen=True, kw_only=True):
 
 
 class Handed(Struct, frozen=True, kw_only=True):
-    """What became of those that want a slot."""
+    """The result of assigning slots."""
 
     given: tuple[str, ...]  #: Who gets one, in this order.
     waits: Mapping[str, str]  #: Why each of the others does not.
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a session stands in the line."""
+    """A session's position in the queue."""
 
     session: str
     position: int  #: From 1.
@@ -62,7 +62,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class _Cap(NamedTuple):
-    """One row: whom it counts together, how many there may be of them, what the next is told."""
+    """One limit: which sessions it counts together, how many it allows, and its reason."""
 
     group: Callable[[Contender], str | None]  #: None: it does not count.
     most: Callable[[Caps, str], int]
@@ -101,14 +101,14 @@ NO_MEMORY: Final = "the machine has too little free memory for another session"
 
 
 class _Group(NamedTuple):
-    """Those that one cap counts together."""
+    """The sessions that one limit counts together."""
 
     cap: int  #: Its row.
     name: str
 
 
 class _Left(dict[_Group, float]):
-    """How many more there may be of each group; looked up in the caps when it is first met."""
+    """How many more sessions each group allows; read from the limits on first use."""
 
     def __init__(self, caps: Caps) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _Left(dict[_Group, float]):
         return most
 
     def take(self, groups: Iterable[_Group]) -> None:
-        """One more is at work in each of them."""
+        """Count one more session in each group."""
         for group in groups:
             self[group] -= 1
 
@@ -131,7 +131,7 @@ def hand_out(
     free_mb: int | None,
     now: datetime,
 ) -> Handed:
-    """Give every slot that is free to the first in the line that may have it.
+    """Give each free slot to the first session in the queue that may have it.
 
     `free_mb` is the memory that the machine has left; None: nobody knows, and it limits nothing.
     """
@@ -157,7 +157,7 @@ def hand_out(
 
 
 def in_line(waiting: Iterable[Contender], caps: Caps) -> list[Contender]:
-    """Those that wait, who is next first. Who waits long enough comes before any priority."""
+    """The queue, next first. A long wait outweighs any priority."""
     step = timedelta(seconds=caps.priority_seconds)
     return sorted(waiting, key=lambda one: (one.since - one.priority * step, one.session))
 
@@ -212,7 +212,7 @@ def _why(group: _Group, caps: Caps) -> str:
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
-    """Where the first of the line keeps a place that is free, until those that are full have one.
+    """The free places that the first in the queue keeps until its full groups have one.
 
     Not where whoever leaves a full group leaves a place there as well: it would stand empty.
     """

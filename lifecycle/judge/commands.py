@@ -1,7 +1,7 @@
-"""The commands people may give: one row each, with the statuses it works in and its reply.
+"""The commands: one row each, with the statuses it works in and its reply.
 
 A command is judged once, by the status before it: it takes effect from then on, or it is refused
-with a reason. The key of its reply tells which of the two happened.
+with a reason. The key of its reply says which of the two happened.
 """
 
 from collections.abc import Callable, Mapping
@@ -214,7 +214,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 
 
 class AppliedCommands(Struct, frozen=True):
-    """The facts with those commands alone that have an effect, and the answers to the new ones."""
+    """The facts with only those commands that take effect, and the replies to new ones."""
 
     facts: Facts
     answers: tuple[Answer, ...] = ()
@@ -279,7 +279,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether an end or a restore came of it, which leave nothing of how it was before."""
+    """Whether it ended or restored the session, which leaves nothing of the state before."""
     if command.kind in RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

@@ -1,4 +1,4 @@
-"""What people have to look at: one row a cause, standing as long as it does."""
+"""What people have to look at: one row a cause, which finds something as long as it lasts."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,7 +20,7 @@ _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
 
 
 def question(view: SessionView) -> Finding | None:
-    """The agent asks something."""
+    """The agent waits for an answer."""
     if view.last_availability is not _WAITING:
         return None
     agent = view.facts.agent
@@ -30,7 +30,7 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The commits at hand change what a person has to allow first."""
+    """The unpushed commits change protected paths."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
@@ -41,7 +41,7 @@ def paths_held(view: SessionView) -> Finding | None:
 
 
 def push_refused(view: SessionView) -> Finding | None:
-    """The commits at hand could not be pushed, and are not the agent's to reword any more."""
+    """The unpushed commits could not be pushed, and rewording them does not help any more."""
     cause = causes.commit_messages(view)
     if (
         cause
@@ -53,7 +53,7 @@ def push_refused(view: SessionView) -> Finding | None:
 
 
 def pushes_used_up(view: SessionView) -> Finding | None:
-    """The commits at hand wait for the limit of pushes per hour."""
+    """The unpushed commits wait for the limit of pushes per hour."""
     next_at = view.next_push_at if view.at_rest and view.unpushed else None
     if next_at is None:
         return None
@@ -69,7 +69,7 @@ def pull_refused(view: SessionView) -> Finding | None:
 
 
 def ready_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to make a draft ready that we opened as one."""
+    """GitHub refused to take the bot's own draft out of draft."""
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
         return None
@@ -81,8 +81,8 @@ def merge_refused(view: SessionView) -> Finding | None:
     return _given_up(view, landing_key(view.pull)) if view.pull else None
 
 
-def put_out_of_queue(view: SessionView) -> Finding | None:
-    """The merge queue put it out for a reason that nothing else here tells."""
+def removed_from_queue(view: SessionView) -> Finding | None:
+    """The merge queue removed it for a reason that no other row names."""
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
@@ -91,7 +91,7 @@ def put_out_of_queue(view: SessionView) -> Finding | None:
 
 
 def update_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to bring the base into this very head, which a person asked for."""
+    """GitHub refused to update this head from its base, which a person commanded."""
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
@@ -99,7 +99,7 @@ def update_refused(view: SessionView) -> Finding | None:
 
 
 def branch_refused(view: SessionView) -> Finding | None:
-    """The commits of others could not be brought into the workspace."""
+    """The commits of others could not be merged into the workspace."""
     if view.pull is None or not view.has_remote_commits:
         return None
     return _given_up(view, keys.merge_remote(view.pull.head))
@@ -126,7 +126,7 @@ def _given_up(view: SessionView, key: Key) -> Finding | None:
 
 
 def repairs_exhausted(view: SessionView) -> Finding | None:
-    """The checks are red again after all the tries the agent has."""
+    """The checks fail again after all the agent's tries."""
     cause, pull, tries = causes.ci(view), view.pull, causes.repairs(view)
     if not cause or not pull or not causes.spent(cause, tries, view.policy.ci_repairs):
         return None
@@ -137,8 +137,8 @@ def repairs_exhausted(view: SessionView) -> Finding | None:
     )
 
 
-def repair_in_vain(view: SessionView) -> Finding | None:
-    """Told of red checks, the agent ended its turn without a commit."""
+def repair_without_commit(view: SessionView) -> Finding | None:
+    """The agent was sent failed checks and ended its turn without a commit."""
     cause = causes.ci(view)
     told = view.history.last_sent(cause) if cause else None
     if cause is None or told is None or not view.without_commit_since(told.at):
@@ -151,7 +151,7 @@ def repair_in_vain(view: SessionView) -> Finding | None:
 
 
 def red_on_base(view: SessionView) -> Finding | None:
-    """All that fails is red on the base branch too, so that it is not the agent's to mend."""
+    """All failed checks fail on the base branch too, so the agent cannot fix them."""
     failed, pull = view.failed_checks, view.pull
     if pull is None or not failed or view.checks_to_fix or view.pending_checks:
         return None
@@ -179,7 +179,7 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
 
 
 def rounds_exhausted(view: SessionView) -> Finding | None:
-    """Reviewers still ask for more after all the rounds the agent has, and none approves."""
+    """Reviewers request more changes after all the agent's rounds, and nobody approves."""
     if not view.unsent_remarks or (view.approved and not view.objectors):
         return None
     cause, rounds = causes.review(view), causes.review_rounds(view)
@@ -192,8 +192,8 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     )
 
 
-def review_in_vain(view: SessionView) -> Finding | Recheck | None:
-    """Requested changes stand, the agent was told and rests, and nothing came of it."""
+def review_without_commit(view: SessionView) -> Finding | Recheck | None:
+    """The agent was sent requested changes and pushed nothing for a while."""
     if not view.open_threads and not view.objectors:
         return None
     last_sent, rounds = view.history.last_sent, causes.review_rounds(view)
@@ -212,8 +212,8 @@ def review_in_vain(view: SessionView) -> Finding | Recheck | None:
     )
 
 
-def conflict_in_vain(view: SessionView) -> Finding | None:
-    """Told of a conflict, the agent ended its turn without a commit, or tried too often."""
+def conflict_unresolved(view: SessionView) -> Finding | None:
+    """The agent did not resolve a conflict with the base branch."""
     cause = causes.conflict(view)
     if not cause:
         return None
@@ -229,7 +229,7 @@ def conflict_in_vain(view: SessionView) -> Finding | None:
 
 
 def left_uncommitted(view: SessionView) -> Finding | None:
-    """Reminded of uncommitted work, the agent left it so."""
+    """The agent left uncommitted work after a reminder."""
     if not view.at_rest:
         return None
     cause = causes.uncommitted(view)
@@ -243,7 +243,7 @@ def left_uncommitted(view: SessionView) -> Finding | None:
 
 
 def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
-    """The agent is finished, and there is neither a commit nor anything else in its workspace."""
+    """The agent finished and changed nothing."""
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
@@ -260,7 +260,7 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     )
 
 
-#: The first that stands is the one people are told of.
+#: People are notified of the first that finds something.
 ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     paths_held,
@@ -270,21 +270,21 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     branch_refused,
     ready_refused,
     merge_refused,
-    put_out_of_queue,
+    removed_from_queue,
     update_refused,
     message_lost,
     repairs_exhausted,
-    repair_in_vain,
+    repair_without_commit,
     red_on_base,
     checks_held,
     rounds_exhausted,
-    review_in_vain,
-    conflict_in_vain,
+    review_without_commit,
+    conflict_unresolved,
     left_uncommitted,
     nothing_to_show,
 )
 
-#: The rows that may stand where nothing is in the way, as at most visits.
+#: The rows that may find something if the view has no findings otherwise, as usual.
 UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
 
 

@@ -1,4 +1,4 @@
-"""One judgement: the status of facts, with its evidence."""
+"""Reads the status off facts, with its evidence."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,7 +25,7 @@ _CLEANUP = Status.CLEANUP
 
 
 class Answer(NamedTuple):
-    """What a person is answered who asked for something."""
+    """The reply to a command."""
 
     command: Command
     key: Key
@@ -46,13 +46,13 @@ class Judged(Struct, frozen=True):
     because: str
     recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
     cause: Key | None  #: Of what people are notified of; None: nothing.
-    blockers: tuple[str, ...] = ()  #: `name: sentence`, all that stand.
+    blockers: tuple[str, ...] = ()  #: All of them, as `name: sentence`.
     answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
     @property
-    def told(self) -> "Judged":
-        """As people are told of it: by its outcome, also while what it holds is given back."""
+    def as_shown(self) -> "Judged":
+        """The same as people see it: by its outcome, also during the cleanup."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -60,7 +60,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def conversation(self) -> int:
-        """Where people are talking: the pull request, or the issue before there is one."""
+        """Where comments go: the pull request, or the issue before there is one."""
         pull = self.view.pull
         return pull.number if pull else self.view.facts.issue.number
 

@@ -1,7 +1,7 @@
-"""The few closed words on which alone the rules and the reactions' conditions rest.
+"""Signals: the closed sets of words that facts reduce to and that all rules are made of.
 
 What follows from a combination of them is a table, small enough to be walked over whole. How facts
-reduce to them, with thresholds and evidence weighed, stands in `lifecycle.judge.reduce`.
+reduce to them, with thresholds and evidence weighed, is in `lifecycle.judge.reduce`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from lifecycle.read.availability import Availability
 
 
 class Stage(StrEnum):
-    """How far a session's life has come."""
+    """How far a session has come."""
 
     QUEUED = "queued"
     SPAWNING = "spawning"
@@ -48,7 +48,7 @@ class Attention(StrEnum):
 
 
 class Output(StrEnum):
-    """What there is of the agent's work."""
+    """The state of the agent's work."""
 
     NOTHING = "nothing"
     UNPUSHED = "unpushed"

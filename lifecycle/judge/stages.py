@@ -1,4 +1,4 @@
-"""How far a session's life has come, and why: outcomes first, then what holds it up."""
+"""The stage of a session and the evidence for it: outcomes first, then what holds it up."""
 
 from datetime import datetime
 from typing import Final
@@ -34,7 +34,7 @@ _OUTCOMES: Final = {
 
 
 class Evidence(Struct, frozen=True):
-    """Why a session is where it is: for programs, and for people."""
+    """Why a session has its stage or status, for programs and for people."""
 
     reason: Reason = Reason.AGENT_AT_WORK
     why: str = ""
@@ -104,7 +104,7 @@ def _shown(found: Finding) -> Evidence:
 
 
 def _killed(view: SessionView) -> Evidence | None:
-    """A person's word, or a run lost with what it ran on after all the restarts there are."""
+    """A person stopped it, or its runs were lost with their runtime too often."""
     stop = view.command("stop")
     if stop is not None:
         return Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
@@ -118,7 +118,7 @@ def _killed(view: SessionView) -> Evidence | None:
 
 
 def _terminated(view: SessionView) -> Evidence | None:
-    """Nobody wants it any more."""
+    """Its pull request or issue was closed, or its label removed."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
         return Evidence(Reason.PR_CLOSED, "the pull request was closed without a merge")
@@ -131,7 +131,7 @@ def _terminated(view: SessionView) -> Evidence | None:
 
 
 def _errored(view: SessionView) -> Evidence | Recheck | None:
-    """It could not be started, or broke off after all the restarts there are for it."""
+    """It could not be started, or failed after all restarts."""
     facts = view.facts
     for key, failure in facts.failures.items():
         if key.kind is KeyKind.START:
@@ -166,7 +166,7 @@ _ENDS: Final = (
 
 
 def _crash(view: SessionView) -> Evidence:
-    """How the last run of a row of failures ended."""
+    """How the last of several failed runs ended."""
     ending, after = view.facts.agent.exit, f"after {view.crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
         return Evidence(Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
@@ -175,7 +175,7 @@ def _crash(view: SessionView) -> Evidence:
 
 
 def parked(view: SessionView) -> bool:
-    """Whether the program of this run was ended by us, so that it needs no slot.
+    """Whether the bot stopped this run's program, so that it needs no slot.
 
     Also where that could not be done and was given up, as below.
     """

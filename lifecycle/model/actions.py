@@ -1,4 +1,4 @@
-"""What a decision may ask for: a closed set of plain values, each with a key made of its cause.
+"""Actions: the closed set of what a decision may ask for, each with a key made of its cause.
 
 Actions on the program carry the run in their key; actions on GitHub do not.
 """
@@ -50,8 +50,8 @@ class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
 
-class MergeRemote(Struct, frozen=True, kw_only=True, tag="take_in"):
-    """Bring the commits others put on the session's branch into its workspace.
+class MergeRemote(Struct, frozen=True, kw_only=True, tag="merge_remote"):
+    """Merge the commits that others pushed to the session's branch into its workspace.
 
     Its result is `conflict` where they do not go together with the agent's own by themselves.
     """
@@ -86,7 +86,7 @@ class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
 
 
 class MakeReady(Struct, frozen=True, kw_only=True, tag="make_ready"):
-    """Make a draft a pull request that asks for its review."""
+    """Take a pull request out of draft."""
 
     key: Key
     number: int
@@ -101,7 +101,7 @@ class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
 
 
 class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
-    """Say something on the issue or the pull request."""
+    """Comment on the issue or the pull request."""
 
     key: Key
     number: int
@@ -126,7 +126,7 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True, tag="report"):
-    """Bring the one comment on an issue or a pull request up to date, or write it."""
+    """Create or update the bot's status comment on an issue or a pull request."""
 
     key: Key
     number: int
@@ -135,7 +135,7 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
 
 
 class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
-    """Bring our check run on a commit up to date, or make it. It is a report and bars nothing."""
+    """Create or update the bot's check run on a commit. It never blocks a merge."""
 
     key: Key
     head: str
@@ -160,7 +160,7 @@ class ReportConfiguration(Struct, frozen=True, kw_only=True, tag="report_configu
 
 
 class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
-    """Have the issue wear the label of a status, and of no other one."""
+    """Label the issue with a status, and remove the labels of all others."""
 
     key: Key
     number: int
@@ -168,7 +168,7 @@ class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
 
 
 class Label(Struct, frozen=True, kw_only=True, tag="label"):
-    """Put a label on the issue, or take it off."""
+    """Add a label to the issue, or remove it."""
 
     key: Key
     number: int
@@ -177,7 +177,7 @@ class Label(Struct, frozen=True, kw_only=True, tag="label"):
 
 
 class React(Struct, frozen=True, kw_only=True, tag="react"):
-    """Put a reaction on a comment, as an acknowledgement."""
+    """Add a reaction to a comment, as an acknowledgement."""
 
     key: Key
     comment: int
@@ -207,7 +207,7 @@ class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
 
 
 class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
-    """Have GitHub's merge queue land a pull request, but only at the commit that was judged."""
+    """Add a pull request to GitHub's merge queue, but only at the commit that was judged."""
 
     key: Key
     number: int
@@ -216,14 +216,14 @@ class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
 
 
 class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):
-    """Take a pull request out of GitHub's merge queue."""
+    """Remove a pull request from GitHub's merge queue."""
 
     key: Key
     number: int
 
 
 class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
-    """Close the issue, where the merge did not."""
+    """Close the issue, if the merge did not."""
 
     key: Key
     number: int
@@ -238,14 +238,14 @@ class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
-    """End the program of a run and all it started; the workspace stays."""
+    """Stop the program of a run and all its processes; the workspace stays."""
 
     key: Key
     run: int
 
 
 class Release(Struct, frozen=True, kw_only=True, tag="release"):
-    """End the program and remove the workspace; what was not pushed is kept in the mirror first."""
+    """Stop the program and remove the workspace; unpushed work is kept in the mirror first."""
 
     key: Key
     run: int

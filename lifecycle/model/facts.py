@@ -20,7 +20,7 @@ from lifecycle.model.status import (
 
 
 class Frozen(Struct, frozen=True, kw_only=True):
-    """That a person stopped every effect, and where."""
+    """A freeze: a person stopped all effects."""
 
     scope: str  #: `all`, `project` or `session`: the widest that stands.
     by: str
@@ -28,7 +28,7 @@ class Frozen(Struct, frozen=True, kw_only=True):
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on; title and body as they stood at the trigger."""
+    """The issue a session works on; title and body as they were at the trigger."""
 
     number: int
     title: str
@@ -47,7 +47,7 @@ class Issue(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """What models were used for, as the agent itself counts it."""
+    """Use of models, as the agent itself counts it."""
 
     input: int = 0  #: Tokens, likewise below.
     output: int = 0
@@ -66,7 +66,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What was spent so far under one roof: a session's runs, or a repository's day."""
+    """What was spent so far, by a session's runs or by a repository in a day."""
 
     cost_usd: float = 0.0
     tokens: int = 0
@@ -87,7 +87,7 @@ class Exit(Struct, frozen=True, kw_only=True):
 
 
 class ProbeFailure(Struct, frozen=True, kw_only=True):
-    """Looks in a row that failed or contradict each other, all with the same evidence."""
+    """Consecutive probes that failed or contradict each other, all with the same evidence."""
 
     since: datetime
     evidence: str  #: What was seen, without its times: another evidence begins another doubt.
@@ -146,7 +146,7 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 class Remark(Struct, frozen=True, kw_only=True):
-    """One thing a person said: a review's body, a thread's comment, a comment."""
+    """A review's body, a comment of a review thread, or a comment."""
 
     id: str
     author: str
@@ -172,7 +172,7 @@ class Thread(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """One reviewer's latest review that takes a side."""
+    """One reviewer's latest review that approves or requests changes."""
 
     author: str
     bot: bool = False  #: By GitHub's type of the account.
@@ -183,14 +183,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Push(Struct, frozen=True, kw_only=True):
-    """That a branch was moved to a commit."""
+    """A push: a branch was moved to a commit."""
 
     sha: str
     at: datetime  #: When it was first seen there.
 
 
 class Dequeued(Struct, frozen=True, kw_only=True):
-    """That GitHub's merge queue put a pull request out without merging it."""
+    """The removal of a pull request from GitHub's merge queue without a merge."""
 
     at: datetime
     reason: str = ""  #: GitHub's word for it.
@@ -232,7 +232,7 @@ class Pull(Struct, frozen=True, kw_only=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What a person asked for. Its key is its cause: the comment it stands in, or a request."""
+    """What a person commanded. Its key is its cause: a comment or a request; opaque text."""
 
     key: str
     kind: str  #: A name in COMMANDS, or `restore`.
@@ -259,7 +259,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """That an action was given up."""
+    """That an action failed for good."""
 
     at: datetime
     reason: Reason

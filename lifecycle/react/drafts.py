@@ -1,4 +1,4 @@
-"""From a draft to people: made ready once it is green, and only then shown to reviewers."""
+"""Takes drafts out of draft once checks pass, and then requests reviews."""
 
 from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.signals import Ci
@@ -7,9 +7,9 @@ from lifecycle.model import keys
 
 
 def make_ready(judged: Judged) -> Wanted:
-    """What was opened as a draft is one until it is green, once: later it is people's to say.
+    """Take the bot's own draft out of draft once checks pass; later drafts are people's choice.
 
-    Many workflows pass drafts over, so that one on which no check begins is made ready too.
+    Many workflows skip drafts, so a draft on which no check starts is made ready too.
     """
     view, pull = judged.view, judged.view.pull
     if pull is None or not view.policy.draft or not view.current:
@@ -26,9 +26,9 @@ def make_ready(judged: Judged) -> Wanted:
 
 
 def ask_reviewers(judged: Judged) -> Wanted:
-    """Reviewers are asked when there is something to review, once a pull request.
+    """Request the configured reviews once for each pull request, when checks pass.
 
-    Where GitHub refuses them, people are told: nothing else goes another way for it.
+    If GitHub refuses, people are warned, and nothing else changes.
     """
     pull, reviewers, facts = judged.view.pull, judged.view.policy.reviewers, judged.view.facts
     if pull is None or not reviewers:

@@ -1,4 +1,4 @@
-"""What the agent is told: red checks, requests of people, conflicts, reminders."""
+"""Messages to the agent: failed checks, requests of people, conflicts, reminders."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -29,7 +29,7 @@ _NO_ANSWER: Final = (
 
 
 def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
-    """Tell the running program, or start a new run with the message as its prompt."""
+    """Send a message to the running program, or start a new run with it as the prompt."""
     facts = judged.view.facts
     if parked(judged.view) or judged.signals.availability is Availability.EXITED:
         run = facts.run + 1
@@ -51,7 +51,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 
 
 def waiting(view: SessionView, told: str = "") -> Iterator[dict[str, str]]:
-    """What waits for the agent at its pull requests, but for what the prompt `told` is about."""
+    """Open work of the agent's pull requests, except for what the prompt `told` is about."""
     for one in view.several or (view,):
         if told != FIX_CI:
             for check in one.checks_to_fix:
@@ -67,8 +67,8 @@ def waiting(view: SessionView, told: str = "") -> Iterator[dict[str, str]]:
                     yield {"what": f"@{said.author} asks for changes", "text": said.body, "log": ""}
 
 
-def pass_on(judged: Judged) -> Wanted:
-    """What a person has to say to the agent, also while it waits for an answer."""
+def forward(judged: Judged) -> Wanted:
+    """Forward a person's message or answer to the agent, also while it waits for one."""
     view, agent = judged.view, judged.view.facts.agent
     asked = judged.signals.availability is Availability.WAITING
     for cause, command in causes.forwarded(view).items():
@@ -86,7 +86,7 @@ def pass_on(judged: Judged) -> Wanted:
 
 
 def refuse(judged: Judged) -> Wanted:
-    """Who gave an answer that the agent does not have is told why, and what it asks."""
+    """Tell the author of an answer that was not accepted why, and repeat the question."""
     facts = judged.view.facts
     for command in judged.asked:
         key = keys.forward(command.key).of_run(facts.run)
@@ -104,20 +104,20 @@ def refuse(judged: Judged) -> Wanted:
 
 
 def review_prompt(view: SessionView) -> do.Prompt:
-    """What is told an agent that is to read the pull request over."""
+    """The prompt for an agent that reviews the pull request."""
     values = {"pull": str(view.pull.number), "base": view.pull.base_branch} if view.pull else {}
     return do.Prompt(name="review", values=values)
 
 
 def remind(judged: Judged) -> Wanted:
-    """Uncommitted work earns one reminder after each request."""
+    """Remind the agent once of uncommitted work after each request."""
     cause = causes.uncommitted(judged.view)
     if cause and judged.view.history.last_sent(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
 
 
 def reword(judged: Judged) -> Wanted:
-    """Commits that were not pushed for what their messages say go back to the agent."""
+    """Ask the agent to reword commit messages that prevented a push."""
     view, cause = judged.view, causes.commit_messages(judged.view)
     if not cause or view.history.last_sent(cause) is not None:
         return
@@ -127,7 +127,7 @@ def reword(judged: Judged) -> Wanted:
 
 
 def repair(judged: Judged) -> Wanted:
-    """Red checks go to the agent with the tail of their logs, until its tries are used up."""
+    """Send failed checks with the end of their logs to the agent, until its tries are used up."""
     view, pull, cause = judged.view, judged.view.pull, causes.ci(judged.view)
     if pull is None or not cause or view.history.last_sent(cause) is not None:
         return
@@ -148,7 +148,7 @@ def repair(judged: Judged) -> Wanted:
 
 
 def address_review(judged: Judged) -> Wanted:
-    """What people asked for goes to the agent, once they have stopped writing for a moment."""
+    """Send reviews and comments to the agent, once people have stopped writing for a moment."""
     view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
     rounds, most = causes.review_rounds(view), view.policy.review_rounds
     if pull is None or not cause or causes.spent(cause, rounds, most):
@@ -167,7 +167,7 @@ def address_review(judged: Judged) -> Wanted:
 
 
 def _requests(view: SessionView, unheard: set[str]) -> Iterator[dict[str, str]]:
-    """Whole threads first, with their place; then what was said outside of any."""
+    """Whole threads first, with file and line; then other reviews and comments."""
     for thread in view.threads:
         said = {remark.id for remark in thread.remarks}
         if said & unheard:
@@ -183,7 +183,7 @@ def _requests(view: SessionView, unheard: set[str]) -> Iterator[dict[str, str]]:
 
 
 def _said(view: SessionView, thread: Thread) -> str:
-    """What was said in a thread by those who count, and by us."""
+    """The comments of a thread that count, and the bot's."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
         for remark in thread.remarks
@@ -197,7 +197,7 @@ def _place(thread: Thread) -> str:
 
 
 def resolve_conflict(judged: Judged) -> Wanted:
-    """A conflict with the base goes to the agent, once for this base and head."""
+    """Ask the agent to resolve a conflict with the base branch, once for this base and head."""
     view, pull, cause = judged.view, judged.view.pull, causes.conflict(judged.view)
     if pull is None or not cause or view.history.last_sent(cause) is not None:
         return

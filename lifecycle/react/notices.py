@@ -1,4 +1,4 @@
-"""What people are told, and how they are answered."""
+"""Comments, reactions and labels by which people are notified and answered."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,7 +33,7 @@ def replies(
 
 
 def reply(judged: Judged) -> Wanted:
-    """Threads are answered with the commit that was pushed after the agent heard them."""
+    """Answer review threads with the commit that was pushed after the agent got them."""
     view, pull = judged.view, judged.view.pull
     pushed = view.history.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
@@ -51,15 +51,15 @@ def reply(judged: Judged) -> Wanted:
 
 
 def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
-    """Whether the agent heard all that a thread says before it came to that commit."""
+    """Whether the agent got every comment of a thread before it pushed that commit."""
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
     heard = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
     return any(heard) and max(telling.at for telling in heard if telling) < pushed
 
 
-def stand_back(judged: Judged) -> Wanted:
-    """Who pushed to the agent's branch is told once that it leaves the branch to them."""
+def notify_of_handover(judged: Judged) -> Wanted:
+    """Notify a person who pushed to the branch, once, that the agent leaves it to them."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         yield do.Comment(
@@ -71,7 +71,7 @@ def stand_back(judged: Judged) -> Wanted:
 
 
 def acknowledge(judged: Judged) -> Wanted:
-    """Every command is seen to have arrived, and answered once it was judged."""
+    """Acknowledge every command with a reaction, and reply when it was judged."""
     for command in judged.asked:
         if command.comment is not None:
             key = keys.reaction(command.key)
@@ -85,8 +85,8 @@ def acknowledge(judged: Judged) -> Wanted:
         )
 
 
-def tell_findings(judged: Judged) -> Wanted:
-    """What an agent says that has read its pull request over is told where people talk."""
+def post_review_result(judged: Judged) -> Wanted:
+    """Post the result of a review that a person commanded."""
     view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")
     told = view.history.last_sent(keys.forward(command.key)) if command else None
     if command is None or told is None or agent.since is None or not agent.summary:
@@ -100,8 +100,8 @@ def tell_findings(judged: Judged) -> Wanted:
         )
 
 
-def tell_people(judged: Judged) -> Wanted:
-    """An open question, escalation, pause or wait without end is told once, with its remedy."""
+def notify_people(judged: Judged) -> Wanted:
+    """Notify people once of a question, escalation, pause or endless wait, with its remedy."""
     if judged.cause:
         yield do.Comment(
             key=keys.notice(judged.cause),
@@ -112,7 +112,7 @@ def tell_people(judged: Judged) -> Wanted:
 
 
 def warn(judged: Judged) -> Wanted:
-    """That a budget is nearly used up is told once."""
+    """Warn people once that a budget is nearly used up."""
     view = judged.view
     for reached in view.budgets.nearly:
         key = budget_key(reached, view.facts, view.now)
@@ -126,14 +126,14 @@ def warn(judged: Judged) -> Wanted:
         )
 
 
-def call(judged: Judged) -> Wanted:
-    """The issue wears a label while people have to look."""
+def add_attention_label(judged: Judged) -> Wanted:
+    """Add a label to the issue while people have to look."""
     if not _called(judged):
         yield _label(judged, on=True)
 
 
-def let_go(judged: Judged) -> Wanted:
-    """The label goes when its cause is gone."""
+def remove_attention_label(judged: Judged) -> Wanted:
+    """Remove the label when its cause is gone."""
     if _called(judged):
         yield _label(judged, on=False)
 
@@ -152,9 +152,9 @@ def _label(judged: Judged, *, on: bool) -> do.Action:
     )
 
 
-def tell_the_end(judged: Judged) -> Wanted:
-    """An outcome other than a merge is told on the issue, however long its program takes to end."""
-    told = judged.told
+def post_outcome(judged: Judged) -> Wanted:
+    """Post an outcome other than a merge, however long the program takes to stop."""
+    told = judged.as_shown
     yield do.Comment(
         key=keys.outcome(told.status, told.reason, told.view.facts.run),
         number=told.view.facts.issue.number,
@@ -163,8 +163,8 @@ def tell_the_end(judged: Judged) -> Wanted:
     )
 
 
-def sum_up(judged: Judged) -> Wanted:
-    """Where everything of a project is finished, its last session says what it came to."""
+def post_summary(judged: Judged) -> Wanted:
+    """Post a summary when the last session of a project ends."""
     facts = judged.view.facts
     if facts.ended is not None and sum(facts.finished.values()) > 1:
         counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))

@@ -1,4 +1,4 @@
-"""What is done about the work: pushed, opened as a pull request, merged, tidied up after."""
+"""Pushes the work, opens and updates its pull request, merges it and cleans up."""
 
 from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.model import actions as do
@@ -12,7 +12,7 @@ from lifecycle.read.session_view import Recheck, landing_key
 
 
 def publish(judged: Judged) -> Wanted:
-    """Commits go to GitHub at the end of a turn, so many in an hour."""
+    """Push commits at the end of a turn, within the limit of pushes per hour."""
     facts, policy = judged.view.facts, judged.view.policy
     head = facts.work.head
     if next_at := judged.view.next_push_at:
@@ -23,7 +23,7 @@ def publish(judged: Judged) -> Wanted:
 
 
 def merge_remote(judged: Judged) -> Wanted:
-    """What others put on the branch comes into the workspace; what clashes goes to the agent."""
+    """Merge remote commits into the workspace; the agent resolves conflicts."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
     if pull is None or not view.has_remote_commits:
         return
@@ -37,7 +37,7 @@ def merge_remote(judged: Judged) -> Wanted:
 
 
 def update(judged: Judged) -> Wanted:
-    """GitHub is asked to bring the base in, before an agent is bothered with it."""
+    """Have GitHub update the branch from its base, before the agent is asked to."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.current:
         key = keys.update_branch(pull.base, pull.head)
@@ -45,7 +45,7 @@ def update(judged: Judged) -> Wanted:
 
 
 def update_asked(judged: Judged) -> Wanted:
-    """A person wants the base brought in where GitHub does not ask for it."""
+    """Update the branch from its base on a person's command."""
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or command is None or view.history.updated_since(command.at):
         return
@@ -55,7 +55,7 @@ def update_asked(judged: Judged) -> Wanted:
 
 
 def rerun(judged: Judged) -> Wanted:
-    """What was cancelled or fails at random gets one more run on a head."""
+    """Rerun cancelled and flaky checks once for a head."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.rerunnable_checks if check.run_id is not None)
@@ -63,7 +63,7 @@ def rerun(judged: Judged) -> Wanted:
 
 
 def open_pull(judged: Judged) -> Wanted:
-    """What was pushed becomes a pull request, once its agent has read it over by policy."""
+    """Open the pull request of pushed commits, after the self-review if policy wants one."""
     view, facts = judged.view, judged.view.facts
     if view.pushed and not awaited(view):
         key = keys.open_pull(facts.branch)
@@ -72,7 +72,7 @@ def open_pull(judged: Judged) -> Wanted:
 
 
 def land(judged: Judged) -> Wanted:
-    """Merge by policy or by a person's word, at the judged commit; otherwise say it is ready."""
+    """Merge the judged commit by policy or on command; otherwise say that it is ready."""
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
@@ -103,8 +103,8 @@ def land(judged: Judged) -> Wanted:
         )
 
 
-def take_back(judged: Judged) -> Wanted:
-    """What we had queued leaves GitHub's merge queue when a person takes the merge back."""
+def take_out_of_queue(judged: Judged) -> Wanted:
+    """Remove the pull request from GitHub's merge queue when a person cancels the merge."""
     view, pull = judged.view, judged.view.pull
     if pull is None or pull.merge is not Merge.QUEUED or not view.merge_cancelled:
         return
@@ -114,7 +114,7 @@ def take_back(judged: Judged) -> Wanted:
 
 
 def tidy(judged: Judged) -> Wanted:
-    """After the merge: the branch goes by policy, and the issue is closed if GitHub did not."""
+    """After the merge, delete the branch by policy, and close the issue if GitHub did not."""
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:
         return

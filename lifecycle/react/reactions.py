@@ -1,4 +1,4 @@
-"""The table that turns a status into actions. Every status has a row, even the quiet ones.
+"""The table that turns a status into actions. Every status has a row.
 
 A row's condition sees the signals alone; what it yields is keyed by its cause, so a cause that was
 answered once is not answered again.
@@ -30,7 +30,7 @@ from lifecycle.model.status import TERMINAL, Merge, Status
 from lifecycle.react.drafts import ask_reviewers, make_ready
 from lifecycle.react.messages import (
     address_review,
-    pass_on,
+    forward,
     refuse,
     remind,
     repair,
@@ -39,14 +39,14 @@ from lifecycle.react.messages import (
 )
 from lifecycle.react.notices import (
     acknowledge,
-    call,
-    let_go,
+    add_attention_label,
+    notify_of_handover,
+    notify_people,
+    post_outcome,
+    post_review_result,
+    post_summary,
+    remove_attention_label,
     reply,
-    stand_back,
-    sum_up,
-    tell_findings,
-    tell_people,
-    tell_the_end,
     warn,
 )
 from lifecycle.react.pull_requests import (
@@ -55,20 +55,20 @@ from lifecycle.react.pull_requests import (
     open_pull,
     publish,
     rerun,
-    take_back,
+    take_out_of_queue,
     tidy,
     update,
     update_asked,
 )
 from lifecycle.react.reports import report, report_pull
 from lifecycle.react.runs import (
-    begin_again,
-    give_back,
     hand_over,
     park,
     pause,
     release,
+    release_later,
     restart,
+    restart_on_command,
     resume,
     start,
     stop,
@@ -80,7 +80,7 @@ S = Status
 
 
 class Reaction(NamedTuple):
-    """One row: in which statuses, under which signals, what follows."""
+    """One row: in which statuses and under which signals it acts, and how."""
 
     name: str
     statuses: frozenset[Status]
@@ -115,13 +115,13 @@ waits_on_people = both(
     availability(Availability.IDLE, Availability.EXITED, Availability.WAITING),
     ci(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
 )
-#: Somebody may look at it without looking in vain.
+#: There is something to review.
 to_review = both(pull(PullStage.OPEN), ci(Ci.PASSING, Ci.NONE))
 can_publish = both(at_rest, output(Output.UNPUSHED))
 can_open = both(pull(PullStage.NONE), output(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push: what is said now is about what people see.
 can_hear = both(at_rest, output(Output.NOTHING, Output.PUSHED, Output.DIRTY))
-#: What GitHub may mend by an update; the agent, where it cannot.
+#: What GitHub may resolve by an update; otherwise the agent.
 stale = merge(Merge.CONFLICT, Merge.BEHIND)
 #: GitHub lands it as soon as the queue's own checks pass.
 queued = merge(Merge.QUEUED)
@@ -133,9 +133,9 @@ REACTIONS: Final = (
     Reaction("start", frozenset({S.SPAWNING}), always, start),
     Reaction("acknowledge", EVERY, always, acknowledge, people=True),
     Reaction("hand_over", UNDER_WAY, always, hand_over, people=True),
-    Reaction("begin_again", UNDER_WAY, always, begin_again, people=True),
+    Reaction("restart_on_command", UNDER_WAY, always, restart_on_command, people=True),
     Reaction("restart", UNDER_WAY, availability(Availability.CRASHED), restart),
-    Reaction("pass_on", UNDER_WAY, hears_people, pass_on, people=True),
+    Reaction("forward", UNDER_WAY, hears_people, forward, people=True),
     Reaction("refuse", UNDER_WAY, always, refuse, people=True),
     Reaction(
         "resume", UNDER_WAY, availability(Availability.EXITED, Availability.INTERRUPTED), resume
@@ -147,30 +147,32 @@ REACTIONS: Final = (
     Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
     Reaction("self_review", UNDER_WAY, both(at_rest, can_open), self_review),
-    Reaction("take_in", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), merge_remote, each=True),
+    Reaction(
+        "merge_remote", UNDER_WAY, both(at_rest, output(Output.FOREIGN)), merge_remote, each=True
+    ),
     Reaction("rerun", UNDER_WAY, ci(Ci.FAILING, Ci.HELD), rerun, each=True),
     Reaction("repair", UNDER_WAY, both(can_hear, ci(Ci.FAILING)), repair, each=True),
     Reaction("address_review", UNDER_WAY, can_hear, address_review, each=True, people=True),
     Reaction("update", UNDER_WAY, both(can_hear, merge(Merge.BEHIND)), update, each=True),
     Reaction("update_asked", UNDER_WAY, can_hear, update_asked, each=True, people=True),
     Reaction("resolve_conflict", UNDER_WAY, both(can_hear, stale), resolve_conflict, each=True),
-    Reaction("tell_findings", UNDER_WAY, at_rest, tell_findings, people=True),
+    Reaction("post_review_result", UNDER_WAY, at_rest, post_review_result, people=True),
     Reaction("reply", UNDER_WAY, has_pull, reply, each=True, people=True),
-    Reaction("stand_back", UNDER_WAY, has_pull, stand_back, each=True, people=True),
-    Reaction("tell_people", CALLING | {S.PAUSED, S.QUEUED}, always, tell_people),
-    Reaction("call", CALLING, always, call),
-    Reaction("let_go", EVERY - CALLING, always, let_go),
+    Reaction("notify_of_handover", UNDER_WAY, has_pull, notify_of_handover, each=True, people=True),
+    Reaction("notify_people", CALLING | {S.PAUSED, S.QUEUED}, always, notify_people),
+    Reaction("add_attention_label", CALLING, always, add_attention_label),
+    Reaction("remove_attention_label", EVERY - CALLING, always, remove_attention_label),
     Reaction("warn", UNDER_WAY, always, warn),
     Reaction("park", UNDER_WAY - {S.WORKING, S.STUCK}, waits_on_people, park),
     Reaction("pause", frozenset({S.PAUSED}), always, pause),
     Reaction("land", ON_PULL, ready, land, each=True),
-    Reaction("take_back", UNDER_WAY, queued, take_back, each=True, people=True),
+    Reaction("take_out_of_queue", UNDER_WAY, queued, take_out_of_queue, each=True, people=True),
     Reaction("tidy", frozenset({S.MERGED, S.CLEANUP}), merged, tidy),
     Reaction("release", frozenset({S.MERGED}), always, release),
     Reaction("stop", STOPPED, always, stop),
-    Reaction("give_back", STOPPED, always, give_back),
-    Reaction("tell_the_end", STOPPED | {S.CLEANUP}, stopped, tell_the_end),
-    Reaction("sum_up", TERMINAL, always, sum_up),
+    Reaction("release_later", STOPPED, always, release_later),
+    Reaction("post_outcome", STOPPED | {S.CLEANUP}, stopped, post_outcome),
+    Reaction("post_summary", TERMINAL, always, post_summary),
     Reaction("report", EVERY, always, report),
     Reaction("report_pull", EVERY, always, report_pull, each=True),
 )

@@ -1,4 +1,4 @@
-"""What is kept up to date where people look: a comment on the issue and on each pull request.
+"""Keeps a status comment on the issue and on each pull request up to date.
 
 An edit notifies nobody: what needs people gets a comment of its own (`lifecycle.react.notices`).
 """
@@ -32,15 +32,15 @@ _BEGINS_SECONDS: Final = 5.0
 
 
 class _Edit(NamedTuple):
-    """That a place is to be brought up to date: under which key, and what is there already."""
+    """An edit that is due: its key, and the comment or check run that exists already."""
 
     key: Key
     there: int | None
 
 
 def report(judged: Judged) -> Wanted:
-    """The issue says how its session stands."""
-    judged = judged.told
+    """Report the session's status on its issue."""
+    judged = judged.as_shown
     view, number = judged.view, judged.view.facts.issue.number
     begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
@@ -63,8 +63,8 @@ def report(judged: Judged) -> Wanted:
 
 
 def report_pull(judged: Judged) -> Wanted:
-    """A pull request says the same, with what stands in its way; so does a check on its head."""
-    pull, judged = judged.view.pull, judged.told
+    """Report the status and its blockers on a pull request and as a check run on its head."""
+    pull, judged = judged.view.pull, judged.as_shown
     if pull is None or pull.state is PullState.CLOSED:
         return
     view, blockers = judged.view, judged.blockers
@@ -94,12 +94,12 @@ def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def _short(says: tuple[Key | str | None, ...]) -> str:
-    """What is said, in short. It is the same at nearly every visit of a session."""
+    """A fingerprint of what is reported; the same in nearly every decision."""
     return keys.fingerprint(map(str, says))
 
 
 def _outdated(view: SessionView, place: Key, cause: str) -> _Edit | Recheck | None:
-    """Whether a place says something else, and was not brought up to date a moment ago."""
+    """The edit that a report needs, unless it was edited a moment ago."""
     shown = view.history.edits(place)
     if not shown:
         return _Edit(keys.edit(place, 0, cause), None)

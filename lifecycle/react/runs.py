@@ -1,4 +1,4 @@
-"""What is done about the program: started, started again, stopped, given back."""
+"""Starts, restarts, stops and releases the agent's program."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _DAY_SECONDS: Final = 86_400.0
 
 
 def start(judged: Judged) -> Wanted:
-    """The first run, or the first one after a restore."""
+    """Start the first run, or the first one after a restore."""
     facts = judged.view.facts
     run = max(1, facts.run)
     if not any(key.kind is KeyKind.START and key.run == run for key in facts.pending):
@@ -23,7 +23,7 @@ def start(judged: Judged) -> Wanted:
 
 
 def restart(judged: Judged) -> Wanted:
-    """A run that broke off is followed by another that goes on where it stopped.
+    """Start another run after a failed one, which resumes its conversation.
 
     One that was lost with what it ran on uses up none of the agent's own tries.
     """
@@ -38,22 +38,22 @@ def restart(judged: Judged) -> Wanted:
         yield from _next_run(judged, StartCause.LOST if lost else StartCause.CRASH)
 
 
-def begin_again(judged: Judged) -> Wanted:
-    """A person wants a new run, whatever the program is doing."""
+def restart_on_command(judged: Judged) -> Wanted:
+    """Start a new run on command, whatever the program is doing."""
     command = judged.view.command("restart")
     if command is not None and not judged.view.history.started_since(command.at):
         yield from _next_run(judged, StartCause.RESTART, command.key)
 
 
 def hand_over(judged: Judged) -> Wanted:
-    """A person wants another agent: it takes over at once, whatever the program is doing."""
+    """Start another agent on command, whatever the program is doing."""
     command = judged.view.requested_agent
     if command is not None:
         yield from _next_run(judged, StartCause.AGENT, command.key)
 
 
 def resume(judged: Judged) -> Wanted:
-    """What was ended in the middle of its work goes on, and what a person wants to go on."""
+    """Resume what was stopped during its work, or what a person commands to resume."""
     view, end = judged.view, judged.view.facts.agent.exit
     over = view.history.ended.get(view.facts.run) or (end.at if end else view.now)
     if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
@@ -67,9 +67,9 @@ def _next_run(judged: Judged, cause: StartCause, command: str = "") -> Wanted:
 
 
 def _start(judged: Judged, cause: StartCause, run: int, asked: str = "") -> do.Action:
-    """A run that goes on with the conversation there is, or hands the session over.
+    """A run that resumes the conversation, or hands the session over to another agent.
 
-    Who takes over had no part in that conversation, and is told what there is to do.
+    The other agent does not know that conversation, and gets the open work.
     """
     view, command = judged.view, judged.view.requested_agent
     if command is None:
@@ -95,7 +95,7 @@ def _start(judged: Judged, cause: StartCause, run: int, asked: str = "") -> do.A
 
 
 def pause(judged: Judged) -> Wanted:
-    """The program of a paused session is ended; its conversation is kept, its slot is free."""
+    """Stop the program of a paused session; its conversation is kept, its slot is free."""
     if judged.view.instructed_at is not None:
         at_rest = judged.signals.availability in (
             Availability.IDLE,
@@ -106,7 +106,7 @@ def pause(judged: Judged) -> Wanted:
 
 
 def park(judged: Judged) -> Wanted:
-    """The program of one that has waited on people for long is ended, until its next cause."""
+    """Stop the program of a session that has waited for people for long; messages resume it."""
     view, pull = judged.view, judged.view.pull
     if parked(view):
         return
@@ -123,14 +123,14 @@ def _park(judged: Judged, cause: ParkCause) -> do.Action:
 
 
 def stop(judged: Judged) -> Wanted:
-    """An outcome other than a merge ends the program at once and keeps the workspace."""
+    """Stop the program at once after an outcome other than a merge; keep the workspace."""
     run = judged.view.facts.run
     if run:
         yield do.Stop(key=keys.stop(run), run=run)
 
 
-def give_back(judged: Judged) -> Wanted:
-    """What ended without a merge keeps its workspace for a while; then it is released too."""
+def release_later(judged: Judged) -> Wanted:
+    """Release the workspace of a session that was not merged when its retention ends."""
     view, facts = judged.view, judged.view.facts
     since = facts.ended.at if facts.ended else view.now
     if facts.run:
@@ -139,7 +139,7 @@ def give_back(judged: Judged) -> Wanted:
 
 
 def release(judged: Judged) -> Wanted:
-    """After a merge the agent may finish its turn; then everything it held is given back."""
+    """Release runtime and workspace after a merge; the agent may finish its turn."""
     view, facts = judged.view, judged.view.facts
     since = view.pull.merged_at if view.pull else None
     since = since or (facts.ended.at if facts.ended else view.now)

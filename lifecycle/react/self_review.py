@@ -1,4 +1,4 @@
-"""Before people see a change its agent reads it over once as a reviewer, where policy wants it."""
+"""The agent's own review of its change before the pull request, if policy wants one."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _SELF_REVIEW: Final = frozenset({KeyKind.SELF_REVIEW})
 
 
 def self_review(judged: Judged) -> Wanted:
-    """By policy an agent reads its own change over, once, before it becomes a pull request."""
+    """Ask the agent to review its own change once before the pull request is opened."""
     view, policy = judged.view, judged.view.policy
     if policy.self_review and view.pushed and (cause := _cause(view)):
         values = {"base": view.facts.work.base, "head": view.facts.work.head}
@@ -40,9 +40,9 @@ def review_wait(view: SessionView) -> Recheck | None:
 
 
 def _cause(view: SessionView) -> Key | None:
-    """The commit the agent is still to read over; None: it was told to, if only of another one.
+    """The commit that the agent is still to review; None: it was asked, at whichever commit.
 
-    What went down with a run that broke off is told once more.
+    A request that was lost with a failed run is repeated.
     """
     cause = keys.self_review(view.facts.work.head)
     heard = view.history.last_sent(cause) is not None

@@ -1,4 +1,4 @@
-"""What reviewers suggest, as patches: they write the new lines alone, in place of those shown."""
+"""Renders reviewers' suggestions, which contain the new lines only, as patches."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What was done, sorted once by what is asked of it."""
+"""The history of a session's actions, indexed by what rules ask of it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -18,13 +18,13 @@ _START, _PARK, _PUSH, _LABEL = (
 )
 #: The kinds of actions that give a run's agent something to do.
 _GIVING: Final = MESSAGES | {KeyKind.START}
-#: The kinds of keys that say that the agent was told of a cause.
+#: The kinds of keys that say that a cause was sent to the agent.
 _TELLING: Final = MESSAGES | {KeyKind.REMARK}
 _UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
 class MessageSent(NamedTuple):
-    """That the agent was told of a cause, in which run and when."""
+    """That a cause was sent to the agent, in which run and when."""
 
     run: int
     at: datetime
@@ -35,14 +35,14 @@ class _Sorted(NamedTuple):
 
     by_kind: Mapping[KeyKind, list[Key]]
     giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
-    telling: Mapping[Key, list[Key]]  #: Those that told the agent of a cause, by the cause.
+    telling: Mapping[Key, list[Key]]  #: Those that sent a cause to the agent, by the cause.
     shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
     pushed: Mapping[str, Key]  #: Pushes by their head.
 
 
 @lru_cache(maxsize=512)
 def _sorted(done: tuple[Key, ...]) -> _Sorted:
-    """Keys in their order. They are the same ones at nearly every visit of a session."""
+    """Index the keys; they are the same in nearly every decision about a session."""
     by_kind: dict[KeyKind, list[Key]] = {}
     giving: dict[int, list[Key]] = {}
     telling: dict[Key, list[Key]] = {}
@@ -92,12 +92,12 @@ class ActionHistory:
 
     @property
     def released(self) -> bool:
-        """Whether runtime and workspace were given back."""
+        """Whether runtime and workspace were released."""
         return KeyKind.RELEASE in self._keys
 
     @property
     def attention_labels(self) -> int:
-        """How often the label that calls people was put on or taken off."""
+        """How often the attention label was added or removed."""
         return len(self._keys.get(_LABEL, ()))
 
     def edits(self, place: Key) -> Sequence[Key]:
@@ -111,7 +111,7 @@ class ActionHistory:
 
     @cached_property
     def interrupted(self) -> set[int]:
-        """Runs whose program we ended in the middle of its work."""
+        """Runs whose program the bot stopped during its work."""
         return {key.run for key, _ in self._of(_PARK) if key.cause[0] == ParkCause.INTERRUPTED}
 
     @property
@@ -138,7 +138,7 @@ class ActionHistory:
         return any(at > then for _, at in self._of(_START))
 
     def updated_since(self, then: datetime) -> bool:
-        """Whether the base was brought in after then, for whatever cause."""
+        """Whether the branch was updated from its base after then, for whatever cause."""
         return any(at > then for _, at in self._of(*_UPDATES))
 
     @cached_property
@@ -148,12 +148,12 @@ class ActionHistory:
 
     @cached_property
     def losses(self) -> dict[int, datetime]:
-        """Runs that were lost with what they ran on, with when the next began."""
+        """Runs that were lost with their machine or runtime, with when the next began."""
         return self._before(StartCause.LOST)
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """Runs that ended before they were finished, whyever, with when the next began."""
+        """Runs that failed or were lost, with when the next began."""
         return self.crashes | self.losses
 
     def _before(self, cause: StartCause) -> dict[int, datetime]:
@@ -165,9 +165,9 @@ class ActionHistory:
         return [MessageSent(key.run, done[key].at) for key in self._telling.get(cause, ())]
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """When the agent was last told of a cause, without what went down with its run.
+        """When a cause was last sent to the agent, without what was lost with its run.
 
-        A run that broke off takes along what it was told and had not answered with a push.
+        A failed run loses what it was sent and did not answer with a push.
         """
         standing = [telling for telling in self._tellings(cause) if not self._lost(telling)]
         return max(standing, key=lambda telling: telling.at, default=None)
@@ -181,7 +181,7 @@ class ActionHistory:
     def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
-        """The causes of some kinds that were told, with when first, however often."""
+        """The causes of some kinds that were sent, each with when first."""
         done = self._done
         first = {
             cause: min(done[key].at for key in told)

@@ -1,4 +1,4 @@
-"""What still counts, when a person has asked for a session again or for another try.
+"""What still counts after a person restored a session or commanded a retry.
 
 A restore begins a new run in which nothing that an earlier run was told or did satisfies anything;
 what was done on GitHub stays done. A retry forgives what was given up.
@@ -22,7 +22,7 @@ RESTORES: Final = ("restore", "start")
 
 
 def allowed(facts: Facts, head: str) -> bool:
-    """Whether a person lets this commit out, whatever it changes."""
+    """Whether a person allowed this commit to be pushed with protected paths."""
     return any(
         command.kind == "allow" and names(facts, command, head) for command in facts.commands
     )
@@ -39,7 +39,7 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
 
 def this_life(facts: Facts) -> Facts:
-    """The facts without what an earlier life or a forgiven try left in them."""
+    """The facts without what a restore or a retry makes void."""
     if not facts.commands:
         return facts
     restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
@@ -65,7 +65,7 @@ def this_life(facts: Facts) -> Facts:
 
 
 def _let_out(facts: Facts) -> Facts:
-    """The facts without what held a commit that a person has allowed since."""
+    """The facts without the refusal of a commit that a person has allowed since."""
     head = facts.work.head
     held = facts.failures.get(keys.push(head))
     if held is None or held.reason is not Reason.PROTECTED_PATHS:

@@ -32,7 +32,7 @@ def _asked(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """What the agent does; of one that was ended and goes on, what it waits for."""
+    """The agent's last activity, and what a session that wants to resume waits for."""
     known = view.facts.agent.evidence or view.facts.agent.activity.value
     return f"{known}; {view.facts.waits}" if view.facts.waits else known
 
@@ -46,7 +46,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _failed(view: SessionView) -> str:
-    """The failed checks; what is not the agent's doing is named as such."""
+    """The failed checks; those that fail on the base branch too are marked."""
     return ", ".join(
         f"{check.name} (also fails on the base branch)" if check.red_on_base else check.name
         for check in view.failed_checks
