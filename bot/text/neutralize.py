@@ -1,7 +1,8 @@
 """Neutralizes text of agents and programs, so that GitHub does not act on it.
 
 Mentions, closing keywords, commands and skip instructions keep their appearance and lose their
-effect, in code too: other bots and commit messages do not read Markdown. Sources: "Linking a pull request to an issue"
+effect, in code too: other bots and commit messages do not read Markdown. Sources:
+"Linking a pull request to an issue"
 (https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue)
 and "Skipping workflow runs"
 (https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs).
