@@ -32,7 +32,7 @@ def run_name(session: str, run: int) -> str:
 
 
 def session_of(name: str) -> str:
-    """The session that a run's or home's name says; the name itself where it says none."""
+    """The session in the name of a run or home; any other name is returned as it is."""
     match = _NAME.fullmatch(name)
     return match["session"] if match else name
 
@@ -56,8 +56,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 
     run: RunRef
     alive: bool = True  #: Whether the caller knows of no end of its program.
-    #: Whether the caller has stored the last reading, and only a sign at the terminal changes it:
-    #: the run's files need not be read where there is no such sign.
+    #: Whether the caller has stored the last reading, and only new output can change it: without
+    #: new output, the run's files need not be read.
     unchanged: bool = False
     awaiting: tuple[str, ...] = ()  #: Visible marks of messages that may have arrived.
 

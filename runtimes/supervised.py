@@ -122,15 +122,17 @@ def _supervisor(folder: Path) -> int | None:
     born = _born(folder)
     if born is None:
         return None
-    pid = int(born["pid"])
+    pid: int = born["pid"]
     return pid if identity(pid) == born else None
 
 
 def _born(folder: Path) -> dict[str, Any] | None:
-    """The identity the supervisor had when it started."""
+    """The identity the supervisor had when it started; None: unknown, or an agent forged it."""
     try:
-        born: dict[str, Any] = json.loads((folder / "pid.json").read_bytes())
-    except (FileNotFoundError, ValueError):
+        born = json.loads((folder / "pid.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(born, dict) or not isinstance(born.get("pid"), int):
         return None
     return born
 
@@ -138,7 +140,7 @@ def _born(folder: Path) -> dict[str, Any] | None:
 def _vanished(folder: Path) -> str:
     """Why a supervisor left no record."""
     born, here = _born(folder), identity(os.getpid())
-    if born and here and born["boot"] != here["boot"]:
+    if born and here and born.get("boot") != here["boot"]:
         return "the machine was restarted"
     return "its supervisor vanished"
 

@@ -161,6 +161,15 @@ def test_a_reused_pid_is_not_taken_for_the_supervisor(
             stranger.kill()
 
 
+@pytest.mark.parametrize("forged", ["[]", '{"pid": "1"}', "{}", "no JSON"])
+def test_a_forged_pid_record_counts_as_a_vanished_supervisor(tmp_path: Path, forged: str) -> None:
+    (tmp_path / "pid.json").write_text(forged)
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert (end.code, end.signal, end.lost) == (None, None, "its supervisor vanished")
+    supervised.end(tmp_path, 0.0)
+
+
 def test_the_tail_is_the_last_lines_as_plain_text(
     tmp_path: Path,
 ) -> None:
