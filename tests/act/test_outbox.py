@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,79 +12,39 @@ from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, Retry
 from bot.store import DueAction, Receipt, StoreFull
 from bot.store.outbox import add_repository_actions
 from bot.system.crash_points import log_crash_point
-from lifecycle.judge.pauses import frozen_by
 from lifecycle.model import keys
-from lifecycle.model.actions import Action, CloseIssue, Comment, Prompt, SendMessage, Start
+from lifecycle.model.actions import CloseIssue, Comment, Prompt, SendMessage, Start
 from lifecycle.model.facts import Facts, Sent
 from lifecycle.model.key import Key, parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
+from tests.harness.outbox import OutboxBench
 from tests.world.waiting import eventually
 
 CLOSE = CloseIssue(key=parse("close_issue"), number=12)
 
 
-class Bench:
-    """An outbox over a real store; what is wanted and how doing goes is the test's to say."""
-
-    def __init__(self, scenario: Any) -> None:
-        self.scenario = scenario
-        self.wanted = self.may_act = True
-        self.silenced = False
-        self.did: list[Key] = []
-        self.wakes = 0
-        self.doing: Any = lambda due, check: Completed()
-        self.workers = ThreadPoolExecutor(4)
-        attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
-        self.outbox = Outbox(
-            *(scenario.store, self.still_wanted, lambda _: self.silenced, self, self.workers),
-            *(attempts, scenario.clock, log_crash_point),
-            lambda: self.may_act,
-            self.woken,
-        )
-
-    def still_wanted(self, session: str, action: Action) -> bool | None:
-        frozen = frozen_by(self.scenario.store.facts.get(session)) is not None
-        return None if frozen else self.wanted
-
-    def was_done(self, due: DueAction) -> Completed | None:
-        return None
-
-    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        self.did.append(due.action.key)
-        outcome: ActionResult = self.doing(due, check)
-        return outcome
-
-    def woken(self) -> None:
-        self.wakes += 1
-
-    def drains(self) -> int:
-        handed = self.outbox.drain()
-        assert self.outbox.rest(5)
-        return handed
-
-
 @pytest.fixture
-def bench(scenario: Any) -> Iterator[Bench]:
-    made = Bench(scenario)
+def bench(scenario: Any) -> Iterator[OutboxBench]:
+    made = OutboxBench(scenario)
     scenario.orders(scenario.session(), CLOSE)
     yield made
     made.workers.shutdown()
 
 
-def facts(bench: Bench) -> Facts:
+def facts(bench: OutboxBench) -> Facts:
     found: Facts = bench.scenario.store.facts.get("widgets-12")
     return found
 
 
-def test_an_action_is_carried_out_recorded_and_announced(bench: Bench) -> None:
+def test_an_action_is_carried_out_recorded_and_announced(bench: OutboxBench) -> None:
     assert bench.drains() == 1
     assert CLOSE.key in facts(bench).done
     eventually(lambda: bench.wakes == 1, "word is given")
     assert bench.drains() == 0
 
 
-def test_an_action_under_way_is_not_handed_out_again(bench: Bench) -> None:
+def test_an_action_under_way_is_not_handed_out_again(bench: OutboxBench) -> None:
     go_on = threading.Event()
     bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
     assert bench.outbox.drain() == 1
@@ -97,7 +56,7 @@ def test_an_action_under_way_is_not_handed_out_again(bench: Bench) -> None:
 
 
 def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: OutboxBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
     bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
@@ -115,7 +74,7 @@ def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
     assert bench.did == [CLOSE.key]
 
 
-def test_a_bot_without_the_lease_does_nothing_and_does_not_spin(bench: Bench) -> None:
+def test_a_bot_without_the_lease_does_nothing_and_does_not_spin(bench: OutboxBench) -> None:
     bench.may_act = False
     bench.drains()
     assert bench.did == []
@@ -124,7 +83,7 @@ def test_a_bot_without_the_lease_does_nothing_and_does_not_spin(bench: Bench) ->
 
 
 def test_nothing_takes_effect_while_results_cannot_be_recorded(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: OutboxBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> Any:
         raise StoreFull("no space is left")
@@ -140,7 +99,7 @@ def test_nothing_takes_effect_while_results_cannot_be_recorded(
 
 
 def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: OutboxBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise ValueError("broken")
@@ -156,7 +115,7 @@ def test_an_action_whose_result_was_not_recorded_is_repeated_after_a_pause(
 
 @pytest.mark.parametrize("during_preparation", [False, True])
 def test_an_unwanted_action_that_took_effect_before_a_crash_is_recorded_as_done(
-    bench: Bench, during_preparation: bool
+    bench: OutboxBench, during_preparation: bool
 ) -> None:
     def prepares(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.wanted = False
@@ -168,7 +127,7 @@ def test_an_unwanted_action_that_took_effect_before_a_crash_is_recorded_as_done(
     assert facts(bench).done[CLOSE.key].result == "pushed"
 
 
-def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None:
+def test_a_message_that_is_not_sent_again_may_still_arrive(bench: OutboxBench) -> None:
     message = SendMessage(key=parse("fix_ci:x#1"), run=1, prompt=Prompt(name="fix_ci"))
     bench.drains()
     bench.scenario.orders("widgets-12", message)
@@ -182,7 +141,9 @@ def test_a_message_that_is_not_sent_again_may_still_arrive(bench: Bench) -> None
     assert bench.drains() == 0
 
 
-def test_an_action_whose_cause_goes_during_its_preparation_has_no_effect(bench: Bench) -> None:
+def test_an_action_whose_cause_ends_in_preparation_has_no_effect(
+    bench: OutboxBench,
+) -> None:
     effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -199,7 +160,7 @@ def test_an_action_whose_cause_goes_during_its_preparation_has_no_effect(bench: 
     assert CLOSE.key not in facts(bench).pending | facts(bench).done.keys()
 
 
-def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: Bench) -> None:
+def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: OutboxBench) -> None:
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
         bench.may_act = False
         return check() or Completed()
@@ -209,7 +170,7 @@ def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: Benc
     assert CLOSE.key in facts(bench).pending
 
 
-def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: Bench) -> None:
+def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: OutboxBench) -> None:
     assert bench.scenario.store.freezes.add("", by="alice")
     bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
     for _ in range(5):
@@ -225,7 +186,7 @@ def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: B
     assert bench.did == [CLOSE.key]
 
 
-def test_a_freeze_during_the_preparation_of_an_action_holds_it(bench: Bench) -> None:
+def test_a_freeze_during_the_preparation_of_an_action_holds_it(bench: OutboxBench) -> None:
     effects: list[Key] = []
 
     def slowly(due: DueAction, check: FinalCheck) -> ActionResult:
@@ -242,7 +203,7 @@ def test_a_freeze_during_the_preparation_of_an_action_holds_it(bench: Bench) -> 
 
 
 def test_a_failing_action_is_retried_with_growing_pauses_and_then_fails(
-    bench: Bench,
+    bench: OutboxBench,
 ) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("not now")
@@ -257,7 +218,7 @@ def test_a_failing_action_is_retried_with_growing_pauses_and_then_fails(
     assert "tried 3 times" in facts(bench).failures[CLOSE.key].detail
 
 
-def test_actions_survive_an_outage_of_an_hour(bench: Bench) -> None:
+def test_actions_survive_an_outage_of_an_hour(bench: OutboxBench) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("GitHub answered 502", outage=True)
 
@@ -269,7 +230,7 @@ def test_actions_survive_an_outage_of_an_hour(bench: Bench) -> None:
     assert bench.scenario.clock() - begun > timedelta(hours=1)
 
 
-def test_a_wait_that_github_asks_for_is_no_failed_attempt(bench: Bench) -> None:
+def test_a_wait_that_github_asks_for_is_no_failed_attempt(bench: OutboxBench) -> None:
     def limited(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater(
             "the rate limit is used up", bench.scenario.clock() + timedelta(minutes=9)
@@ -290,7 +251,7 @@ def test_a_wait_that_github_asks_for_is_no_failed_attempt(bench: Bench) -> None:
 
 
 def test_a_failing_start_is_retried_with_growing_pauses_and_fails_with_its_reason(
-    bench: Bench,
+    bench: OutboxBench,
 ) -> None:
     def fails(due: DueAction, check: FinalCheck) -> ActionResult:
         return RetryLater("the tmux server does not answer")
@@ -322,7 +283,7 @@ def test_a_failing_start_is_retried_with_growing_pauses_and_fails_with_its_reaso
     [(None, Reason.SPAWN_FAILED), (Reason.BRANCH_GONE, Reason.BRANCH_GONE)],
 )
 def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_starts(
-    bench: Bench, said: Reason | None, reason: Reason
+    bench: OutboxBench, said: Reason | None, reason: Reason
 ) -> None:
     def refuses(due: DueAction, check: FinalCheck) -> ActionResult:
         return Rejected("the branch is gone", said)
@@ -338,7 +299,7 @@ def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_st
     assert failure.detail == "the branch is gone"
 
 
-def test_a_start_has_three_attempts_by_default(bench: Bench) -> None:
+def test_a_start_has_three_attempts_by_default(bench: OutboxBench) -> None:
     bench.outbox = Outbox(
         *(bench.scenario.store, bench.still_wanted, lambda _: False, bench, bench.workers),
         Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
@@ -358,7 +319,7 @@ def test_a_start_has_three_attempts_by_default(bench: Bench) -> None:
     assert bench.scenario.store.facts.get("widgets-13").failures.keys() == {start.key}
 
 
-def without_session(bench: Bench) -> Key:
+def without_session(bench: OutboxBench) -> Key:
     """An answer where no session exists, in the outbox."""
     bench.drains()
     bench.did.clear()
@@ -373,13 +334,13 @@ def without_session(bench: Bench) -> Key:
     return answer.key
 
 
-def test_an_action_without_a_session_is_carried_out_once(bench: Bench) -> None:
+def test_an_action_without_a_session_is_carried_out_once(bench: OutboxBench) -> None:
     key = without_session(bench)
     bench.wanted = False  # Judging is for sessions.
     assert (bench.drains(), bench.drains(), bench.did) == (1, 0, [key])
 
 
-def test_an_action_without_a_session_waits_for_the_lease(bench: Bench) -> None:
+def test_an_action_without_a_session_waits_for_the_lease(bench: OutboxBench) -> None:
     key = without_session(bench)
     bench.may_act = False
     bench.drains()
@@ -390,7 +351,7 @@ def test_an_action_without_a_session_waits_for_the_lease(bench: Bench) -> None:
 
 
 def test_an_action_without_a_session_is_withdrawn_from_a_silenced_repository(
-    bench: Bench,
+    bench: OutboxBench,
 ) -> None:
     without_session(bench)
     bench.silenced = True
@@ -400,7 +361,7 @@ def test_an_action_without_a_session_is_withdrawn_from_a_silenced_repository(
 
 
 def test_an_action_without_a_session_is_retried_and_forgotten_with_old_deliveries(
-    bench: Bench,
+    bench: OutboxBench,
 ) -> None:
     key = without_session(bench)
     bench.doing = lambda due, check: RetryLater("an outage")
