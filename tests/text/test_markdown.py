@@ -118,6 +118,11 @@ def test_a_hidden_comment_begins_no_html_block() -> None:
         "\n<a b='" * 9_000,
         "-->" * 20_000,
         "@" * 60_000,
+        "a <!-- x " + "[" * 60_000,
+        "a " + "<![CDATA[" * 7_000,
+        "`a\n" * 20_000,
+        "> " * 100 + "a\n" * 600,
+        "|a" * 200 + "\n" + "|-" * 200 + "\n" + "|x\n" * 15_000,
     ],
 )
 def test_hostile_markup_is_read_in_bounded_time(hostile: str) -> None:
