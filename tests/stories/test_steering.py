@@ -88,7 +88,7 @@ def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) ->
     issue.becomes("paused")
     is_told(issue, "The dollars of this session are used up")
     issue.issue.comment("/mergewright resume", by=ALICE)
-    is_told(issue, "It stays paused")
+    is_told(issue, "The session stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
     assert issue.agent.resumes()["run"] == 2
     issue.becomes("working")
