@@ -49,12 +49,12 @@ def test_people_are_notified_of_a_question_at_once(world: World) -> None:
 def test_uncommitted_work_gets_one_reminder_then_people_are_notified(world: World) -> None:
     issue = world.agent_starts()
     issue.agent.writes({"widgets.txt": "one\n"}).ends_its_turn()
-    issue.agent.receives("not committed")
+    issue.agent.receives("uncommitted changes")
     issue.agent.writes({"more.txt": "two\n"}).ends_its_turn()
     assert issue.becomes("needs_input").reason == "uncommitted_work"
     issue.agent.commits({"more.txt": "three\n"}).ends_its_turn()
     assert issue.pull
-    assert sum("not committed" in entry["text"] for entry in issue.agent.received) == 1
+    assert sum("uncommitted changes" in entry["text"] for entry in issue.agent.received) == 1
 
 
 def test_checks_that_stay_red_are_escalated_after_the_last_repair(world: World) -> None:
