@@ -38,7 +38,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
     issue.becomes("needs_input")
 
     said = mergewright(world, "answer", issue.id, "Blue, please.")
-    assert "The agent is told" in said
+    assert "Queued. The agent gets it" in said
     issue.agent.receives("Blue, please.")
 
     api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/commands"
