@@ -67,7 +67,7 @@ class RunReading(Struct, frozen=True, kw_only=True):
 
     #: Without the end of a program that vanished and left no record of its exit.
     agent: Agent
-    head: str | None = None  #: The commit of the session's branch; None: it cannot be told.
+    head: str | None = None  #: The commit of the session's branch; None: unreadable.
     received: frozenset[str] = frozenset()  #: Those of the awaited marks that have arrived.
 
 

@@ -24,7 +24,7 @@ class WorkspaceStatus(Struct, frozen=True, kw_only=True):
     whole: bool = False  #: Whether its checkout and branch can be used as they are.
     location: str = ""  #: Where it is, for people.
     base: str = ""  #: The commit the work begins at; empty: it is not known any more.
-    head: str | None = None  #: The branch's commit; None: it cannot be told.
+    head: str | None = None  #: The branch's commit; None: unreadable.
     commits: tuple[str, ...] = ()  #: Those at branches, HEAD and stashes of the session.
 
 
