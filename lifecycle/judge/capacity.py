@@ -214,7 +214,7 @@ def _why(group: _Group, caps: Caps) -> str:
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
     """The free places that the first in the queue keeps until its full groups have one.
 
-    Not where whoever leaves a full group leaves a place there as well: it would stand empty.
+    Not if every session that leaves a full group frees such a place as well: it would stay unused.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

@@ -72,7 +72,7 @@ RULES: Final = (
         "the issue was completed elsewhere, or nothing had to be changed",
         "{why}",
     ),
-    # It does not go on, or is not under way yet.
+    # It is paused, or not started yet.
     Rule(
         Status.PAUSED, stage(Stage.PAUSED), "paused by a person, a budget or a usage limit", "{why}"
     ),

@@ -26,7 +26,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     key: Key
     run: int
     prompt: Prompt
-    resume: str = ""  #: The agent's own conversation to go on with.
+    resume: str = ""  #: The agent's own conversation to resume.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
     covers: tuple[Key, ...] = ()  #: Further keys that are done when this is.
     #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.

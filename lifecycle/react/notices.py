@@ -54,8 +54,8 @@ def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the agent got every comment of a thread before it pushed that commit."""
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
-    heard = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
-    return any(heard) and max(telling.at for telling in heard if telling) < pushed
+    sent = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
+    return any(sent) and max(message.at for message in sent if message) < pushed
 
 
 def notify_of_handover(judged: Judged) -> Wanted:

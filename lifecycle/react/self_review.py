@@ -45,5 +45,5 @@ def _cause(view: SessionView) -> Key | None:
     A request that was lost with a failed run is repeated.
     """
     cause = keys.self_review(view.facts.work.head)
-    heard = view.history.last_sent(cause) is not None
-    return None if heard or spent(cause, view.history.first_sent(_SELF_REVIEW), 1) else cause
+    asked = view.history.last_sent(cause) is not None
+    return None if asked or spent(cause, view.history.first_sent(_SELF_REVIEW), 1) else cause

@@ -4,7 +4,7 @@ import re
 
 from lifecycle.model.facts import Thread
 
-# One that is never closed goes on to the end of the text, as on the page.
+# One that is never closed extends to the end of the text, as on the page.
 _SUGGESTION = re.compile(
     r"^(?P<fence>`{3,}|~{3,})suggestion[^\n]*\n(?P<lines>.*?)(?:^(?P=fence)[`~ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL,

@@ -70,8 +70,8 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
         if given is None or (agent.since is not None and agent.since > given):
             return _IDLE
         # A message that was just sent is being read, whatever the last evidence says.
-        heard = given + span(policy.message_grace_seconds)
-        return _IDLE if now >= heard else Until(Availability.ACTIVE, heard)
+        read_by = given + span(policy.message_grace_seconds)
+        return _IDLE if now >= read_by else Until(Availability.ACTIVE, read_by)
     if agent.activity is _ACTIVE:
         if agent.calling:
             return Until(Availability.ACTIVE)

@@ -63,7 +63,7 @@ class Life:
         self.slots = True  #: Whether there is a free slot for whoever wants one.
         self._commits = 0
         self._said = 0
-        self.visit()
+        self.reconcile()
 
     # -- reading the story -----------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Life:
         said = [a.summary for a in self.reports if isinstance(a, do.Report) and a.number == number]
         return [summary.status.value for summary in said]
 
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         """The prompts that reached the agent."""
         return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.SendMessage)]
 
@@ -115,14 +115,14 @@ class Life:
                 break
             assert due > self.now
             self.now = due
-            self.visit()
+            self.reconcile()
         else:
             raise AssertionError(f"woken again and again: {self.decision}")
         self.now = until
-        self.visit()
+        self.reconcile()
         return self
 
-    def visit(self) -> None:
+    def reconcile(self) -> None:
         """Decide and carry out until nothing follows."""
         for _ in range(_MOST):
             self.now += timedelta(milliseconds=100)
@@ -167,7 +167,7 @@ class Life:
             case do.Start(run=run, resume=resume, agent=word):
                 kept = self.facts.agent_type
                 self.facts = replace(self.facts, agent_type=word or kept)
-                self.agent_is(Activity.NONE, run=run, native_id=resume or "talk", visit=False)
+                self.agent_is(Activity.NONE, run=run, native_id=resume or "talk", reconcile=False)
             case do.Publish(head=head):
                 for pull in self.facts.pulls:
                     self._pull(pull, head=head, checks=(), merge=Merge.CLEAN, head_since=self.now)
@@ -196,7 +196,7 @@ class Life:
 
     # -- the agent -------------------------------------------------------------------------------
 
-    def agent_is(self, activity: Activity, *, visit: bool = True, **given: Any) -> "Life":
+    def agent_is(self, activity: Activity, *, reconcile: bool = True, **given: Any) -> "Life":
         """Its activity changes now."""
         self.now += timedelta(seconds=1)
         given = {
@@ -215,7 +215,7 @@ class Life:
             agent=Agent(activity=activity, **given),
             work=replace(self.facts.work, dirty=dirty),
         )
-        return self._then(visit)
+        return self._then(reconcile)
 
     def agent_works(self) -> "Life":
         return self.agent_is(Activity.ACTIVE)
@@ -327,9 +327,9 @@ class Life:
         self.facts = replace(self.facts, pulls=(*others, replace(pull, **given)))
         return self
 
-    def _then(self, visit: bool) -> "Life":
-        if visit:
-            self.visit()
+    def _then(self, reconcile: bool) -> "Life":
+        if reconcile:
+            self.reconcile()
         return self
 
 

@@ -73,11 +73,11 @@ def test_an_agent_that_goes_round_is_not_spoken_to_for_ever(
     life = lived(steps, mode=mode, self_review=self_review)
     for _ in range(12):
         lived_on(life, round)
-    before = len(life.heard()), len(life.comments())
+    before = len(life.received()), len(life.comments())
     for _ in range(12):
         lived_on(life, round)
     news = 12 * sum(step in ("asks", "is blocked", "cannot be seen") for step in round)
-    assert len(life.heard()) == before[0]
+    assert len(life.received()) == before[0]
     assert len(life.comments()) <= before[1] + news
 
 
@@ -99,12 +99,12 @@ def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
     life = lived([*steps, end])
     if not life.over:
         return
-    heard = life.heard()
+    heard = life.received()
     for step in after:
         if step not in _NEEDS_A_PULL or life.facts.pulls:
             WORLD[step](life)
     life.waits(15 * 86_400)
-    assert life.heard() == heard
+    assert life.received() == heard
     assert life.decision.status in TERMINAL - {Status.CLEANUP}
     assert not life.facts.slot
     assert life.decision.recheck_at is None

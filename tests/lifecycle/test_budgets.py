@@ -1,4 +1,4 @@
-"""Budgets: people are told at 80 %, at 100 % it is paused and told, and a raise has it go on."""
+"""Budgets: people are warned at 80 %; at 100 % the session is paused until a raise."""
 
 from datetime import timedelta
 from typing import Any
@@ -266,7 +266,7 @@ def test_what_was_spent_is_said_in_a_line() -> None:
 def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     life = Life().agent_works()
     life.facts = replace(life.facts, spent=Spending(cost_usd=5.2))
-    life.visit()
+    life.reconcile()
     life.reads(Status.PAUSED)
     assert life.sent("park:") == ["park:work#1"]
     assert not life.facts.slot
@@ -274,6 +274,6 @@ def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
     life.person_commands("resume").reads(Status.PAUSED)
     assert life.answers()[-1].startswith("The session stays paused: the dollars of this session")
     life.person_commands("budget", "+5").reads(Status.WORKING)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
     life.waits(60)
     assert life.comments() == ["paused"]

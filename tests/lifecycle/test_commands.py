@@ -175,7 +175,7 @@ def test_a_command_that_comes_early_is_explained_and_does_not_come_true_later() 
     life.person_commands("restart").reads(S.QUEUED)
     assert "nothing to restart" in life.answers()[0]
     life.slots_are(True).agent_works().waits(60)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
 
 
 def test_stop_has_the_end_itself_as_its_answer() -> None:
@@ -197,7 +197,7 @@ def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
     life = Life().agent_works().person_commands("restart")
     assert life.sent("start:") == ["start:first#1", "start:restart:comment-1#2"]
     life.agent_works().waits(60).agent_rests()
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
     life.person_commands("restart")
     assert life.sent("start:")[-1] == "start:restart:comment-2#3"
 
@@ -220,7 +220,7 @@ def test_only_one_run_is_started_at_a_time() -> None:
 
 def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     life = Life().agent_works().person_commands("tell", "Use tabs.")
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     assert life.answers() == ["Queued. The agent gets it at the end of its turn."]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.SendMessage)]
@@ -228,7 +228,7 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
     assert tell.prompt.name == "tell"
     assert tell.prompt.values == {"actor": "alice", "text": "Use tabs."}
     life.agent_works().agent_rests().waits(60)
-    assert life.heard() == ["start", "tell"]
+    assert life.received() == ["start", "tell"]
 
 
 @pytest.mark.parametrize("kind", ["tell", "answer"])

@@ -128,12 +128,12 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         f"repairs_exhausted:{HEAD}",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "a repair in vain": (
+    "a repair without a commit": (
         red(done=done(f"{CI}#1", seconds_ago=90)),
         f"no_result:{CI}",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "a repair in vain by an agent that ended": (
+    "a repair without a commit by an agent that exited": (
         red(done=done(f"{CI}#1", seconds_ago=90), agent=ended(0)),
         f"no_result:{CI}",
         Reason.REPAIRS_EXHAUSTED,
@@ -149,18 +149,22 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         "rounds_exhausted:10",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "a review in vain": (asked(), "no_result:address_review:abc", Reason.REPAIRS_EXHAUSTED),
-    "a review without threads in vain": (
+    "a review without a commit": (
+        asked(),
+        "no_result:address_review:abc",
+        Reason.REPAIRS_EXHAUSTED,
+    ),
+    "a review without threads without a commit": (
         asked(pulls=(pull(verdicts=(objection(),)),)),
         "no_result:address_review:abc",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "the last of several reviews in vain": (
+    "the last of several reviews without a commit": (
         asked(done=done("address_review:xyz#1", seconds_ago=2000)),
         "no_result:address_review:xyz",
         Reason.REPAIRS_EXHAUSTED,
     ),
-    "a conflict in vain": (
+    "a conflict without a commit": (
         conflicting(f"{CONFLICT}#1"),
         f"no_result:{CONFLICT}",
         Reason.REPAIRS_EXHAUSTED,

@@ -29,7 +29,7 @@ def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk(
         agent="codex",
     )
     life.agent_works().waits(60).agent_rests()
-    assert life.heard() == ["start", "take_over"]
+    assert life.received() == ["start", "take_over"]
 
 
 def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
@@ -87,15 +87,15 @@ def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
     assert (start.agent, start.prompt.name, start.resume) == ("codex", "review", "")
     assert start.prompt.values == {"pull": "34", "base": "main"}
     life.agent_works().agent_says("It lacks a test.")
-    assert life.heard() == ["start", "review"]
+    assert life.received() == ["start", "review"]
     assert life.comments().count("reviewed") == 1
 
 
 def test_a_review_is_no_answer_to_a_question() -> None:
     life = until_reviewed().agent_asks().person_commands("review")
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.agent_works().agent_rests()
-    assert life.heard() == ["start", "review"]
+    assert life.received() == ["start", "review"]
 
 
 def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> None:

@@ -16,12 +16,12 @@ def test_a_label_becomes_a_merged_pull_request() -> None:
     life.reads(Status.PR_OPEN)
 
     life.ci_fails()
-    assert life.heard() == ["start", "fix_ci"]
+    assert life.received() == ["start", "fix_ci"]
     life.agent_works().agent_commits().agent_rests().ci_passes()
     life.reads(Status.REVIEW_PENDING)
 
     life.reviewer_asks().waits(61)
-    assert life.heard() == ["start", "fix_ci", "address_review"]
+    assert life.received() == ["start", "fix_ci", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes()
     assert life.comments() == ["done_in"]
 
@@ -80,18 +80,18 @@ def test_the_happy_end_of_a_turn_is_no_alarm() -> None:
 def test_checks_are_told_once_they_are_settled_and_once_a_head() -> None:
     life = Life().agent_commits().agent_rests()
     life.checks_are(CheckState.FAILED, CheckState.PENDING)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.checks_are(CheckState.FAILED, CheckState.FAILED)
-    assert life.heard() == ["start", "fix_ci"]
+    assert life.received() == ["start", "fix_ci"]
     life.waits(10).agent_works().waits(200)
-    assert life.heard() == ["start", "fix_ci"]
+    assert life.received() == ["start", "fix_ci"]
 
 
 def test_an_agent_that_works_hears_of_red_checks_when_its_turn_is_over() -> None:
     life = until_reviewed().agent_works().ci_fails()
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.agent_rests()
-    assert life.heard() == ["start", "fix_ci"]
+    assert life.received() == ["start", "fix_ci"]
 
 
 def test_people_are_told_when_the_agent_gives_up_on_red_checks() -> None:
@@ -113,7 +113,7 @@ def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() 
     life = Life().agent_commits().agent_rests()
     for _ in range(6):
         life.ci_fails().agent_works().agent_commits().agent_rests()
-    assert life.heard() == ["start", "fix_ci", "fix_ci", "fix_ci"]
+    assert life.received() == ["start", "fix_ci", "fix_ci", "fix_ci"]
     life.ci_fails()
     life.reads(Status.NEEDS_INPUT)
     assert "after 3 repairs" in life.decision.because
@@ -121,8 +121,8 @@ def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() 
     life.ci_passes()
     life.reads(Status.REVIEW_PENDING)
     life.ci_fails()
-    assert life.heard()[-1] == "fix_ci"
-    assert len(life.heard()) == 5
+    assert life.received()[-1] == "fix_ci"
+    assert len(life.received()) == 5
 
 
 # -- reviews ---------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() 
 
 def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> None:
     life = until_reviewed().person_comments("One.").waits(40).person_comments("Two.").waits(40)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.waits(25)
     (tell,) = [action for _, action in life.out if isinstance(action, do.SendMessage)]
     assert [item["text"] for item in tell.prompt.items] == ["@rob: One.", "@rob: Two."]
@@ -139,9 +139,9 @@ def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> N
 def test_a_comment_that_comes_while_the_agent_works_is_heard_at_the_end_of_its_turn() -> None:
     life = until_reviewed().reviewer_asks().waits(61)
     life.agent_works().person_comments("And rename it.").waits(100)
-    assert life.heard() == ["start", "address_review"]
+    assert life.received() == ["start", "address_review"]
     life.agent_commits().agent_rests()
-    assert life.heard() == ["start", "address_review", "address_review"]
+    assert life.received() == ["start", "address_review", "address_review"]
 
 
 def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> None:
@@ -155,7 +155,7 @@ def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> N
     assert life.comments() == ["attention"]
 
     life.person_comments("Do it like this.").waits(61)
-    assert life.heard()[-1] == "address_review"
+    assert life.received()[-1] == "address_review"
     life.agent_works().agent_commits().agent_rests()
     life.reads(Status.CHANGES_REQUESTED)
 
@@ -164,7 +164,7 @@ def test_after_all_rounds_of_review_people_are_told_once_and_an_approval_ends_it
     life = until_reviewed(review_rounds=2)
     for _ in range(5):
         life.reviewer_asks().waits(61).agent_works().agent_commits().agent_rests().ci_passes()
-    assert life.heard() == ["start", "address_review", "address_review"]
+    assert life.received() == ["start", "address_review", "address_review"]
     life.reads(Status.NEEDS_INPUT)
     assert life.comments().count("attention") == 1
     life.reviewer_approves().person_comments("Thank you!").waits(61)
@@ -187,7 +187,7 @@ def test_a_question_is_told_at_once_and_every_question_once() -> None:
 
 def test_nothing_is_said_to_an_agent_that_asks() -> None:
     life = until_reviewed().agent_is(Activity.WAITING_INPUT).ci_fails().reviewer_asks().waits(90)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
 
 
 def test_a_blocked_agent_is_stuck_after_ten_minutes_and_told_once() -> None:
@@ -210,7 +210,7 @@ def test_an_agent_that_never_shows_a_sign_is_stuck_in_the_end() -> None:
 
 def test_a_conflict_goes_to_the_agent_and_its_merge_ends_it() -> None:
     life = until_reviewed().base_conflicts()
-    assert life.heard() == ["start", "resolve_conflict"]
+    assert life.received() == ["start", "resolve_conflict"]
     life.agent_works().agent_commits().agent_rests().ci_passes()
     life.reads(Status.REVIEW_PENDING)
     assert Status.NEEDS_INPUT not in life.went
@@ -226,10 +226,10 @@ def test_a_conflict_that_stays_after_every_try_goes_to_people_and_a_new_base_beg
     for _ in range(6):
         life.base_conflicts().agent_works().agent_commits().agent_rests()
     life.base_conflicts()
-    assert life.heard().count("resolve_conflict") == 3
+    assert life.received().count("resolve_conflict") == 3
     life.reads(Status.NEEDS_INPUT)
     life.base_conflicts(base="f" * 40)
-    assert life.heard().count("resolve_conflict") == 4
+    assert life.received().count("resolve_conflict") == 4
 
 
 def test_a_message_that_cannot_be_delivered_holds_people_up_as_long_as_it_matters() -> None:

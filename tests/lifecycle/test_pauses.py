@@ -131,28 +131,28 @@ def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_res
     life = until_reviewed().person_commands("pause").reads(Status.PAUSED)
     assert life.sent("park:") == ["park:rest#1"]
     life.person_commands("resume").reads(Status.REVIEW_PENDING)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
     assert life.sent("start:")[-1] == "start:resume#2"
 
 
 def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
     life = Life().agent_works().person_commands("pause").slots_are(False).person_commands("resume")
     assert life.decision.wants_slot
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.waits(3600)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.slots_are(True)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
 
 
 def test_what_it_hears_while_it_is_paused_waits() -> None:
     life = until_reviewed().person_commands("pause").ci_fails().waits(90)
     life.reads(Status.PAUSED)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.person_commands("tell", "Look at the checks.")
-    assert life.heard() == ["start", "tell"]
+    assert life.received() == ["start", "tell"]
     life.agent_works().agent_rests()
-    assert life.heard() == ["start", "tell", "fix_ci"]
+    assert life.received() == ["start", "tell", "fix_ci"]
 
 
 def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
@@ -190,9 +190,9 @@ def test_a_usage_limit_with_a_known_end_pauses_says_when_and_ends_by_itself() ->
     assert life.sent("park:") == ["park:work#1"]
     assert life.decision.recheck_at == until
     life.waits(7000).reads(Status.PAUSED)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.waits(300).reads(Status.WORKING)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
     assert life.comments() == ["paused"]
 
 
@@ -251,7 +251,7 @@ def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_sl
     assert not life.decision.wants_slot
     life.waits(86400).reads(Status.REVIEW_PENDING)
     assert life.comments() == []
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
 
 
 def test_park_seconds_is_the_teams() -> None:
@@ -275,9 +275,9 @@ def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
     life = until_reviewed().waits(1000).slots_are(False).reviewer_asks().waits(61)
     life.reads(Status.CHANGES_REQUESTED)
     assert life.decision.wants_slot
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.slots_are(True)
-    assert life.heard() == ["start", "address_review"]
+    assert life.received() == ["start", "address_review"]
 
 
 def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_a_run() -> None:
@@ -392,9 +392,9 @@ def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
 def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:
     life = until_reviewed().person_commands("freeze").ci_fails().reviewer_asks().waits(3600)
     out = list(life.out)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     life.person_commands("pause").waits(3600)
     assert life.out == out
     life.person_commands("resume").person_commands("unfreeze")
-    assert life.heard()[-1] != "start"
+    assert life.received()[-1] != "start"
     assert len(life.sent("reaction:")) == 4

@@ -21,7 +21,7 @@ def test_a_run_that_breaks_off_is_tried_again_three_times_ever_later_then_given_
         life.agent_works()
     life.agent_exits(1)
     life.reads(Status.ERRORED)
-    assert life.heard() == ["start", "resume", "resume", "resume"]
+    assert life.received() == ["start", "resume", "resume", "resume"]
     assert life.facts.run == 4
     assert not life.facts.slot
     assert life.comments() == ["ended"]
@@ -34,7 +34,7 @@ def test_commits_between_do_not_make_a_row_of_failures_endless() -> None:
     for _ in range(10):
         life.agent_commits().agent_rests().agent_exits(1).waits(400)
     life.reads(Status.ERRORED)
-    assert life.heard().count("resume") == 3
+    assert life.received().count("resume") == 3
 
 
 def test_a_new_request_after_a_repaired_run_gives_it_its_tries_again() -> None:
@@ -67,25 +67,25 @@ def test_green_checks_give_a_run_its_tries_again() -> None:
 @pytest.mark.parametrize("code", [1, None])
 def test_what_went_down_with_a_run_is_told_again(code: int | None) -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_exits(code).waits(6)
-    assert life.heard() == ["start", "address_review", "resume"]
+    assert life.received() == ["start", "address_review", "resume"]
     life.agent_works().agent_commits().agent_rests()
-    assert life.heard() == ["start", "address_review", "resume", "address_review"]
+    assert life.received() == ["start", "address_review", "resume", "address_review"]
     assert life.comments() == []
     life.agent_works().agent_commits().agent_rests()
     assert life.comments() == ["done_in"]
-    assert len(life.heard()) == 4
+    assert len(life.received()) == 4
 
 
 def test_what_was_answered_before_a_run_broke_off_is_not_told_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_commits().agent_rests()
     life.agent_works().agent_exits(1).waits(6).agent_works().agent_rests().waits(3600)
-    assert life.heard() == ["start", "address_review", "resume"]
+    assert life.received() == ["start", "address_review", "resume"]
 
 
 def test_the_last_repair_that_went_down_with_its_run_is_told_again_before_people_are() -> None:
     life = until_reviewed(ci_repairs=1).ci_fails().agent_works().agent_exits(1).waits(6)
     life.agent_works().agent_rests()
-    assert life.heard() == ["start", "fix_ci", "resume", "fix_ci"]
+    assert life.received() == ["start", "fix_ci", "resume", "fix_ci"]
     assert Status.NEEDS_INPUT not in life.went
 
 
@@ -97,14 +97,14 @@ def test_an_agent_that_exits_well_goes_on_with_the_next_message_in_a_new_run() -
     assert isinstance(start, do.Start)
     assert (start.run, start.prompt.name, start.resume) == (2, "fix_ci", "talk")
     life.agent_works().agent_commits().agent_exits().ci_passes()
-    assert life.heard() == ["start", "fix_ci"]
+    assert life.received() == ["start", "fix_ci"]
     life.reads(Status.REVIEW_PENDING)
 
 
 def test_what_a_run_was_told_that_ended_well_is_not_told_again() -> None:
     life = Life().agent_commits().agent_exits().ci_passes().reviewer_asks().waits(61)
     life.agent_exits().waits(1000)
-    assert life.heard() == ["start", "address_review"]
+    assert life.received() == ["start", "address_review"]
     assert life.facts.run == 2
     life.waits(1000)
     life.reads(Status.NEEDS_INPUT)
@@ -113,7 +113,7 @@ def test_what_a_run_was_told_that_ended_well_is_not_told_again() -> None:
 def test_an_agent_that_ends_well_with_nothing_to_show_is_shown_to_people_once() -> None:
     life = Life().agent_works().agent_exits().waits(86400)
     life.reads(Status.NEEDS_INPUT)
-    assert life.heard() == ["start"]
+    assert life.received() == ["start"]
     assert life.comments() == ["attention"]
 
 
@@ -121,9 +121,9 @@ def test_an_agent_that_ended_by_itself_goes_on_when_a_person_says_so_afterwards(
     life = Life().agent_works()
     life.person_commands("resume").waits(5)
     life.agent_exits(0).waits(5)
-    assert life.heard() == ["start"], "that was said while it was at work"
+    assert life.received() == ["start"], "that was said while it was at work"
     life.person_commands("resume").waits(5)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
 
 
 def test_an_agent_that_rests_with_nothing_to_show_may_still_be_at_it_for_a_while() -> None:
@@ -137,7 +137,7 @@ def test_a_program_that_vanished_without_a_word_starts_again() -> None:
     life = Life().waits(30)
     life.agent_is(Activity.EXITED, since=None, seen=None, runtime=Probe.DEAD, program=Probe.DEAD)
     life.waits(10)
-    assert life.heard() == ["start", "resume"]
+    assert life.received() == ["start", "resume"]
 
 
 # -- uncommitted work ------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_program_that_vanished_without_a_word_starts_again() -> None:
 
 def test_uncommitted_work_gets_one_reminder_then_people_are_notified() -> None:
     life = Life().agent_works().agent_rests(dirty=True)
-    assert life.heard() == ["start", "uncommitted"]
+    assert life.received() == ["start", "uncommitted"]
     assert life.sent("open_pull:") == []
     assert life.comments() == []
     life.agent_works().agent_rests(dirty=True)
@@ -160,7 +160,7 @@ def test_an_agent_that_exits_over_uncommitted_work_is_reminded_once_too() -> Non
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(dirty=True)
-    assert life.heard() == ["start", "uncommitted"]
+    assert life.received() == ["start", "uncommitted"]
     life.reads(Status.NEEDS_INPUT)
 
 
@@ -168,13 +168,13 @@ def test_work_that_is_never_clean_does_not_go_round_in_reminders() -> None:
     life = Life()
     for _ in range(6):
         life.agent_commits().agent_rests(dirty=True)
-    assert life.heard() == ["start", "uncommitted"]
+    assert life.received() == ["start", "uncommitted"]
 
 
 def test_every_request_has_its_own_reminder() -> None:
     life = Life().agent_commits().agent_rests(dirty=True).agent_works().agent_rests()
     life.ci_passes().reviewer_asks().waits(61).agent_works().agent_rests(dirty=True)
-    assert life.heard() == ["start", "uncommitted", "address_review", "uncommitted"]
+    assert life.received() == ["start", "uncommitted", "address_review", "uncommitted"]
     assert Status.NEEDS_INPUT not in life.went
 
 
@@ -253,7 +253,7 @@ def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_agai
     life = until_reviewed().reviewer_asks().waits(61).agent_works().person_commands("stop")
     life.slots_are(False).person_commands("restore").reads(Status.QUEUED)
     life.slots_are(True).agent_works().agent_rests()
-    assert life.heard() == ["start", "address_review", "resume", "address_review"]
+    assert life.received() == ["start", "address_review", "resume", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
     life.person_commands("merge", head=life.pull.head).reads(Status.MERGED)
     assert life.comments() == ["ended", "done_in", "ready"]

@@ -35,7 +35,7 @@ def life() -> Life:
 
 def test_an_agent_reads_its_change_over_before_people_see_it(life: Life) -> None:
     life.agent_commits().agent_rests()
-    assert life.heard() == ["start", "self_review"]
+    assert life.received() == ["start", "self_review"]
     assert not life.facts.pulls
     life.reads(Status.WORKING).agent_works()
     assert not life.facts.pulls
@@ -45,7 +45,7 @@ def test_an_agent_reads_its_change_over_before_people_see_it(life: Life) -> None
 
 def test_what_it_mends_is_pushed_first_and_not_read_over_again(life: Life) -> None:
     life.agent_commits().agent_rests().agent_commits().agent_rests()
-    assert life.heard() == ["start", "self_review"]
+    assert life.received() == ["start", "self_review"]
     assert len(life.sent("push:")) == 2
     assert life.pull.head == life.facts.work.head
 
@@ -58,24 +58,24 @@ def test_it_is_told_which_change_that_is() -> None:
 
 def test_what_is_not_committed_is_spoken_of_first(life: Life) -> None:
     life.agent_commits().agent_rests(dirty=True)
-    assert life.heard() == ["start", "uncommitted", "self_review"]
+    assert life.received() == ["start", "uncommitted", "self_review"]
     life.agent_works().agent_rests(dirty=True)
     assert life.facts.pulls
 
 
 def test_one_whose_program_has_ended_reads_it_over_in_a_new_run(life: Life) -> None:
     life.agent_commits().agent_exits()
-    assert life.heard() == ["start", "self_review"]
+    assert life.received() == ["start", "self_review"]
     assert life.facts.run == 2
     life.agent_commits().agent_exits()
     assert life.facts.pulls
-    assert life.heard() == ["start", "self_review"]
+    assert life.received() == ["start", "self_review"]
 
 
 def test_a_reading_that_broke_off_is_asked_for_once_more(life: Life) -> None:
     life.agent_commits().agent_rests().agent_exits(1).waits(60)
     life.agent_works().agent_rests()
-    assert life.heard() == ["start", "self_review", "resume", "self_review"]
+    assert life.received() == ["start", "self_review", "resume", "self_review"]
     life.agent_works().agent_rests()
     assert life.facts.pulls
 
