@@ -7,6 +7,8 @@ observer sees it arrive, or the next decision orders it again.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from bot.act.results import (
     ActionResult,
     AwaitingReceipt,
@@ -101,6 +103,9 @@ class MessageSender:
         values = self._values_of(session, message.prompt.values.get("base", ""))
         text = self._prompts.render(message.prompt, values, mark)
         sent_at = self._clock()
+        receipt = Receipt(sent=self._sent(sent_at, attempt), tries=attempt + 1)
+        # Before it is sent: after a crash it may have arrived, although nothing wants it any more.
+        self._store.receipts.note(due.seq, receipt)
         try:
             runs.send(run, text, f"{message.key}#{attempt}")
         except UnsentInput as typed:
@@ -108,7 +113,7 @@ class MessageSender:
                 "the agent's input box holds unsent text; send or delete it at its terminal:"
                 f" {one_line(printable(typed.words))}"
             )
-        return AwaitingReceipt(Receipt(sent=self._sent(sent_at, attempt), tries=attempt + 1))
+        return AwaitingReceipt(replace(receipt, sent=self._sent(sent_at, attempt)))
 
     def _answer(
         self, session: Session, due: DueAction, message: SendMessage, dialog: OpenDialog

@@ -188,7 +188,7 @@ class AgentObserver:
             and live.agent.activity in _STILL
             and live.agent.probe_failure is None
             and run.stored == live.agent
-            and not any(map(_is_awaited, awaited))
+            and not any(map(_may_arrive, awaited))
         )
         return RunQuery(
             run=self._locations.run_of(live),
@@ -345,6 +345,11 @@ class AgentObserver:
 
 def _is_awaited(awaited: AwaitedReceipt) -> bool:
     """Whether it was sent and may still arrive in time."""
+    return awaited.sent and _may_arrive(awaited)
+
+
+def _may_arrive(awaited: AwaitedReceipt) -> bool:
+    """Whether it was sent, or may have been just before a crash, and is not known to be missing."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 

@@ -24,9 +24,9 @@ _RECEIVED = """UPDATE outbox SET state = 'done', result = 'received', done_at = 
 _ADVANCED = "UPDATE outbox SET state = 'due', next_at = ? WHERE seq = ? AND state = 'sent'"
 _MISSING = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'sent'"
 # One that is due may have been sent before a crash. Two statements, so that each uses its index.
-AWAITED = """SELECT seq, session, key, run, receipt FROM (
-        SELECT seq, session, key, action, receipt FROM outbox WHERE state = 'sent'
-        UNION ALL SELECT seq, session, key, action, receipt FROM outbox
+AWAITED = """SELECT seq, session, key, run, state, receipt FROM (
+        SELECT seq, session, key, state, action, receipt FROM outbox WHERE state = 'sent'
+        UNION ALL SELECT seq, session, key, state, action, receipt FROM outbox
             WHERE state = 'due' AND action ->> 'type' = 'send_message')
     JOIN sessions ON sessions.id = session WHERE action ->> 'run' = run"""
 
@@ -105,5 +105,6 @@ def _awaited(row: Row) -> AwaitedReceipt:
         session=row["session"],
         key=key_of(row),
         run=row["run"],
+        sent=row["state"] == "sent",
         receipt=receipt_of(row),
     )

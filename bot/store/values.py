@@ -265,6 +265,7 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
     session: str
     key: Key
     run: int
+    sent: bool  #: False: it is due, and may have been sent just before a crash.
     receipt: Receipt | None  #: None if it is not known to have been sent.
 
 

@@ -45,7 +45,9 @@ def test_a_message_that_was_sent_is_neither_due_nor_done_before_it_arrived(
     assert store.outbox.due(scenario.now) == []
     assert [entry.state for entry in store.outbox.of(name)] == ["sent"]
     assert store.receipts.awaited() == [
-        AwaitedReceipt(seq=due.seq, session=name, key=MESSAGE.key, run=1, receipt=receipt)
+        AwaitedReceipt(
+            seq=due.seq, session=name, key=MESSAGE.key, run=1, sent=True, receipt=receipt
+        )
     ]
 
 
