@@ -125,7 +125,7 @@ def test_without_a_network_the_failure_is_reported(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CannotRun, match="npm cannot be run"):
+    with pytest.raises(CannotRun, match="npm cannot run"):
         install("codex", Release(version="1.2.3", npm="codex-package"))
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\necho no route to anywhere\nexit 1\n")
