@@ -17,7 +17,7 @@ from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Reason, Status
-from lifecycle.react.reactions import ANSWERS, Reaction, answers_to
+from lifecycle.react.reactions import BY_STATUS, Reaction, reactions_to
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import Recheck, earliest
 
@@ -113,7 +113,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     awaits = judged.view.receipt_until is not None
     recheck_at: datetime | None = None
     found: dict[Key | type[Start], Action] = {}
-    for row, one in _answering(judged):
+    for row, one in _reactions_of(judged):
         for action in row.then(one):
             if isinstance(action, Recheck):
                 recheck_at = earliest(recheck_at, action.at)
@@ -128,17 +128,17 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     return tuple(found.values()), recheck_at
 
 
-def _answering(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
-    """The rows that ask for something, each with the open pull request it asks it for."""
+def _reactions_of(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
+    """The rows that may ask for actions, each with the pull request they are about."""
     if judged.view.several:
-        return _answering_each(judged)
-    return [(row, judged) for row in answers_to(judged.status, judged.signals, judged.said)]
+        return _reactions_of_each(judged)
+    return [(row, judged) for row in reactions_to(judged.status, judged.signals, judged.said)]
 
 
-def _answering_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
+def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
     views, signals = judged.view.several, judged.signals
     each = [replace(judged, view=view, signals=of_pull(view, signals)) for view in views]
-    for row in ANSWERS[judged.status]:
+    for row in BY_STATUS[judged.status]:
         for one in each if row.each else (judged,):
             if row.when(one.signals):
                 yield row, one

@@ -1,4 +1,8 @@
-"""Why a pull request is not merged: all blockers, each with a sentence."""
+"""The blockers of a merge: why a pull request is not merged, each with a sentence.
+
+They explain. The condition of a merge itself is `lifecycle.judge.rules.ready`, which is false
+whenever one of these is true.
+"""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -62,6 +66,6 @@ def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def in_the_way(signals: Signals) -> str:
+def blocker_names(signals: Signals) -> str:
     """The names of all blockers, for a sentence."""
     return ", ".join(row.name for row in blockers_for(signals))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.blockers import blockers_for, in_the_way
+from lifecycle.judge.blockers import blocker_names, blockers_for
 from lifecycle.judge.reduce import foremost, read
 from lifecycle.judge.rules import rule_for
 from lifecycle.judge.signals import Signals
@@ -81,7 +81,7 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
         signals,
         rule.status,
         rule.reason or evidence.reason,
-        sentence(rule.because, view, why=evidence.why, blockers=in_the_way(signals)),
+        sentence(rule.because, view, why=evidence.why, blockers=blocker_names(signals)),
         recheck_at,
         evidence.cause,
         blocking(signals, view),

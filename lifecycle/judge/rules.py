@@ -41,6 +41,7 @@ is_open = pull(PullStage.OPEN)
 red = ci(Ci.FAILING, Ci.SETTLING)
 green = ci(Ci.PASSING, Ci.NONE)
 reviewed = review(Review.APPROVED, Review.NONE)
+#: Nothing blocks the merge: the bot merges in no other state. The blockers are in `blockers`.
 ready = both(is_open, alone, green, reviewed, merge(Merge.CLEAN))
 
 RULES: Final = (

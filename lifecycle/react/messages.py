@@ -14,12 +14,11 @@ from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
 
-#: The prompt that answers what the agent asks.
+#: Names of prompts: a person's answer to the agent's question, failed checks, and reviews.
 ANSWER: Final = "answer"
-#: Those that tell of failed checks, and of what people asked for.
 FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
-#: What came of one that is none of the choices it was given, or was for an earlier question.
+#: The result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
     "The agent was not given that. It is none of the choices of what it asks, or it was said "
@@ -127,7 +126,10 @@ def reword(judged: Judged) -> Wanted:
 
 
 def repair(judged: Judged) -> Wanted:
-    """Send failed checks with the end of their logs to the agent, until its tries are used up."""
+    """Send failed checks with the end of their logs to the agent, until its tries are used up.
+
+    The cause `causes.ci` is the message's key: one message for each head and set of failed checks.
+    """
     view, pull, cause = judged.view, judged.view.pull, causes.ci(judged.view)
     if pull is None or not cause or view.history.last_sent(cause) is not None:
         return

@@ -178,15 +178,15 @@ REACTIONS: Final = (
 )
 
 #: The rows of each status, in their order.
-ANSWERS: Final = {
+BY_STATUS: Final = {
     status: tuple(row for row in REACTIONS if status in row.statuses) for status in Status
 }
 
 
 @lru_cache(maxsize=REMEMBERED)
-def answers_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, ...]:
+def reactions_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, ...]:
     """The rows that may ask for something under these signals, in their order.
 
     `said`: as `Judged.said`.
     """
-    return tuple(row for row in ANSWERS[status] if row.when(signals) and (said or not row.people))
+    return tuple(row for row in BY_STATUS[status] if row.when(signals) and (said or not row.people))
