@@ -109,7 +109,11 @@ class Merger:
         return MergeMethod.SQUASH
 
     def _landed(self, session: Session, number: int, land: Callable[[], str]) -> Completed:
-        """Call `land`; where GitHub refuses, refresh the pull request before the next attempt."""
+        """Call `land`, which merges or enqueues.
+
+        Where the pull request changed, it is refreshed before the next attempt
+        (`bot.act.dispatch` retries a `Conflicted`).
+        """
         refreshes = (of_pull(session, number), _issue(session))
         try:
             return Completed(result=land(), refreshes=refreshes)

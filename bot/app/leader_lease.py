@@ -15,8 +15,9 @@ log = logging.getLogger(__name__)
 class LeaderLease:
     """Waits for the lease of a database, then renews it until it is lost or given back.
 
-    The lease has an expiry and an epoch: writes to the store are fenced by the epoch, and effects
-    outside check `may_act` last.
+    The lease has an expiry and an epoch. Three things stop a bot that lost it: the store refuses
+    its writes by the epoch (`bot.store.database`), the outbox checks `may_act` right before every
+    outside effect, and `stopping` ends the process.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class LeaderLease:
         self._owner = f"{this_process()}:{id(self):x}"
         self._epoch: int | None = None
         self._until: datetime | None = None
-        self._thread = Thread(target=self._lead, name="lease", daemon=True)
+        self._thread = Thread(target=self._keep, name="lease", daemon=True)
         self.standby_reason = "starting"  #: Why this bot does not act; empty: it does.
         self.lost = False  #: Whether another bot took the lease.
 
@@ -62,21 +63,21 @@ class LeaderLease:
         led = self._until is not None and self._clock() < self._until
         return led and not self._stopping.is_set()
 
-    def _lead(self) -> None:
+    def _keep(self) -> None:
         """Ask for the lease, and renew it, several times within its duration."""
         while not self._stopping.is_set():
             asked = self._clock()
             try:
                 epoch = self._lease.acquire(self._owner, asked, self._seconds)
-                self._follow(epoch, asked + timedelta(seconds=self._seconds))
+                self._apply(epoch, asked + timedelta(seconds=self._seconds))
             except Exception:
                 # A full disk, for example. Without a renewal the bot stops acting when the lease
                 # expires, and continues once it can be renewed.
                 log.exception("the lease could not be taken or renewed")
             self._stopping.wait(self._seconds / 6)
 
-    def _follow(self, epoch: int | None, until: datetime) -> None:
-        """Begin to act, continue, stand by or stop, by what the database says."""
+    def _apply(self, epoch: int | None, until: datetime) -> None:
+        """Begin to act, continue, stand by or stop, by the epoch read; None: another bot leads."""
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:

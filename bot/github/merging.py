@@ -1,4 +1,7 @@
-"""Merges pull requests: directly, asynchronously, or through GitHub's merge queue."""
+"""GitHub's ways to merge: directly, asynchronously, or through the merge queue.
+
+Refusals that a fresh look at the pull request may resolve are `Conflicted`, all others `Refused`.
+"""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -172,7 +175,10 @@ class PullMerger:
                 raise Conflicted(f"Pull request {number} of {repo}: {details.message}", 409)
 
     def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
-        """The merge commit if this commit is merged already; raises the refusal otherwise."""
+        """The merge commit if this commit is merged already; raises the refusal otherwise.
+
+        As `Conflicted` where the pull request is not in the judged state any more.
+        """
         pull = self._api.get(repo, f"pulls/{number}", _Pull)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
             return pull.merge_commit_sha

@@ -53,7 +53,7 @@ WRITERS = {"write", "maintain", "admin"}
 WRITING_SCOPES = {"repo", "public_repo"}
 #: A pull request with more pages in any list is read incompletely.
 PULL_PAGES = 10
-#: The number of fingerprints in one query: it costs one point, and GitHub data in time.
+#: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
 FINGERPRINT_BATCH = 50
 NULL = Raw(b"null")
 
@@ -62,7 +62,7 @@ class GitHubReader:
     """Reads GitHub. Thread-safe.
 
     Raises (every method):
-        TryLater: GitHub cannot fingerprint now.
+        TryLater: GitHub cannot answer now.
         Refused: the bot may not read this.
     """
 

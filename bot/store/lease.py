@@ -62,7 +62,7 @@ class LeaseTable(StoreTable):
         ).result()
 
     def fence(self, owner: str, epoch: int) -> None:
-        """From now on refuse writes with `Fenced` unless this owner leads in this epoch."""
+        """Have the writer refuse writes with `Fenced` unless this owner leads in this epoch."""
         if self._db.writer is not None:
             self._db.writer.fence = Fence(owner, epoch)
 

@@ -1,0 +1,1 @@
+"""The git side of sessions: mirrors of projects, workspaces of agents, and safe pushes."""

@@ -1,16 +1,17 @@
 """A session's workspace: a worktree on a bare repository of this session alone.
 
-Beside them is a bare repository of the bot that borrows the session's objects. The bot runs git
-only there, so that nothing an agent writes into its own repository (hooks, filters, fsmonitor,
-URLs) is read: a poisoned configuration runs code in any process that calls git on it (measured).
+Once an agent may have worked in it, the bot runs git only in a second bare repository, which
+borrows its objects. So git reads no configuration that an agent wrote (hooks, filters, fsmonitor,
+URLs): a poisoned one runs code in any process that calls git on it (measured).
 
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
-    ROOT/SESSION/bot.git          the bot's view; the file `made` in it says that all are complete
-    ROOT/SESSION/making           exists while they are made: there is no work in them yet
+    ROOT/SESSION/bot.git          the bot's; its file `made` marks the workspace as complete
+    ROOT/SESSION/making           exists while the workspace is made: there is no work in it yet
     ROOT/.SESSION.gone            a workspace whose removal has begun
 
-A workspace that is neither complete nor being made is spoiled: its work is preserved first.
+A workspace that is neither complete nor being made is spoiled: its work is preserved before the
+workspace is made again.
 """
 
 import fcntl
@@ -116,7 +117,7 @@ class Worktree:
         self.set_base(base)
 
     def set_base(self, base: str) -> None:
-        """Mark the workspace as whole; see `Workspace.set_base`."""
+        """Write the base, which marks the workspace as complete; see `Workspace.set_base`."""
         unsure = self._marker.with_suffix(".new")
         unsure.write_text(base)
         unsure.rename(self._marker)

@@ -1,4 +1,4 @@
-"""Reads the activity of a Codex run: turns from its rollout, requests from its hooks.
+"""Reads the activity of a Codex run: turns and questions from its rollout, permissions from hooks.
 
 Only the screen shows that a permission was given, and dialogs before the first prompt.
 """
