@@ -1,4 +1,4 @@
-"""Decides what a session's status is and what follows: the core's only entry point."""
+"""Decides a session's status and its next actions: the core's only entry point."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

@@ -1,8 +1,8 @@
 """Assigns slots to sessions by age and priority, within all limits of concurrency.
 
-One waits its turn in one line for everything: by its age, a label moving it up or down by a fixed
-time, so that whatever comes after it, it is the first one day. Who is first keeps what it found
-free, so that younger ones cannot pass it for ever, now in one group and now in another.
+There is one queue for all limits, ordered by age. A priority label adds or subtracts a fixed time,
+so every session reaches the front eventually. The session at the front reserves the free places in
+its groups while it waits for the full ones, so that younger sessions cannot overtake it forever.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from lifecycle.model.status import Reason
 
-#: What a label says of an issue's place in the line, in steps of `Caps.priority_seconds`.
+#: How far a label moves an issue up (or down) the queue, in steps of `Caps.priority_seconds`.
 PRIORITIES: Final = {"priority:high": 1, "priority:low": -1}
-#: How long a program may take until the memory it needs shows in what the machine has left.
+#: How long a new program may take to reach its full memory use.
 _GROWING = timedelta(seconds=60)
 
 
@@ -27,23 +27,23 @@ class Contender(Struct, frozen=True, kw_only=True):
     agent_type: str
     agent: str  #: The identity at work.
     requester: str
-    since: datetime  #: Since when it wants one, or holds one.
+    since: datetime  #: When it began to wait for the slot, or got it.
     priority: int = 0
-    awaited: bool = False  #: Whether a person's own command is what it wants to run for.
+    awaited: bool = False  #: Whether it needs the slot to carry out a person's command.
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """Limits of concurrent sessions; 0: as many as there are slots."""
+    """Limits on concurrent sessions; 0 means no limit besides the number of slots."""
 
     sessions: int = 4
     per_person: int = 0
-    reserved: int = 0  #: Fewer than `sessions`: of them, only for those a person waits for.
+    reserved: int = 0  #: Slots kept for sessions a person waits for; fewer than `sessions`.
     projects: Mapping[str, int] = {}
     agent_types: Mapping[str, int] = {}
     agents: Mapping[str, int] = {}
     priority_seconds: float = 3600.0  #: The waiting that one step of priority is worth.
-    session_mb: int = 0  #: Free memory that a start needs; 0: memory is not looked at.
-    reserve_mb: int = 0  #: Free memory that no start may take.
+    session_mb: int = 0  #: Free memory that a start needs; 0 turns the check off.
+    reserve_mb: int = 0  #: Free memory that must remain after a start.
 
 
 class Handed(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     session: str
     position: int  #: From 1.
-    starts_at: datetime | None  #: By how long others took; None: nothing is known of that.
+    starts_at: datetime | None  #: Estimated; None if no estimate is possible.
 
 
 class _Cap(NamedTuple):
@@ -133,7 +133,7 @@ def hand_out(
 ) -> Handed:
     """Give each free slot to the first session in the queue that may have it.
 
-    `free_mb` is the memory that the machine has left; None: nobody knows, and it limits nothing.
+    `free_mb` is the machine's free memory in megabytes, or None if unknown, which sets no limit.
     """
     busy = [_groups(one) for one in holding]
     left = _Left(caps)
@@ -157,7 +157,7 @@ def hand_out(
 
 
 def in_line(waiting: Iterable[Contender], caps: Caps) -> list[Contender]:
-    """The queue, next first. A long wait outweighs any priority."""
+    """Return the queue, next session first. A long enough wait outweighs any priority."""
     step = timedelta(seconds=caps.priority_seconds)
     return sorted(waiting, key=lambda one: (one.since - one.priority * step, one.session))
 
@@ -169,9 +169,10 @@ def places(
     usual: Mapping[str, float],
     now: datetime,
 ) -> list[Place]:
-    """The line, with an estimate for each: `usual` has the seconds a slot is held, by agent type.
+    """Return the queue with an estimated start for each session.
 
-    The estimate takes no account of any cap but that of all, nor of memory.
+    `usual` has the usual number of seconds that a slot is held, by agent type. The estimate
+    considers the total number of slots only, neither other limits nor memory.
     """
 
     def ends(one: Contender, began: datetime) -> datetime:
@@ -191,17 +192,17 @@ def places(
 
 
 def priority_of(labels: Iterable[str]) -> int:
-    """The steps that an issue's labels move it up or down the line."""
+    """Return how many steps an issue's labels move it up the queue; negative: down."""
     return sum(PRIORITIES.get(label.lower(), 0) for label in labels)
 
 
 def reason_of(waits: str) -> Reason:
-    """The reason for programs behind a sentence of `Handed.waits`."""
+    """Return the machine-readable reason for a sentence in `Handed.waits`."""
     return Reason.NO_MEMORY if waits == NO_MEMORY else Reason.NO_SLOT
 
 
 def _groups(one: Contender) -> list[_Group]:
-    """Every group it belongs to."""
+    """Return the groups that a session counts in."""
     named = enumerate(cap.group(one) for cap in _CAPS)
     return [_Group(row, name) for row, name in named if name is not None]
 
@@ -212,9 +213,10 @@ def _why(group: _Group, caps: Caps) -> str:
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
-    """The free places that the first in the queue keeps until its full groups have one.
+    """Return the groups in which the first session in the queue reserves its free place.
 
-    Not if every session that leaves a full group frees such a place as well: it would stay unused.
+    No place is reserved in a group if every session of a full group is in it too: such a session
+    frees a place in both, and the reserved one would stay unused.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]
@@ -224,7 +226,7 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
 def _starts_that_fit(
     holding: Iterable[Contender], caps: Caps, free_mb: int | None, now: datetime
 ) -> int | None:
-    """How many more programs the memory has room for; None: any number."""
+    """Return how many more programs fit into memory; None if memory sets no limit."""
     if free_mb is None or not caps.session_mb:
         return None
     growing = sum(now - one.since < _GROWING for one in holding)

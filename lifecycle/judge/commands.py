@@ -1,7 +1,7 @@
-"""The commands: one row each, with the statuses it works in and its reply.
+"""The rules of all commands: the statuses in which each works, and its replies.
 
-A command is judged once, by the status before it: it takes effect from then on, or it is refused
-with a reason. The key of its reply says which of the two happened.
+A command is judged once, by the status before it: it is applied from then on, or refused with a
+reason. The key of its reply records which of the two happened.
 """
 
 from collections.abc import Callable, Mapping
@@ -110,17 +110,20 @@ def _nothing_held(judged: Judged, command: Command) -> str:
 
 
 class CommandRule(NamedTuple):
-    """One row. Sentences may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`,
-    `{text}`; they tell of the session before the command, and `in_vain` of it after.
+    """Where a command works, and its replies.
+
+    Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}` and `{text}`. They
+    describe the session before the command, except for `in_vain` and with `tells_after`.
     """
 
     works: frozenset[Status]
-    applied: str  #: The answer where it has its effect; empty: that effect says it all.
-    otherwise: str  #: The answer in every other status.
-    vain: frozenset[Status] = _NOWHERE  #: Brought there, it has had no effect.
-    in_vain: str = ""  #: The answer then.
-    fault: Callable[[Judged, Command], str] = no_fault  #: What is wrong with the command itself.
-    tells_after: bool = False  #: Whether `applied` tells of the session after the command.
+    applied: str  #: The reply if it is applied; empty if its effect is notice enough.
+    otherwise: str  #: The reply in every other status.
+    vain: frozenset[Status] = _NOWHERE  #: Refused if it would leave the session in one of these.
+    in_vain: str = ""  #: The reply in that case.
+    #: Returns what is wrong with the command itself; empty: nothing.
+    fault: Callable[[Judged, Command], str] = no_fault
+    tells_after: bool = False  #: Whether `applied` describes the session after the command.
 
 
 _OVER = "The session has ended: {because}. {remedy}"
@@ -218,11 +221,11 @@ class AppliedCommands(Struct, frozen=True):
 
     facts: Facts
     answers: tuple[Answer, ...] = ()
-    recheck_at: datetime | None = None  #: When the answers may read otherwise.
+    recheck_at: datetime | None = None  #: When the replies may change without new facts.
 
 
 def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedCommands:
-    """Judge every command that has no answer yet, the oldest first."""
+    """Apply or refuse every command that has no reply yet, oldest first."""
     if not facts.commands:
         return AppliedCommands(facts)
     applied: list[Command] = []
@@ -251,7 +254,7 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
 def _refusal(
     row: CommandRule, command: Command, before: Judged, applied: list[Command], facts: Facts
 ) -> str:
-    """Why a command has no effect; empty: it has."""
+    """Return why a command is refused; empty if it is applied."""
     if before.status not in row.works:
         return _say(row.otherwise, before, command)
     if fault := row.fault(before, command):
@@ -279,7 +282,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether it ended or restored the session, which leaves nothing of the state before."""
+    """Whether the command has ended or restored the session already."""
     if command.kind in RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

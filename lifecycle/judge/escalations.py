@@ -1,4 +1,4 @@
-"""What people have to look at: one row a cause, which finds something as long as it lasts."""
+"""Escalations: problems that need a person. Each function detects one while it lasts."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -41,7 +41,7 @@ def paths_held(view: SessionView) -> Finding | None:
 
 
 def push_refused(view: SessionView) -> Finding | None:
-    """The unpushed commits could not be pushed, and rewording them does not help any more."""
+    """The unpushed commits could not be pushed, and rewording their messages did not help."""
     cause = causes.commit_messages(view)
     if (
         cause
@@ -77,12 +77,12 @@ def ready_refused(view: SessionView) -> Finding | None:
 
 
 def merge_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to merge this very head."""
+    """GitHub refused to merge the current head."""
     return _given_up(view, landing_key(view.pull)) if view.pull else None
 
 
 def removed_from_queue(view: SessionView) -> Finding | None:
-    """The merge queue removed it for a reason that no other row names."""
+    """The merge queue removed the pull request for a reason that no other function detects."""
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
@@ -91,7 +91,7 @@ def removed_from_queue(view: SessionView) -> Finding | None:
 
 
 def update_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to update this head from its base, which a person commanded."""
+    """A person commanded `update`, and GitHub refused to merge the base into this head."""
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
@@ -106,7 +106,7 @@ def branch_refused(view: SessionView) -> Finding | None:
 
 
 def message_lost(view: SessionView) -> Finding | None:
-    """A message that still matters could not be delivered to this run."""
+    """A message whose cause still exists could not be delivered to this run."""
     found = (
         causes.ci(view),
         causes.review(view),
@@ -163,7 +163,7 @@ def red_on_base(view: SessionView) -> Finding | None:
 
 
 def checks_held(view: SessionView) -> Finding | Recheck | None:
-    """Checks were cancelled or ask for an action, and nothing else is left to wait for."""
+    """Checks were cancelled or require an action, and all others have completed."""
     held, pull = view.held_checks, view.pull
     if not held or pull is None or view.failed_checks or view.pending_checks:
         return None
@@ -260,7 +260,7 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     )
 
 
-#: People are notified of the first that finds something.
+#: In order of importance: people are notified of the first that finds something.
 ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     paths_held,
@@ -289,7 +289,7 @@ UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothin
 
 
 def escalation(view: SessionView) -> Found:
-    """What people have to look at first, in any open pull request."""
+    """Return the most important escalation among all open pull requests."""
     if not view.several:
         return first(ESCALATIONS if view.may_have_findings else UNTROUBLED, view)
     recheck_at: datetime | None = None

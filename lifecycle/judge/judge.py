@@ -1,4 +1,4 @@
-"""Reads the status off facts, with its evidence."""
+"""Derives a session's status from its facts, with the evidence."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -37,7 +37,7 @@ Wanted = Iterator[Action | Recheck]
 
 
 class Judged(Struct, frozen=True):
-    """What a reaction may look at: the view, its signals, and what was read off them."""
+    """The input of reactions: the view, its signals, and the status derived from them."""
 
     view: SessionView
     signals: Signals
@@ -72,7 +72,7 @@ class Judged(Struct, frozen=True):
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
-    """Read the status off `facts`, with all that reactions and answers need."""
+    """Derive the status from `facts`, with all that reactions and replies need."""
     view = foremost(SessionView(this_life(facts), policy, now))
     signals, evidence, recheck_at = read(view)
     rule = rule_for(signals)

@@ -1,4 +1,4 @@
-"""What keeps a session from continuing for a while: a person, a budget, a usage limit, a freeze."""
+"""What pauses a session: a person, a budget, a usage limit, an archived repository, a freeze."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _OPEN = PullState.OPEN
 
 
 def by_person(view: SessionView) -> Finding | None:
-    """A person commanded `pause`, and nobody has commanded anything that resumes since."""
+    """A person commanded `pause`, and no later command resumes the session."""
     pause = view.command("pause")
     if pause is None or view.commanded_since(pause.at, *RESUMING):
         return None
@@ -36,7 +36,7 @@ def by_archive(view: SessionView) -> Finding | None:
 
 
 def by_budget(view: SessionView) -> Finding | Recheck | None:
-    """A budget is used up; before the first run the session waits in the queue for it."""
+    """A budget is used up after the first start; before it, the session stays queued instead."""
     return exhausted(view) if view.history.started else None
 
 
@@ -78,7 +78,7 @@ PAUSES: Final[tuple[Row, ...]] = (
 
 
 def frozen_by(facts: Facts) -> Frozen | None:
-    """The freeze of this session that is in force; None: there is none."""
+    """Return the freeze that applies to this session; None if there is none."""
     outside = facts.frozen or facts.issue.frozen or _by_label_on_pull(facts)
     if outside is not None or not facts.commands:
         return outside

@@ -8,16 +8,16 @@ from lifecycle.model.status import Reason
 
 
 class Priority(StrEnum):
-    """How soon people have to look."""
+    """How urgently a person is needed."""
 
-    URGENT = "urgent"  #: It costs something every minute.
-    ACTION = "action"  #: Nothing continues until somebody acts.
-    WARNING = "warning"  #: It ended, or continues worse than it should.
-    INFO = "info"  #: It continues by itself, or as somebody commanded.
+    URGENT = "urgent"  #: The problem costs money or time every minute.
+    ACTION = "action"  #: The session waits until somebody acts.
+    WARNING = "warning"  #: The session has ended, or continues with a problem.
+    INFO = "info"  #: Nobody has to act.
 
 
 class Advice(NamedTuple):
-    """A remedy in one sentence, whether a retry may work without it, and how soon to look."""
+    """A remedy in one sentence, whether a retry may help without it, and its urgency."""
 
     remedy: str
     retryable: bool
@@ -25,7 +25,7 @@ class Advice(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The remedy, and that a retry may help, if it may and can be commanded."""
+        """The remedy, with a hint to retry if a retry may help and a person has to act."""
         mention = self.retryable and self.priority is not Priority.INFO
         return f"{self.remedy} A retry may also help." if mention else self.remedy
 
@@ -136,6 +136,6 @@ ADVICE: Final[Mapping[str, Advice]] = {
 
 
 def advice_on(reason: str) -> str:
-    """The remedy for a reason; empty: nothing is wrong."""
+    """Return the remedy for a reason; empty if nothing is wrong."""
     advice = ADVICE.get(reason)
     return advice.text if advice else ""

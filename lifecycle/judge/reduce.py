@@ -1,4 +1,4 @@
-"""The reduction of facts to signals: where thresholds and evidence are weighed."""
+"""Reduces facts to signals: applies thresholds and weighs evidence."""
 
 from datetime import datetime
 
@@ -38,7 +38,7 @@ Reading = tuple[Signals, Evidence, datetime | None]
 
 
 def foremost(view: SessionView) -> SessionView:
-    """Of several open pull requests the view of the one that an earlier rule reads."""
+    """Return the view of the open pull request that matches the earliest rule."""
     if not view.several:
         return view
     running = Signals(stage=Stage.RUNNING)

@@ -1,4 +1,4 @@
-"""The table that reads a status off the signals. Top to bottom: the first match wins."""
+"""The table that maps signals to a status. The first matching row wins."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple

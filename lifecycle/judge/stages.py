@@ -49,7 +49,7 @@ StageReading = tuple[Stage, Evidence, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
-    """Outcomes first: a merge, then what an earlier decision came to, then what ends it now."""
+    """Return the stage: a merge first, then a recorded outcome, then what ends or pauses it now."""
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
         why = f"pull request #{view.pull.number} was merged"
@@ -75,7 +75,7 @@ def stage_of(view: SessionView) -> StageReading:
 
 
 def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
-    """What a session waits for whose run is not started yet."""
+    """Return the stage of a session whose run has not started, with what it waits for."""
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
@@ -91,7 +91,7 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
-    """The issues a session waits for; people are notified if that has no end."""
+    """Return the issues a session waits for; people are notified of circular dependencies."""
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
         return Evidence(Reason.ISSUE_BLOCKED, why)
@@ -104,7 +104,7 @@ def _shown(found: Finding) -> Evidence:
 
 
 def _killed(view: SessionView) -> Evidence | None:
-    """A person stopped it, or its runs were lost with their runtime too often."""
+    """A person stopped the session, or too many of its runs were lost with their runtime."""
     stop = view.command("stop")
     if stop is not None:
         return Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
@@ -177,7 +177,7 @@ def _crash(view: SessionView) -> Evidence:
 def parked(view: SessionView) -> bool:
     """Whether the bot stopped this run's program, so that it needs no slot.
 
-    Also where that could not be done and was given up, as below.
+    A stop that failed for good counts too, as in `hold_of`.
     """
     run, failures = view.facts.run, view.facts.failures
     if run in view.history.ended:
@@ -188,9 +188,9 @@ def parked(view: SessionView) -> bool:
 def hold_of(view: SessionView, stage: Stage) -> Hold:
     """Whether a session that is over still holds its runtime and workspace.
 
-    A merge gives the workspace back at once, also where the program was stopped before; any other
-    end only after a while. What could not be done and was given up holds nothing any more: people
-    are shown it as such.
+    A merge releases the workspace at once, even if the program was stopped before; any other
+    outcome releases it after the retention time. A stop or release that failed for good holds
+    nothing: it is reported as a failed action.
     """
     facts, history = view.facts, view.history
     merged = stage is Stage.MERGED

@@ -1,4 +1,4 @@
-"""Why a session is stuck: one row a cause; the first that finds something counts."""
+"""Stalls: why a session is stuck. Each function detects one cause; the first finding counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,12 +16,12 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
 
 class Finding(NamedTuple):
-    """What a row found, and until when it holds."""
+    """A detected problem, and until when the finding is valid."""
 
     key: Key | None  #: Its cause; None: people are not notified of it.
     reason: Reason
     because: str
-    until: datetime | None = None  #: When the same facts may read otherwise; None: never.
+    until: datetime | None = None  #: When the same facts may give another result; None: never.
 
 
 Row = Callable[[SessionView], Finding | Recheck | None]
@@ -32,7 +32,7 @@ Found = tuple[Finding | None, datetime | None]
 
 
 def first(rows: tuple[Row, ...], view: SessionView) -> Found:
-    """Ask the rows in their order until one has a finding."""
+    """Call the functions in order and return the first finding, with the time of the next check."""
     recheck_at: datetime | None = None
     for row in rows:
         found = row(view)
@@ -45,7 +45,7 @@ def first(rows: tuple[Row, ...], view: SessionView) -> Found:
 
 
 def blocked(view: SessionView) -> Finding | Recheck | None:
-    """The agent reports an error that is not a usage limit still to be reset."""
+    """The agent reports an error, other than a usage limit whose reset time lies ahead."""
     if view.last_availability is not _BLOCKED:
         return None
     agent = view.facts.agent
@@ -59,7 +59,7 @@ def blocked(view: SessionView) -> Finding | Recheck | None:
 
 
 def no_progress(view: SessionView) -> Finding | Recheck | None:
-    """The program is alive as far as is known, and the agent shows no activity."""
+    """The program seems alive, but the agent has shown no activity for too long."""
     if view.last_availability not in _UNSEEN:
         return None
     sign, agent = _last_sign(view), view.facts.agent
@@ -96,7 +96,7 @@ class _Sign(NamedTuple):
 
 
 def _last_sign(view: SessionView) -> _Sign:
-    """When the agent was last active; times far in the future are another clock's."""
+    """Return when the agent was last active; times too far in the future are ignored."""
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]
     believable = [at for at in signs if at - ahead <= view.now]

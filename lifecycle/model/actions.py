@@ -1,4 +1,4 @@
-"""Actions: the closed set of what a decision may ask for, each with a key made of its cause.
+"""Actions: everything a decision may request, each with a key derived from its cause.
 
 Actions on the program carry the run in their key; actions on GitHub do not.
 """
@@ -53,7 +53,7 @@ class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
 class MergeRemote(Struct, frozen=True, kw_only=True, tag="merge_remote"):
     """Merge the commits that others pushed to the session's branch into its workspace.
 
-    Its result is `conflict` where they do not go together with the agent's own by themselves.
+    Its result is `conflict` if they conflict with the agent's own commits.
     """
 
     key: Key
@@ -62,7 +62,7 @@ class MergeRemote(Struct, frozen=True, kw_only=True, tag="merge_remote"):
 
 
 class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
-    """Have GitHub merge the base into a pull request's branch, if it is still at the head."""
+    """Have GitHub merge the base into a pull request's branch, if its head has not changed."""
 
     key: Key
     number: int

@@ -1,4 +1,4 @@
-"""Everything known of a session at one instant; frozen, and the only input of a decision."""
+"""Everything known about a session at one instant: the only input of a decision. Immutable."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -198,7 +198,7 @@ class Dequeued(Struct, frozen=True, kw_only=True):
 
 
 class Pull(Struct, frozen=True, kw_only=True):
-    """A pull request of this session, as last read whole."""
+    """A pull request of this session, as last read completely."""
 
     number: int
     url: str = ""
@@ -232,7 +232,7 @@ class Pull(Struct, frozen=True, kw_only=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What a person commanded. Its key is its cause: a comment or a request; opaque text."""
+    """A person's command. Its key is an opaque text that names the comment or request."""
 
     key: str
     kind: str  #: A name in COMMANDS, or `restore`.
@@ -244,7 +244,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """That an action was carried out."""
+    """The record of an action that was carried out."""
 
     at: datetime
     result: str = ""  #: What came of it, e.g. a pull request's number or a pushed sha.
@@ -259,7 +259,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """That an action failed for good."""
+    """The record of an action that failed for good."""
 
     at: datetime
     reason: Reason
@@ -267,7 +267,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The outcome an earlier decision came to; it changes only by a merge or a restore."""
+    """The recorded outcome of a session; only a merge or a restore changes it."""
 
     status: Status
     reason: Reason

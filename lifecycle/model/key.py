@@ -1,4 +1,4 @@
-"""The keys of actions: typed values made of a cause, so that each cause earns its action once.
+"""The keys of actions: typed values made of a cause, so that each cause has its action once.
 
 A key is text only where text is stored or shown: `str(key)` writes it and `parse` reads it back
 exactly, whatever characters its cause contains.

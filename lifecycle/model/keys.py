@@ -9,17 +9,17 @@ from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """A short name for a set of texts, whatever their order."""
+    """Return a short hash of a set of texts, independent of their order."""
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:12]
 
 
 def visible(session: str, key: Key) -> str:
-    """The short mark in a message to an agent, by which the message is found in a transcript."""
+    """Return the short mark by which a message to an agent is found in the transcript."""
     return "mw-" + hashlib.sha256(f"{session}/{key}".encode()).hexdigest()[:10]
 
 
 def marker(session: str, key: Key) -> str:
-    """What a comment on GitHub is found by: the key, made unique among all sessions."""
+    """Return the marker by which a comment on GitHub is found: the key with its session."""
     return f"{session}/{key}"
 
 
@@ -77,7 +77,7 @@ def merge_branch(head: str) -> Key:
 
 
 def address_review(remarks: Iterable[str]) -> Key:
-    """`remarks`: the ids of the remarks."""
+    """`remarks`: the ids of the review comments and other comments to address."""
     return Key(KeyKind.ADDRESS_REVIEW, (fingerprint(remarks),))
 
 
@@ -173,22 +173,22 @@ def show_status(number: int) -> Key:
 
 
 def edit(place: Key, before: int, content: str) -> Key:
-    """One edit of a place. `content`: a fingerprint of what it says."""
+    """One edit of a report. `content`: a fingerprint of the new text."""
     return Key(place.kind, (place.cause[0], str(before), content))
 
 
 def place_of(edit: Key) -> Key:
-    """The place that was edited."""
+    """Return the report that was edited."""
     return Key(edit.kind, edit.cause[:1])
 
 
 def content_of(edit: Key) -> str:
-    """The fingerprint of what the place said after it."""
+    """Return the fingerprint of the report's text after the edit."""
     return edit.cause[2]
 
 
 def edits_before(edit: Key) -> int:
-    """How often the place had been edited before."""
+    """Return how often the report was edited before."""
     return int(edit.cause[1])
 
 

@@ -120,7 +120,10 @@ class Policy(
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
 
     def lists(self, bot: str) -> bool:
-        """Whether this bot counts like a person; the suffix `[bot]` is optional."""
+        """Whether `bots` lists this bot, so that its comments and commands count like a person's.
+
+        The suffix `[bot]` is optional.
+        """
         return _bare(bot) in map(_bare, self.bots)
 
     @property

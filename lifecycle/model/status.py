@@ -1,10 +1,10 @@
-"""The words a session is described with: closed sets, fixed names, no behaviour."""
+"""Enumerations that describe a session: statuses, activities, reviews, reasons."""
 
 from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What a session is, in one word. Read off the facts, never stored as truth."""
+    """A session's status. Derived from the facts at each decision."""
 
     QUEUED = "queued"
     SPAWNING = "spawning"
@@ -52,7 +52,7 @@ class Activity(StrEnum):
 
 
 class Probe(StrEnum):
-    """Whether something lives. A failed look is `unknown`, never `dead`."""
+    """Whether a process is alive. A failed probe is `unknown`, never `dead`."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -72,7 +72,7 @@ class CheckState(StrEnum):
 
 
 class Review(StrEnum):
-    """What the reviewers say together."""
+    """The combined result of all reviews."""
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
@@ -108,7 +108,7 @@ class PullState(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a session is where it is, for programs; people read `because`."""
+    """Why a session has its status, for programs; people read `because`."""
 
     PROVIDER_EXIT = "provider_exit"
     SPAWN_FAILED = "spawn_failed"

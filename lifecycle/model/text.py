@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 
 def settled(text: str) -> str:
-    """Plain text as a terminal would leave it standing.
+    """Return plain text as a terminal shows it in the end.
 
     Of a line that was overwritten in place, as progress bars do, the last state is kept.
     """

@@ -1,4 +1,4 @@
-"""Takes drafts out of draft once checks pass, and then requests reviews."""
+"""Marks drafts as ready for review once checks pass, and then requests reviews."""
 
 from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.signals import Ci
@@ -7,7 +7,7 @@ from lifecycle.model import keys
 
 
 def make_ready(judged: Judged) -> Wanted:
-    """Take the bot's own draft out of draft once checks pass; later drafts are people's choice.
+    """Mark the bot's draft as ready once checks pass; a later return to draft is left to people.
 
     Many workflows skip drafts, so a draft on which no check starts is made ready too.
     """

@@ -50,7 +50,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 
 
 def waiting(view: SessionView, told: str = "") -> Iterator[dict[str, str]]:
-    """Open work of the agent's pull requests, except for what the prompt `told` is about."""
+    """Return the open work of the agent's pull requests, without what the prompt `told` covers."""
     for one in view.several or (view,):
         if told != FIX_CI:
             for check in one.checks_to_fix:
@@ -85,7 +85,7 @@ def forward(judged: Judged) -> Wanted:
 
 
 def refuse(judged: Judged) -> Wanted:
-    """Tell the author of an answer that was not accepted why, and repeat the question."""
+    """Reply to an answer that was not accepted with the reason, and repeat the question."""
     facts = judged.view.facts
     for command in judged.asked:
         key = keys.forward(command.key).of_run(facts.run)

@@ -1,4 +1,4 @@
-"""Comments, reactions and labels by which people are notified and answered."""
+"""Comments, reactions and labels that notify people and reply to them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -51,7 +51,7 @@ def reply(judged: Judged) -> Wanted:
 
 
 def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
-    """Whether the agent got every comment of a thread before it pushed that commit."""
+    """Whether the agent had received every comment of a thread before it pushed that commit."""
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
     sent = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
@@ -59,7 +59,7 @@ def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
 
 
 def notify_of_handover(judged: Judged) -> Wanted:
-    """Notify a person who pushed to the branch, once, that the agent leaves it to them."""
+    """Notify a person who pushed to the branch, once, that the agent has stopped pushing."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         yield do.Comment(
@@ -71,7 +71,7 @@ def notify_of_handover(judged: Judged) -> Wanted:
 
 
 def acknowledge(judged: Judged) -> Wanted:
-    """Acknowledge every command with a reaction, and reply when it was judged."""
+    """Acknowledge every command with a reaction, and reply once it is applied or refused."""
     for command in judged.asked:
         if command.comment is not None:
             key = keys.reaction(command.key)
@@ -101,7 +101,7 @@ def post_review_result(judged: Judged) -> Wanted:
 
 
 def notify_people(judged: Judged) -> Wanted:
-    """Notify people once of a question, escalation, pause or endless wait, with its remedy."""
+    """Notify people once of a question, escalation, pause or circular wait, with its remedy."""
     if judged.cause:
         yield do.Comment(
             key=keys.notice(judged.cause),

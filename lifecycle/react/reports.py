@@ -17,7 +17,7 @@ from lifecycle.model.status import Activity, PullState, Status
 from lifecycle.read.budgets import cost, shows_cost
 from lifecycle.read.session_view import Recheck, SessionView
 
-#: Commands a report names: those that depend on the status. `help` tells of all the others.
+#: The commands that a report names: those that depend on the status. `help` lists all commands.
 TOLD: Final = {
     status: tuple(
         kind
@@ -26,7 +26,7 @@ TOLD: Final = {
     )
     for status in Status
 }
-#: So long may it take to begin before people are told that it has not.
+#: Statuses that are not reported for the first seconds, because most starts are over by then.
 _BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
 _BEGINS_SECONDS: Final = 5.0
 
@@ -44,7 +44,7 @@ def report(judged: Judged) -> Wanted:
     view, number = judged.view, judged.view.facts.issue.number
     begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
-        yield wait  # What is over in a moment would be shown for a minute.
+        yield wait  # A status that changes in a moment would be shown for a minute.
         return
     edit = _outdated(view, keys.report(number), _cause(judged, ()))
     if isinstance(edit, Recheck):
@@ -68,7 +68,7 @@ def report_pull(judged: Judged) -> Wanted:
     if pull is None or pull.state is PullState.CLOSED:
         return
     view, blockers = judged.view, judged.blockers
-    if view.several:  # Those of the decision are those of the one that its status is read off.
+    if view.several:  # The decision's blockers belong to the pull request that sets the status.
         blockers = blocking(judged.signals, view)
     cause = _cause(judged, blockers)
     edit = _outdated(view, keys.report(pull.number), cause)
@@ -88,13 +88,13 @@ def report_pull(judged: Judged) -> Wanted:
 
 
 def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
-    # What happens meanwhile is told with it, and is no reason to tell it.
+    # Other changes are included in the next edit, but do not cause one.
     return _short((judged.status, judged.reason, judged.cause, *blockers))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _short(says: tuple[Key | str | None, ...]) -> str:
-    """A fingerprint of what is reported; the same in nearly every decision."""
+    """Return a fingerprint of a report; cached, because it rarely changes."""
     return keys.fingerprint(map(str, says))
 
 

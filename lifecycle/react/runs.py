@@ -25,7 +25,7 @@ def start(judged: Judged) -> Wanted:
 def restart(judged: Judged) -> Wanted:
     """Start another run after a failed one, which resumes its conversation.
 
-    One that was lost with what it ran on uses up none of the agent's own tries.
+    A run that was lost with its machine or runtime does not count as one of the agent's tries.
     """
     view, facts, end = judged.view, judged.view.facts, judged.view.facts.agent.exit
     began = view.instructed_at or facts.created
@@ -53,7 +53,7 @@ def hand_over(judged: Judged) -> Wanted:
 
 
 def resume(judged: Judged) -> Wanted:
-    """Resume what was stopped during its work, or what a person commands to resume."""
+    """Resume a run that was stopped during its work, or that a person commands to resume."""
     view, end = judged.view, judged.view.facts.agent.exit
     over = view.history.ended.get(view.facts.run) or (end.at if end else view.now)
     if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
@@ -67,7 +67,7 @@ def _next_run(judged: Judged, cause: StartCause, command: str = "") -> Wanted:
 
 
 def _start(judged: Judged, cause: StartCause, run: int, asked: str = "") -> do.Action:
-    """A run that resumes the conversation, or hands the session over to another agent.
+    """Start a run that resumes the conversation, or hands the session over to another agent.
 
     The other agent does not know that conversation, and gets the open work.
     """

@@ -22,9 +22,9 @@ def self_review(judged: Judged) -> Wanted:
 
 
 def awaited(view: SessionView) -> bool:
-    """Whether what was pushed is still to be reviewed by its agent.
+    """Whether the agent still has to review the pushed commits.
 
-    An agent that cannot be asked is not waited for.
+    Nothing waits for an agent that cannot be asked.
     """
     cause = _cause(view) if view.policy.self_review else None
     return cause is not None and cause.of_run(view.facts.run) not in view.facts.failures
@@ -40,7 +40,7 @@ def review_wait(view: SessionView) -> Recheck | None:
 
 
 def _cause(view: SessionView) -> Key | None:
-    """The commit that the agent is still to review; None: it was asked, at whichever commit.
+    """Return the commit that the agent has to review; None if it was asked already, at any commit.
 
     A request that was lost with a failed run is repeated.
     """

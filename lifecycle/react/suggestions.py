@@ -14,7 +14,7 @@ _SUGGESTION = re.compile(
 def as_patches(body: str, thread: Thread) -> str:
     """A remark's text with each suggestion as a patch without context.
 
-    One that cannot be placed stays as it is: the hunk shown does not reach as far.
+    A suggestion whose lines are outside the hunk stays as it is.
     """
     old = _replaced(thread)
     if not old:

@@ -1,4 +1,4 @@
-"""The history of a session's actions, indexed by what rules ask of it."""
+"""The history of a session's actions, indexed for the rules' queries."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ _UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
 class MessageSent(NamedTuple):
-    """That a cause was sent to the agent, in which run and when."""
+    """The record that a cause was sent to the agent: in which run and when."""
 
     run: int
     at: datetime
@@ -62,7 +62,7 @@ def _sorted(done: tuple[Key, ...]) -> _Sorted:
 
 
 class ActionHistory:
-    """The keys of actions that were done, read as what happened."""
+    """Queries over the actions that were carried out: pushes, starts, messages."""
 
     def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
@@ -101,12 +101,12 @@ class ActionHistory:
         return len(self._keys.get(_LABEL, ()))
 
     def edits(self, place: Key) -> Sequence[Key]:
-        """The edits of a place, the last one last."""
+        """Return the edits of a report, newest last."""
         return self._shown.get(place, ())
 
     @cached_property
     def pushes(self) -> dict[str, datetime]:
-        """Every commit pushed, with when."""
+        """Every pushed commit, with the time of its push."""
         return {key.cause[0]: at for key, at in self._of(_PUSH)}
 
     @cached_property
@@ -130,30 +130,30 @@ class ActionHistory:
         return newest
 
     def instructed_at(self, run: int) -> datetime | None:
-        """When a run was last given something to do; None: it never started."""
+        """Return when a run was started or last sent a message; None if it never started."""
         return self._newest(self._giving.get(run))
 
     def started_since(self, then: datetime) -> bool:
-        """Whether a run was started after then, for whatever cause."""
+        """Whether a run was started after `then`, for any cause."""
         return any(at > then for _, at in self._of(_START))
 
     def updated_since(self, then: datetime) -> bool:
-        """Whether the branch was updated from its base after then, for whatever cause."""
+        """Whether the branch was updated from its base after `then`, for any cause."""
         return any(at > then for _, at in self._of(*_UPDATES))
 
     @cached_property
     def crashes(self) -> dict[int, datetime]:
-        """Runs that failed by themselves, with when the next began."""
+        """Runs whose program failed, each with the start of the next run."""
         return self._before(StartCause.CRASH)
 
     @cached_property
     def losses(self) -> dict[int, datetime]:
-        """Runs that were lost with their machine or runtime, with when the next began."""
+        """Runs lost with their machine or runtime, each with the start of the next run."""
         return self._before(StartCause.LOST)
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """Runs that failed or were lost, with when the next began."""
+        """Runs that failed or were lost, each with the start of the next run."""
         return self.crashes | self.losses
 
     def _before(self, cause: StartCause) -> dict[int, datetime]:
@@ -165,9 +165,9 @@ class ActionHistory:
         return [MessageSent(key.run, done[key].at) for key in self._telling.get(cause, ())]
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """When a cause was last sent to the agent, without what was lost with its run.
+        """Return when a cause was last sent to the agent; None if never, or if it was lost.
 
-        A failed run loses what it was sent and did not answer with a push.
+        A message is lost if its run failed before a push followed it.
         """
         standing = [telling for telling in self._tellings(cause) if not self._lost(telling)]
         return max(standing, key=lambda telling: telling.at, default=None)
@@ -181,7 +181,7 @@ class ActionHistory:
     def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
-        """The causes of some kinds that were sent, each with when first."""
+        """Return the causes of some kinds that were sent, each with its first message's time."""
         done = self._done
         first = {
             cause: min(done[key].at for key in told)

@@ -1,4 +1,4 @@
-"""Whether the agent can be given something to do, read off its probes and its own evidence."""
+"""Whether the agent can receive a message, derived from its probes and its own reports."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,7 +13,7 @@ from lifecycle.read.action_history import ActionHistory
 
 
 class Availability(StrEnum):
-    """What can be said to the agent now."""
+    """Whether the agent can receive a message now, and if not, why."""
 
     NONE = "none"  #: Started and not seen yet.
     ACTIVE = "active"
@@ -28,7 +28,7 @@ class Availability(StrEnum):
 
 
 class Until(NamedTuple):
-    """An availability, and when the same facts read otherwise; None: never."""
+    """An availability, and when the same facts give another one; None: never."""
 
     availability: Availability
     changes_at: datetime | None = None
@@ -52,7 +52,7 @@ def is_alive(agent: Agent) -> bool:
 
 
 def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Read the availability of the current run's program; evidence of other runs is ignored."""
+    """Return the availability of the current run's agent; evidence of other runs is ignored."""
     if facts.agent.run != facts.run:
         return Until(Availability.NONE)
     if facts.agent.exit is not None or not is_alive(facts.agent):
@@ -61,7 +61,7 @@ def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: d
 
 
 def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Read the availability by the agent's own evidence, as if its program is alive."""
+    """Return the availability by the agent's own reports, assuming that its program is alive."""
     agent = facts.agent
     if agent.activity in _RESTING:
         if facts.sent and (until := receipt_until(facts, policy, now)):
@@ -85,9 +85,10 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
 
 
 def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | None:
-    """Until when a message to this run may still be received; None: no message is awaited.
+    """Return until when a receipt is awaited from this run; None if none is awaited.
 
-    If nobody can look, it counts as lost a while after it was expected: every wait ends.
+    A message without a receipt counts as lost some time after it was expected, even while the
+    agent cannot be probed, so that no wait is endless.
     """
     sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
     until = max((one.until for one in sent), default=None)
@@ -101,9 +102,9 @@ class _Recent(NamedTuple):
 
 
 def _recent(at: datetime | None, seconds: float, policy: Policy, now: datetime) -> _Recent:
-    """Whether evidence of then is no older than so many seconds. Without a time it is not.
+    """Whether a time is no more than so many seconds ago; False for None.
 
-    A time slightly in the future is another clock; one further ahead proves nothing.
+    A time slightly in the future is accepted, because clocks differ; one further ahead is not.
     """
     if at is None:
         return _Recent(False, None)
@@ -134,7 +135,7 @@ def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -
 
 
 def _ended_by_bot(facts: Facts, history: ActionHistory) -> bool:
-    """Whether the bot stopped this run's program, or has written down that it will."""
+    """Whether the bot stopped this run's program, or has recorded that it will."""
     run = facts.run
     return run in history.ended or any(
         key.run == run and key.kind in ENDINGS for key in facts.pending

@@ -1,8 +1,8 @@
-"""What a session may cost: one row a budget. People are warned before one is used up, and then.
+"""Budgets: the limits on what a session may cost. People are warned before one is used up.
 
-A person's `budget +N` allows N dollars more: for the session, for its issue, and for that day for
-its repository, as this session sees it. The session's hours and tokens grow in the same proportion;
-if its dollars have no limit, each raise allows as many of them once more.
+A person's `budget +N` raises the session's dollars, its issue's, and those of its repository for
+that day (for this session only) by N. The session's hours and tokens grow in the same proportion;
+if its dollars have no limit, each raise adds their original limit once more.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,28 +19,29 @@ _HOUR, _DAY = 3600.0, timedelta(days=1)
 
 
 class Budget(NamedTuple):
-    """One row."""
+    """One kind of budget."""
 
     name: str
     limit: Callable[[Policy], float]  #: What may be spent; 0: no limit.
     spent: Callable[[Facts], float]
     says: str  #: The budget in words, with `{limit}`.
-    unsaid: str = ""  #: The same where the cost is not public; empty: it is no cost.
+    #: `says` without amounts, for public repositories; empty: `says` has no cost.
+    unsaid: str = ""
     of_day: bool = False  #: Whether it is reset at midnight, UTC.
     dollars: bool = True
-    #: How many seconds of the turn in progress one of its units is; 0: it counts none.
+    #: Seconds in one unit, for budgets that count the turn in progress; 0 for others.
     seconds: float = 0.0
 
 
 class ReachedBudget(NamedTuple):
-    """A budget of which a part is spent, with its limit."""
+    """A budget whose warning threshold is reached, with its limit."""
 
     row: Budget
     limit: float
 
 
 class BudgetState(NamedTuple):
-    """The budgets that are used up, those that nearly are, and when the next one is."""
+    """The budgets that are used up or nearly so, and when the next change is due."""
 
     exhausted: tuple[ReachedBudget, ...] = ()
     nearly: tuple[ReachedBudget, ...] = ()  #: With those that are used up.
@@ -48,7 +49,7 @@ class BudgetState(NamedTuple):
 
 
 def raised(command: Command) -> float:
-    """How many dollars a `budget` command allows; 0 if it names no amount."""
+    """Return how many dollars a `budget` command adds; 0 if it names no valid amount."""
     try:
         amount = float(command.text.removeprefix("+"))
     except ValueError:
@@ -57,7 +58,7 @@ def raised(command: Command) -> float:
 
 
 def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
-    """What may be spent, with what people allowed."""
+    """Return the limit of a budget, including people's raises."""
     limit = row.limit(policy)
     if not limit or not facts.commands:
         return limit
@@ -73,12 +74,12 @@ def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
 
 
 def start_of_day(now: datetime) -> datetime:
-    """The last midnight."""
+    """Return the last midnight in the zone of `now`."""
     return datetime.combine(now.date(), time(), now.tzinfo)
 
 
 def end_of_day(now: datetime) -> datetime:
-    """The next midnight."""
+    """Return the next midnight in the zone of `now`."""
     return start_of_day(now) + _DAY
 
 
@@ -126,7 +127,7 @@ BUDGETS: Final = (
 
 @lru_cache(maxsize=256)
 def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
-    """The budgets a policy limits, and to what; the same in nearly every decision."""
+    """Return the budgets that a policy limits, with their limits; cached for speed."""
     return tuple((row, limit) for row in BUDGETS if (limit := row.limit(policy)))
 
 
@@ -157,7 +158,7 @@ _NOTHING: Final = BudgetState()
 
 
 def shows_cost(facts: Facts, policy: Policy) -> bool:
-    """Whether the cost may be posted on GitHub: to members only, or as policy says."""
+    """Whether costs may be posted on GitHub: in a private repository, or if the policy says so."""
     return facts.issue.private or policy.public_cost
 
 
@@ -177,7 +178,7 @@ def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
 
 
 def spending_line(facts: Facts, policy: Policy, now: datetime) -> str:
-    """What was spent, and of how much, in a line."""
+    """Return the session's spending, with its dollar limit, in one line."""
     usd = limit_of(BUDGETS[0], facts, policy, now)
     of = f" of {usd:.2f}" if usd else ""
     without = f" ({facts.spent.unpriced} without a price)" if facts.spent.unpriced else ""
@@ -188,7 +189,7 @@ def spending_line(facts: Facts, policy: Policy, now: datetime) -> str:
 
 
 def cost(spent: Spending) -> str:
-    """What was spent, in words: in dollars, and in tokens whose price is not known."""
+    """Return the spending in words: dollars, and tokens whose price is unknown."""
     parts = [f"{spent.cost_usd:.2f} USD"] if spent.cost_usd else []
     if spent.unpriced:
         parts.append(f"{spent.unpriced} tokens without a price")

@@ -1,4 +1,4 @@
-"""Causes of messages to the agent: each a key without its run, None while there is none.
+"""Causes of messages to the agent. Each function returns a key without a run, or None.
 
 Tries are counted by the messages that were sent, until a person pushes.
 """
@@ -22,7 +22,7 @@ _FORWARDED: Final = ("tell", "answer", "review")
 
 
 def ci(view: SessionView) -> Key | None:
-    """This head with this set of failed checks, once nothing runs any more."""
+    """The failed checks of the current head, once all its checks have completed."""
     if not view.failed_checks or view.pending_checks or view.handed_to_human or not view.current:
         return None
     failed = view.checks_to_fix
@@ -32,7 +32,7 @@ def ci(view: SessionView) -> Key | None:
 
 
 def conflict(view: SessionView) -> Key | None:
-    """This head in conflict with this base, or behind it and not updatable by GitHub."""
+    """The head conflicts with its base, or is behind it and GitHub refused to update it."""
     pull = view.pull
     if pull is None or view.handed_to_human or not view.current:
         return None
@@ -49,7 +49,7 @@ def remote_commits(view: SessionView) -> Key | None:
 
 
 def review(view: SessionView) -> Key | None:
-    """What people asked for and was not sent to the agent yet."""
+    """Review comments and other requests that were not sent to the agent yet."""
     if not view.unsent_remarks or view.handed_to_human:
         return None
     return keys.address_review(remark.id for remark in view.unsent_remarks)
@@ -63,7 +63,7 @@ def forwarded(view: SessionView) -> dict[Key, Command]:
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Uncommitted work after one request, at whichever commit."""
+    """Uncommitted work after the last request, at any commit."""
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)
@@ -82,13 +82,13 @@ def commit_messages(view: SessionView) -> Key | None:
 
 
 def repairs(view: SessionView) -> dict[Key, datetime]:
-    """Messages about failed checks since they were last green, at whichever commit or run."""
+    """Messages about failed checks since the checks last passed, at any commit and in any run."""
     green = view.pull.green_since if view.pull else None
     return view.history.first_sent(_CI, _since_person(view, green))
 
 
 def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
-    """Messages about a conflict with this very base."""
+    """Messages about a conflict with the current commit of the base."""
     base = view.pull.base if view.pull else ""
     sent = view.history.first_sent(_CONFLICTS, _since_person(view))
     return {cause: at for cause, at in sent.items() if cause.cause[0] == base}

@@ -1,7 +1,7 @@
-"""What still counts after a person restored a session or commanded a retry.
+"""Removes the facts that a restore or a `retry` command makes obsolete.
 
-A restore begins a new run in which nothing that an earlier run was told or did satisfies anything;
-what was done on GitHub stays done. A retry forgives what was given up.
+A restore begins a new run: what earlier runs were sent or did no longer counts, but actions on
+GitHub stay done. A retry clears the failed actions.
 """
 
 from datetime import datetime
@@ -29,9 +29,9 @@ def allowed(facts: Facts, head: str) -> bool:
 
 
 def names(facts: Facts, command: Command, head: str) -> bool:
-    """Whether it is this commit that is named, and no other that was to be pushed.
+    """Whether a command's abbreviated hash names this commit and no other of the session's.
 
-    A commit can be made to begin as another one does, which a person had looked at.
+    An agent could craft a commit whose hash has the same prefix as the one a person reviewed.
     """
     pushes = (key for key in (*facts.done, *facts.failures) if key.kind is KeyKind.PUSH)
     others = {key.cause[0] for key in pushes} - {head}
@@ -39,7 +39,7 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
 
 def this_life(facts: Facts) -> Facts:
-    """The facts without what a restore or a retry makes void."""
+    """Return the facts without those that a restore or a retry makes obsolete."""
     if not facts.commands:
         return facts
     restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
@@ -65,7 +65,7 @@ def this_life(facts: Facts) -> Facts:
 
 
 def _let_out(facts: Facts) -> Facts:
-    """The facts without the refusal of a commit that a person has allowed since."""
+    """Return the facts without the refusal of a commit that a person has allowed since."""
     head = facts.work.head
     held = facts.failures.get(keys.push(head))
     if held is None or held.reason is not Reason.PROTECTED_PATHS:
@@ -81,7 +81,7 @@ def _asked(facts: Facts, *kinds: str) -> datetime | None:
 
 
 def _last_run(facts: Facts, before: datetime) -> int:
-    """The last run that was started before then."""
+    """Return the number of the last run that was started before this time; 0 if none."""
     started = (
         key.run
         for key, done in facts.done.items()

@@ -1,4 +1,4 @@
-"""The names a sentence of the tables may use, each looked up only when a sentence needs it."""
+"""The placeholders of the tables' sentences, each computed only when a sentence uses it."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ def _asked(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """The agent's last activity, and what a session that wants to resume waits for."""
+    """Return the agent's last activity, and what a session that is to resume waits for."""
     known = view.facts.agent.evidence or view.facts.agent.activity.value
     return f"{known}; {view.facts.waits}" if view.facts.waits else known
 
@@ -68,12 +68,12 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
 
 @cache
 def _parts(template: str) -> tuple[str, ...]:
-    """A sentence taken apart: its words, a name, its words, and so on."""
+    """Split a template into text and placeholder names, alternating."""
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
 def sentence(template: str, view: SessionView, **given: str) -> str:
-    """A table's sentence with its evidence filled in."""
+    """Return a table's sentence with its placeholders filled in."""
     if "{" not in template:
         return template
     parts = list(_parts(template))

@@ -1,4 +1,4 @@
-"""One session at one instant: its facts under a policy, as the questions that rules ask.
+"""One session at one instant: its facts under a policy, with the queries that rules use.
 
 No question has a side effect. What depends on the clock is either a `Recheck`, returned instead of
 an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
@@ -98,7 +98,7 @@ class SessionView:
                 view.several = self.several
 
     def wait(self, since: datetime, seconds: float) -> Recheck | None:
-        """The wait until so many seconds after `since`; None: it is over."""
+        """Return the wait until so many seconds after `since`; None if it is over."""
         end = since + span(seconds)
         return Recheck(end) if self.now < end else None
 
@@ -141,21 +141,21 @@ class SessionView:
         return allowed[0] if allowed and self.now < allowed[0] else None
 
     def without_commit_since(self, sent: datetime) -> bool:
-        """Whether the agent came to rest without a commit after it was sent something."""
+        """Whether the agent ended its turn without a commit since the message sent at `sent`."""
         return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
 
     @property
     def crashes(self) -> int:
-        """Runs that failed by themselves since the last progress; see `_in_a_row`."""
+        """How many runs failed since the last progress, such as green checks."""
         return self._in_a_row(self.history.crashes)
 
     @property
     def losses(self) -> int:
-        """Runs that were lost with their machine or runtime since the last progress."""
+        """How many runs were lost with their runtime since the last progress."""
         return self._in_a_row(self.history.losses)
 
     def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
-        """How many of these there were since the last progress, whatever they pushed.
+        """Count the runs since the last progress. A push alone is no progress.
 
         Progress is a new pull request, green checks, a person's push, or a new request.
         """
@@ -178,7 +178,7 @@ class SessionView:
         return max(commands, key=lambda command: command.at, default=None)
 
     def commanded_since(self, at: datetime, *kinds: str) -> bool:
-        """Whether a person asked for one of these after then."""
+        """Whether a person gave one of these commands after `at`."""
         return any(command.kind in kinds and command.at > at for command in self.facts.commands)
 
     @property
@@ -191,7 +191,7 @@ class SessionView:
 
     @property
     def merge_cancelled(self) -> bool:
-        """Whether a person cancelled the merge, and nobody has commanded it since."""
+        """Whether a person cancelled the merge, and nobody has requested it since."""
         merge, cancel = self.command("merge"), self.command("cancel")
         return cancel is not None and (merge is None or cancel.at > merge.at)
 
@@ -200,8 +200,7 @@ class SessionView:
     def _dequeued(self) -> Dequeued | None:
         """The removal of this head from the merge queue after the bot had added it.
 
-        A head that the bot never queued is not the one that was removed; one that a person took
-        out is no news.
+        None if the bot never queued this head, or if a person cancelled the merge.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -216,7 +215,7 @@ class SessionView:
         return pull.dequeued
 
     def _read_checks(self) -> None:
-        """What the checks say that readiness depends on: the required ones, or all if none is."""
+        """Read the checks that decide readiness: the required ones, or all if none is required."""
         checks: Sequence[Check] = self.pull.checks if self.pull else ()
         if self.dequeued is not None:
             checks = (*checks, *self.dequeued.checks)
@@ -243,7 +242,7 @@ class SessionView:
     def rerunnable_checks(self) -> list[Check]:
         """Checks that another run may turn green, if nothing else failed.
 
-        What failed in the merge queue is not run again: that commit is tried no more.
+        Checks that failed in the merge queue are not rerun: the queue does not retry that commit.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks
@@ -254,7 +253,7 @@ class SessionView:
 
     @property
     def rerun_until(self) -> datetime | None:
-        """Until when the ordered rerun of checks has time to begin; None: none is awaited."""
+        """Return the deadline for an ordered rerun of checks to begin; None if none is awaited."""
         if self.pull is None or not self.rerunnable_checks:
             return None
         ordered = self.facts.done.get(keys.rerun(self.pull.head))
@@ -263,7 +262,7 @@ class SessionView:
 
     @property
     def rerunning(self) -> bool:
-        """Whether a rerun of checks is still to be ordered, or to begin."""
+        """Whether a rerun of checks is due, or was ordered and has not begun."""
         if self.pull is None or not self.rerunnable_checks:
             return False
         key = keys.rerun(self.pull.head)
@@ -274,7 +273,7 @@ class SessionView:
     # -- the pull request: reviews and comments ----------------------------------------------------
 
     def _read_review(self) -> None:
-        """What reviewers and others said, as far as it counts."""
+        """Read the reviews and comments that count."""
         #: Threads that await an answer. A commit that changes the line makes one outdated: it
         #: blocks nothing any more, but is sent and answered all the same.
         self.threads: list[Thread] = []
@@ -313,7 +312,7 @@ class SessionView:
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: of somebody who may, and not addressed to the bot."""
+        """Whether a remark is for the agent: by an allowed author, and not addressed to the bot."""
         if remark.own or remark.to_bot or not remark.allowed:
             return False
         return not remark.bot or self.policy.lists(remark.author)
@@ -360,7 +359,7 @@ class SessionView:
         )
 
     def _merged_remote(self, pull: Pull) -> bool:
-        """Whether its head was merged into the workspace, or the agent was asked to do so."""
+        """Whether the head was merged into the workspace, or the agent was asked to merge it."""
         merged = self.facts.done.get(keys.merge_remote(pull.head))
         if merged is None:
             return False
@@ -368,7 +367,7 @@ class SessionView:
         return merged.result != CLASH or asked is not None
 
     def _resumed_after(self, push: datetime) -> bool:
-        """Whether somebody asked the agent for something after a person's push."""
+        """Whether somebody sent the agent a request after a person's push."""
         second = push.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
             any(command.kind in RESUMING and command.at >= push for command in self.facts.commands)
@@ -378,7 +377,7 @@ class SessionView:
 
 
 def landing_key(pull: Pull) -> Key:
-    """The key of merging a head; after its removal from the merge queue it is another one."""
+    """Return the key of merging the head; each removal from the merge queue leads to a new key."""
     return keys.merge(pull.head, pull.dequeued.at if pull.dequeued else None)
 
 
