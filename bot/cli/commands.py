@@ -49,7 +49,7 @@ def start(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Agent or agent type.")] = "",
     config: Config = None,
     resume: Annotated[
-        str, typer.Option(metavar="ID", help="Continue one of your own conversations.")
+        str, typer.Option(metavar="ID", help="Resume your own conversation with this ID.")
     ] = "",
     no_wait: NoWait = False,
     as_json: Json = False,

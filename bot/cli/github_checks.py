@@ -115,7 +115,7 @@ def workflows(installed: Installation) -> CheckResult:
             if (secrets := secrets_for_branches(text))
         ]
         if not found:
-            return CheckResult(Severity.OK, "none gives secrets to pushed branches")
+            return CheckResult(Severity.OK, "no workflow gives secrets to pushed branches")
         return CheckResult(
             Severity.WARN,
             "these run for every pushed branch and have secrets:\n" + "\n".join(found),

@@ -87,7 +87,7 @@ def _decisions(
 
 def _effects(event: str, found: Sequence[Effect]) -> RenderableType:
     if not found:
-        return Text(f"{event} would cause nothing: no configured project or person is concerned")
+        return Text(f"{event} would have no effect: it concerns no configured project or person")
     table = grid()
     for effect in found:
         add(table, effect.session or "no session", effect.what)

@@ -14,7 +14,7 @@ app = typer.Typer()
 
 _MOST_MESSAGES = 10**9  #: More than any transcript has.
 Run = Annotated[int | None, typer.Option(min=1, help="An earlier run [default: the last one].")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new output as it comes.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new output until interrupted.")]
 
 
 class UsageGroup(StrEnum):
@@ -196,7 +196,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 200,
     run: Run = None,
     ansi: Annotated[
-        bool, typer.Option("--ansi", help="Keep escape sequences, which reach your terminal.")
+        bool, typer.Option("--ansi", help="Do not remove terminal escape sequences.")
     ] = False,
 ) -> None:
     """Print the output of a session's agent."""

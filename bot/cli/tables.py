@@ -140,7 +140,7 @@ def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Ite
         yield f'{plain(name)} has no price. Add [prices."{plain(name)}"] to the configuration.'
     if prices:
         oldest = min(price.as_of for price in prices.values())
-        yield f"The oldest configured price is of {oldest}."
+        yield f"The oldest configured price is from {oldest}."
 
 
 def _tokens(count: int) -> str:

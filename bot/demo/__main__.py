@@ -241,7 +241,7 @@ def main() -> int:
     parser.add_argument(
         "--model",
         default="",
-        help="what the agent is told to ask; `scripted`: one of this demo, which thinks nothing",
+        help="the agent's model; `scripted` is this demo's scripted stand-in for a model",
     )
     parser.add_argument(
         "--kill-random",

@@ -129,7 +129,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax("pause", "", "stop the agent's program and keep its conversation"),
         CommandSyntax("restart", "", "stop the agent's program and start it again"),
         CommandSyntax("resume", "", "resume a paused session"),
-        CommandSyntax("retry", "", "retry what the bot gave up"),
+        CommandSyntax("retry", "", "retry the actions that failed for good"),
         CommandSyntax(
             "review",
             "[AGENT]",
@@ -152,7 +152,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             _message,
             paragraph=True,
         ),
-        CommandSyntax("unfreeze", "", "undo `freeze`, and do what it held back"),
+        CommandSyntax("unfreeze", "", "undo `freeze` and carry out the actions it held back"),
         CommandSyntax("update", "", "merge the base branch into the pull request's branch"),
         CommandSyntax("why", "", "explain the status, and what blocks the merge"),
     )
@@ -206,7 +206,7 @@ def _refusal(reason: str, slug: str) -> ParsedCommand:
 
 def _unknown(name: str) -> str:
     shown = _UNQUOTABLE.sub("", name)[:_MAX_WORD]
-    problem = f"There is no command `{shown}`." if shown else "That is no command."
+    problem = f"There is no command `{shown}`." if shown else "That is not a command."
     similar = _similar(name, COMMANDS)
     return f"{problem} Did you mean `{similar}`?" if similar else problem
 

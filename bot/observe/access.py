@@ -71,7 +71,7 @@ class AccessObserver:
         self._store.repositories.record(known, self._clock())
         yield from self._github.read.missing_permissions(repository)
         if place.archived:
-            yield "it is archived, so that nothing starts there"
+            yield "it is archived, so no session starts there"
 
     def _report(self, repository: str, lacking: Collection[str]) -> None:
         key, now = f"access:{repository}", self._clock()

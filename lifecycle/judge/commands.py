@@ -44,7 +44,7 @@ def _no_amount(_judged: Judged, command: Command) -> str:
 
 
 def _nothing_given_up(judged: Judged, _command: Command) -> str:
-    return "" if judged.view.facts.failures else "Nothing has failed for good."
+    return "" if judged.view.facts.failures else "There are no failed actions to retry."
 
 
 def _not_to_merge(judged: Judged, command: Command) -> str:
@@ -140,7 +140,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "start": CommandRule(
         RESTORABLE,
         "The session continues in a new run as soon as a slot is free.",
-        "A session works on this issue already, `{status}`: {because}.",
+        "A session is already working on this issue (`{status}`): {because}.",
         TERMINAL,
         "The session would end again at once: {because}.",
         _no_such_agent,
@@ -148,7 +148,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "restore": CommandRule(
         RESTORABLE,
         "The session continues in a new run as soon as a slot is free.",
-        "The session cannot be restored, `{status}`: {because}.",
+        "The session cannot be restored (`{status}`): {because}.",
         TERMINAL,
         "The session would end again at once: {because}.",
     ),
@@ -162,19 +162,19 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "resume": CommandRule(
         _STARTED,
         "The session resumes as soon as a slot is free.",
-        "The session is not paused, `{status}`: {because}.",
+        "The session is not paused (`{status}`): {because}.",
         frozenset({S.PAUSED}),
         "The session stays paused: {because}. {remedy}",
     ),
     "restart": CommandRule(
         _STARTED,
         "A new run starts as soon as a slot is free.",
-        "There is nothing to restart, `{status}`: {because}. {remedy}",
+        "There is nothing to restart (`{status}`): {because}. {remedy}",
         frozenset({S.PAUSED}),
         "The session stays paused: {because}. {remedy}",
     ),
     "retry": CommandRule(
-        _EVERY - {S.ERRORED}, "What failed is tried again.", _OVER, fault=_nothing_given_up
+        _EVERY - {S.ERRORED}, "The failed actions are retried.", _OVER, fault=_nothing_given_up
     ),
     "allow": CommandRule(
         _ALIVE, "The commit is pushed with all its changes.", _OVER, fault=_nothing_held
@@ -207,7 +207,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "review": CommandRule(
         _STARTED,
         "Queued. The review starts at the end of the agent's turn; its result is posted here.",
-        "There is nothing to review, `{status}`: {because}. {remedy}",
+        "There is nothing to review (`{status}`): {because}. {remedy}",
         fault=_not_to_review,
     ),
     "budget": CommandRule(

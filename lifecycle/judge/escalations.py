@@ -82,7 +82,7 @@ def merge_refused(view: SessionView) -> Finding | None:
 
 
 def removed_from_queue(view: SessionView) -> Finding | None:
-    """The merge queue removed the pull request for a reason that no other function detects."""
+    """The merge queue removed the pull request for a reason that no other escalation covers."""
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
@@ -146,7 +146,8 @@ def repair_without_commit(view: SessionView) -> Finding | None:
     return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        f"the agent was sent {names(view.checks_to_fix)} but ended its turn without a commit",
+        f"the agent was sent the failed checks ({names(view.checks_to_fix)}) "
+        "but ended its turn without a commit",
     )
 
 
@@ -158,7 +159,7 @@ def red_on_base(view: SessionView) -> Finding | None:
     return Finding(
         keys.base_red(pull.head, (check.id for check in failed)),
         Reason.BASE_RED,
-        f"checks fail that also fail on {pull.base_branch}: {names(failed)}",
+        f"all failed checks also fail on {pull.base_branch}: {names(failed)}",
     )
 
 
@@ -188,7 +189,7 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     return Finding(
         keys.rounds_exhausted(len(rounds)),
         Reason.REPAIRS_EXHAUSTED,
-        f"{len(rounds)} rounds of review were sent to the agent, and more changes are requested",
+        f"reviewers request more changes after {len(rounds)} rounds of review",
     )
 
 
@@ -224,7 +225,7 @@ def conflict_unresolved(view: SessionView) -> Finding | None:
     return Finding(
         keys.no_result(cause),
         Reason.REPAIRS_EXHAUSTED,
-        "the agent was asked to resolve the conflict with the base branch, which remains",
+        "the conflict with the base branch remains after the agent was asked to resolve it",
     )
 
 

@@ -103,7 +103,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         False,
     ),
     Reason.DEQUEUED: Advice(
-        "Fix what it names, then write `/mergewright merge` to queue it again.", True
+        "Fix the reason it gives, then write `/mergewright merge` to queue it again.", True
     ),
     Reason.ACTION_FAILED: Advice(
         "Fix what the message names, then write `/mergewright retry`.", True

@@ -170,8 +170,11 @@ def _crash(view: SessionView) -> Evidence:
     ending, after = view.facts.agent.exit, f"after {view.crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
         return Evidence(Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
-    how = f"exit code {ending.code}" if ending.signal is None else f"signal {ending.signal}"
-    return Evidence(Reason.PROVIDER_EXIT, f"the agent ended by {how} {after}")
+    if ending.signal is None:
+        how = f"exited with code {ending.code}"
+    else:
+        how = f"was ended by signal {ending.signal}"
+    return Evidence(Reason.PROVIDER_EXIT, f"the agent {how} {after}")
 
 
 def parked(view: SessionView) -> bool:

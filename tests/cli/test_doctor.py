@@ -118,7 +118,7 @@ def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
 def test_workflows_that_give_secrets_to_branches_are_listed(
     lines: LineTail, github: respx.MockRouter
 ) -> None:
-    assert lines()["workflows"] == "ok none gives secrets to pushed branches"
+    assert lines()["workflows"] == "ok no workflow gives secrets to pushed branches"
     entries = [
         {"name": "ci.yml", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
         {"name": "README", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},

@@ -41,7 +41,7 @@ def test_usage_shows_cost_and_unpriced_models(
     assert "all 1.3k 12k 9 2.5M 0 $2.00 90 0.2" in shown
     assert 'odd-model has no price. Add [prices."odd-model"] to the configuration.' in shown
     assert not any("known has no price" in line for line in shown)
-    assert "The oldest configured price is of 2026-11-20." in shown
+    assert "The oldest configured price is from 2026-11-20." in shown
 
 
 def test_usage_of_a_session_is_grouped_by_run_by_default(

@@ -113,7 +113,7 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    told = "A session works on this issue already, `queued`: waits for a free slot."
+    told = "A session is already working on this issue (`queued`): waits for a free slot."
     assert answers == [told] * len(commanded)
 
 

@@ -34,12 +34,15 @@ HEEDED = {
 }
 #: Where it does not: of a queued session, or else of a merged one.
 OTHERWISE = {
-    "start": (S.QUEUED, "A session works on this issue already, `queued`: waits for a free slot."),
-    "restore": (S.QUEUED, "The session cannot be restored, `queued`: waits for a free slot."),
+    "start": (
+        S.QUEUED,
+        "A session is already working on this issue (`queued`): waits for a free slot.",
+    ),
+    "restore": (S.QUEUED, "The session cannot be restored (`queued`): waits for a free slot."),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
-    "resume": (S.QUEUED, "The session is not paused, `queued`: waits for a free slot."),
-    "restart": (S.QUEUED, "There is nothing to restart, `queued`: waits for a free slot."),
+    "resume": (S.QUEUED, "The session is not paused (`queued`): waits for a free slot."),
+    "restart": (S.QUEUED, "There is nothing to restart (`queued`): waits for a free slot."),
     "retry": (S.ERRORED, "The session has ended: stopped. Add the label again to continue."),
     "allow": (S.MERGED, OVER),
     "tell": (S.MERGED, OVER),
@@ -48,7 +51,7 @@ OTHERWISE = {
     "cancel": (S.MERGED, OVER),
     "update": (S.MERGED, OVER),
     "agent": (S.MERGED, OVER),
-    "review": (S.QUEUED, "There is nothing to review, `queued`: waits for a free slot."),
+    "review": (S.QUEUED, "There is nothing to review (`queued`): waits for a free slot."),
     "budget": (S.MERGED, OVER),
 }
 
@@ -132,7 +135,7 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
 def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
     given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
     said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
-    assert said == {"command_applied:comment-retry": "What failed is tried again."}
+    assert said == {"command_applied:comment-retry": "The failed actions are retried."}
 
 
 def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:

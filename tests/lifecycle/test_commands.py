@@ -283,7 +283,7 @@ def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
         ("tell", " ", HEAD, "The command has no text."),
         ("answer", "", HEAD, "The command has no text."),
         ("budget", "lots", HEAD, "The command needs an amount in US dollars, such as `+5`."),
-        ("retry", "", HEAD, "Nothing has failed for good."),
+        ("retry", "", HEAD, "There are no failed actions to retry."),
         (
             "merge",
             "",
@@ -348,7 +348,7 @@ def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
 
 def test_a_retry_is_answered_where_something_was_given_up() -> None:
     failed = {"push:x": Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="no")}
-    assert answer(asking("retry", published(failures=failed))) == "What failed is tried again."
+    assert answer(asking("retry", published(failures=failed))) == "The failed actions are retried."
 
 
 @pytest.mark.parametrize("kind", ["restore", "start"])

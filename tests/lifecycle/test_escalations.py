@@ -364,7 +364,7 @@ def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words
         ),
         (
             red(done=done(f"{CI}#1", seconds_ago=90)),
-            "the agent was sent unit, lint but ended its turn without a commit",
+            "the agent was sent the failed checks (unit, lint) but ended its turn without a commit",
         ),
         (facts(agent=agent(Activity.BLOCKED, 600, error="529")), "the agent is blocked: 529"),
         (

@@ -219,12 +219,12 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "exit code": (
         crashed(3, 7),
         Reason.PROVIDER_EXIT,
-        "the agent ended by exit code 7 after 3 restarts",
+        "the agent exited with code 7 after 3 restarts",
     ),
     "signal": (
         crashed(3, None),
         Reason.PROVIDER_EXIT,
-        "the agent ended by signal 9 after 3 restarts",
+        "the agent was ended by signal 9 after 3 restarts",
     ),
     "start takes too long": (
         facts(run=2, start_due=ago(600)),

@@ -121,7 +121,7 @@ def test_another_repository_may_take_the_name_of_a_deleted_one(access: ObservedA
 def test_an_archived_repository_is_an_incident_while_it_is_archived(access: ObservedAccess) -> None:
     access.repo.permission("wright", "write")
     access.repo.archive(by="acme")
-    assert access.incidents() == ["acme/widgets: it is archived, so that nothing starts there"]
+    assert access.incidents() == ["acme/widgets: it is archived, so no session starts there"]
     assert [one.archived for one in access.store.repositories.all()] == [True]
     access.repo.archive(by="acme", archived=False)
     assert access.incidents() == []

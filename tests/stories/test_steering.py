@@ -77,7 +77,7 @@ def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     issue.issue.comment("/mergewright restart", by=ALICE)
-    is_told(issue, f"There is nothing to restart, `{status}`")
+    is_told(issue, f"There is nothing to restart (`{status}`)")
 
 
 def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
