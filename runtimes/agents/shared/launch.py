@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from runtimes.agents.base import PROVIDER_DEFAULT, AgentType, Endpoint, RunFiles
@@ -17,7 +18,7 @@ PROVIDERS: Mapping[str, str] = {"anthropic": ANTHROPIC, "openai": OPENAI, "googl
 _ARGUMENT_BYTES = 100_000  #: Linux limits one argument to 128 KiB: execve(2), MAX_ARG_STRLEN.
 
 
-class TerminalAgent:
+class TerminalAgent(ABC):
     """Base of the adapters of programs that have a version and a terminal of their own."""
 
     program = ""  #: The usual command.
@@ -58,8 +59,9 @@ class TerminalAgent:
             *self._misconfigured(environ, endpoint),
         ]
 
+    @abstractmethod
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        raise NotImplementedError
+        """Return what the program's own credentials or settings lack."""
 
     def _credentials_missing(
         self, environ: Mapping[str, str], endpoint: Endpoint, key: str, alternative: str = ""
