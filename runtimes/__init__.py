@@ -1,4 +1,4 @@
-"""Hosts: where agents' programs run, what they work in, and how each agent type is driven."""
+"""Hosts, workspaces, and the adapters that start and observe each type of agent."""
 
 from collections.abc import Callable, Mapping
 

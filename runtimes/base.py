@@ -1,4 +1,4 @@
-"""The interface of a runtime: it starts, probes, talks to and stops programs in terminals.
+"""The interface of a runtime, which starts, probes, messages and stops programs in terminals.
 
 Runtimes know nothing of agents.
 """
@@ -108,7 +108,7 @@ class Runtime(Protocol):
         ...
 
     def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
-        """The visible lines of these terminals, in one call; those that are gone are left out."""
+        """The visible lines of these terminals, in one call, without terminals that are gone."""
         ...
 
     def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:

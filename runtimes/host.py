@@ -38,7 +38,7 @@ def session_of(name: str) -> str:
 
 
 class RunRef(Struct, frozen=True, kw_only=True):
-    """Names one run of a session."""
+    """The identity of one run of a session."""
 
     session: str
     run: int
@@ -63,7 +63,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 
 
 class RunReading(Struct, frozen=True, kw_only=True):
-    """What a run's files and screen say."""
+    """The state of a run as read from its files and screen."""
 
     #: Without the end of a program that vanished and left no record of its exit.
     agent: Agent
@@ -107,7 +107,7 @@ class UnsentInput(RuntimeFailure):
 
 
 class Unreadable(RuntimeFailure):
-    """A program's screen or port does not say what it shows."""
+    """It cannot be determined which dialog a program shows."""
 
 
 class Runs(Protocol):
@@ -121,11 +121,11 @@ class Runs(Protocol):
         ...
 
     def running(self) -> Collection[str]:
-        """The names of all runs that were started here and not stopped, the ended ones too."""
+        """The names of all runs that were started here and not stopped, including ended ones."""
         ...
 
     def resumes(self, run: RunRef, conversation: str) -> bool:
-        """Whether a start with this conversation knows what was said in it."""
+        """Whether a run started with this conversation's id would resume it."""
         ...
 
     def start(self, run: RunRef, spec: StartSpec) -> str:
@@ -180,7 +180,7 @@ class Runs(Protocol):
 
 
 class HandoverTexts(Struct, frozen=True, kw_only=True):
-    """What an agent leaves in writing, and where."""
+    """The texts that an agent has written for people and for its successor."""
 
     writable: bool  #: Whether its program can write there, outside its workspace.
     summary_path: str  #: As the agent knows it.
@@ -217,14 +217,14 @@ def output_of(session: str, run: int) -> str:
 
 
 class RecordFile(Struct, frozen=True, kw_only=True):
-    """A file in which a program records what was said and done."""
+    """A file in which a program records its conversation."""
 
     name: str  #: Relative, with `/`: its place in the archive.
     version: tuple[int, ...]  #: Differs once anything was written.
 
 
 class Records(Protocol):
-    """What programs and agents write down. Methods that read may raise `OSError`."""
+    """The files that programs and agents write. Methods that read may raise `OSError`."""
 
     def handover(self, run: RunRef) -> HandoverTexts:
         """The agent's texts for people and for its successor, at most 64 KiB each."""
@@ -247,7 +247,7 @@ class Records(Protocol):
         ...
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """Those of these recorded files that are gone, and can be restored."""
+        """Which of these recorded files are gone and can be restored."""
         ...
 
     def restore(self, session: str, name: str, source: Path) -> None:
@@ -270,15 +270,15 @@ class Records(Protocol):
         ...
 
     def folders(self) -> Sequence[Folder]:
-        """All folders that are kept for sessions, those of unknown sessions too."""
+        """All folders kept for sessions, including unknown sessions."""
         ...
 
     def folder_bytes(self, folder: Folder) -> int:
-        """The bytes that a folder takes on disk, roughly."""
+        """The approximate size of a folder on disk, in bytes."""
         ...
 
     def remove(self, folder: Folder) -> None:
-        """Remove a folder; what is gone already is fine."""
+        """Remove a folder. Idempotent."""
         ...
 
 
@@ -296,5 +296,5 @@ class Host(Protocol):
         ...
 
     def workspace(self, ref: WorkspaceRef) -> Workspace:
-        """The session's workspace, made or not."""
+        """The session's workspace, which may not have been created yet."""
         ...

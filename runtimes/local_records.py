@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
-#: So many conversations that are read page by page are kept open.
+#: How many conversations that are read page by page are kept open.
 _OPEN = 16
 
 
 class LocalRecords:
-    """See `runtimes.host.Records`. An archive that was laid out in a folder is read by it too."""
+    """The recorded files below one folder, which may be an unpacked archive; see `Records`."""
 
     def __init__(self, adapters: Mapping[str, AgentAdapter], folder: Path) -> None:
         """`adapters` by agent type; `folder` is that of the host."""
@@ -155,7 +155,7 @@ class LocalRecords:
         return found
 
     def folder_bytes(self, folder: Folder) -> int:
-        """See `Records.folder_bytes`; what cannot be read counts nothing."""
+        """See `Records.folder_bytes`; unreadable files are not counted."""
         found = 0
         for place, _, names in os.walk(self._folder(folder)):
             for name in names:
@@ -182,7 +182,7 @@ class LocalRecords:
 
 
 def _take(conversation: MessageReader, ahead: list[Message], count: int) -> list[Message]:
-    """The next messages, at most so many; `ahead` are those that were read and not taken."""
+    """Return at most `count` next messages; `ahead` are those read earlier and not returned yet."""
     while len(ahead) < count and (new := conversation.new()):
         ahead += new
     taken = ahead[:count]

@@ -41,7 +41,7 @@ _FORGOTTEN = timedelta(hours=1)
 
 
 class _Watched(Struct, kw_only=True):
-    """What is remembered of a run between two looks."""
+    """The state of a run that is kept between two looks."""
 
     run: int
     reader: Reader
@@ -53,7 +53,7 @@ class _Watched(Struct, kw_only=True):
 
 
 class LocalRuns:
-    """See `runtimes.host.Runs`. Readers remember how far they read, so one look follows another."""
+    """See `runtimes.host.Runs`. Each look continues where the last one stopped reading."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class LocalRuns:
     def _read(
         self, query: RunQuery, watched: _Watched, seen: Seen, screen: str | None, now: datetime
     ) -> RunReading | None:
-        """One run that cannot be read must not keep the others from being read."""
+        """Read one run. A failure is logged, so that the other runs are still read."""
         session = query.run.session
         try:
             agent = watched.reader.read(seen, screen, now)
@@ -265,7 +265,7 @@ def take(runtime: Runtime, handle: Handle, step: AnswerStep, key: str, pause: fl
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
-    """Whether nothing can be new: the terminal shows no sign since the files were read."""
+    """Whether nothing can have changed: the terminal was inactive since the files were read."""
     return (
         watched.seen == seen
         and now < watched.again_at
@@ -274,7 +274,7 @@ def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
 
 
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command, after the project's own lines that make a workspace ready."""
+    """Return a command that runs the project's setup lines before the agent's command."""
     if not lines:
         return argv
     return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)

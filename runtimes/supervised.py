@@ -58,7 +58,7 @@ def started(folder: Path) -> bool:
 
 
 def spent(folder: Path) -> bool:
-    """Whether this folder's run was started or stopped; it must not be started again."""
+    """Whether this folder's run was started or stopped, and so must not be started again."""
     return started(folder) or (folder / "grace").exists()
 
 

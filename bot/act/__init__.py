@@ -1,1 +1,1 @@
-"""The only writers to GitHub, agents and workspaces: the outbox and what carries it out."""
+"""Carries out actions: the outbox, and the only writers to GitHub, agents and workspaces."""

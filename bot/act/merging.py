@@ -18,7 +18,7 @@ from runtimes.workspaces.mirror import Commit
 
 
 class Merger:
-    """Merges and enqueues. Every method may be repeated after a crash."""
+    """Merges and enqueues pull requests. Every method is safe to repeat after a crash."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ _SCREEN_LINES = 8  #: So many lines of a screen are shown to people.
 
 
 class MessageSender:
-    """Sends messages and answers. Every method may be repeated after a crash.
+    """Sends messages and answers. Every method is safe to repeat after a crash.
 
     The host sends nothing twice under one key. Each attempt has a key of its own.
     """
@@ -162,7 +162,7 @@ class MessageSender:
 
 
 def _next_attempt(receipt: Receipt | None) -> int:
-    """The number of the next attempt, from 0; the same again where it is not known to be lost."""
+    """Return the next attempt's number, from 0; unchanged until the last is known to be lost."""
     if receipt is None:
         return 0
     return receipt.tries if receipt.sent.missing else receipt.tries - 1

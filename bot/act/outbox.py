@@ -1,4 +1,4 @@
-"""Carries out recorded actions: checks each once more, does it, and records its result."""
+"""Carries out recorded actions: rechecks each, performs it and records the result."""
 
 import logging
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _OUTAGE_ATTEMPTS = 20
 
 
 class Dispatcher(Protocol):
-    """Carries actions out."""
+    """Performs actions."""
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action.
@@ -118,7 +118,7 @@ class Outbox:
         return len(handed)
 
     def rest(self, seconds: float) -> bool:
-        """Wait until the actions under way have ended; False where they have not in time."""
+        """Wait until the actions under way have ended; return False if the time runs out."""
         return not wait(self._under_way.values(), seconds).not_done
 
     def _worked(self, work: Future[bool]) -> None:
@@ -150,7 +150,7 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _check(self, due: DueAction) -> Stopped | None:
-        """What keeps the action from taking effect now."""
+        """Return what prevents the action now; None if nothing does."""
         if not due.session:
             if self._is_silenced(due.repository):
                 return Withdrawn("the repository is frozen or only observed")
@@ -166,7 +166,7 @@ class Outbox:
         return None
 
     def _record(self, due: DueAction, result: ActionResult) -> bool:
-        """Record what came of an action; False where nothing may be recorded."""
+        """Record the result of an action; return False if nothing may be recorded."""
         about = f"{due.subject} {due.action.key}"
         match result:
             case Completed():

@@ -1,4 +1,4 @@
-"""Gives back what a session holds at its host. Every step may be repeated after a crash."""
+"""Releases a session's programs, workspace and home. Every step is safe to repeat."""
 
 from bot.archive.archiver import Archive
 from bot.store import Session
@@ -7,9 +7,9 @@ from runtimes.host import home_of, run_name
 
 
 def end_programs(locations: Locations, archive: Archive, session: Session, run: int) -> None:
-    """End the programs of all runs up to this one, with all they started, and archive their words.
+    """End all processes of the runs up to this one, and archive their files.
 
-    Their run tokens go too: nothing that might be left of them can ask for a model.
+    Their run tokens are deleted, so that no surviving process can use a model.
     """
     for number in range(1, run + 1):
         locations.host.runs.stop(run_name(session.id, number))

@@ -60,7 +60,7 @@ class AgentDirectory(Protocol):
 
 
 class Starting:
-    """Starts runs. May be repeated after a crash."""
+    """Starts runs. Safe to repeat after a crash."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from lifecycle.model.status import Activity, Probe
 
 
 class AgentRuns:
-    """Starts, messages and stops agents. Every method may be repeated after a crash."""
+    """Starts, messages and stops agents. Every method is safe to repeat after a crash."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class AgentRuns:
         self._messages = MessageSender(store, locations, prompts, values_of, clock)
 
     def knows(self, word: str) -> bool:
-        """Whether an agent, or a type of them, of this name is configured."""
+        """Whether an agent or agent type of this name is configured."""
         return word in self._assignment.names
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
-        """Make everything ready for a run, and start it."""
+        """Prepare the workspace and home for a run, and start it."""
         return self._starting.start(session, start, check)
 
     def send_message(

@@ -1,1 +1,1 @@
-"""The process: what a bot is made of, its workers, and its claim to the database."""
+"""The bot process: its wiring, its workers and its lease on the database."""

@@ -1,4 +1,4 @@
-"""One running bot: its workers, what each does, and which one wakes which."""
+"""One running bot: its workers, and which worker wakes which."""
 
 import time
 from contextlib import suppress
@@ -130,7 +130,7 @@ class App:
         self.wiring.leader_lease.start()
 
     def wait(self) -> None:
-        """Return when the bot is to end, or has lost its lease."""
+        """Return when the bot should end, or has lost its lease."""
         while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
             pass
 
@@ -204,7 +204,7 @@ class App:
             self._github.wake()
 
     def _read_github(self) -> None:
-        """Do all reading of GitHub in one thread, so that no older response is kept last."""
+        """Read GitHub in one thread only, so that no older response is stored last."""
         wiring = self.wiring
         policies, observe = wiring.decide.policies, wiring.observe
         # A command may follow right after the label, and is about the head that was current before
@@ -226,7 +226,7 @@ class App:
             self._reconcile.wake()
 
     def _confirm_receipts(self) -> None:
-        """Look again and again at agents that were sent something, until it has arrived."""
+        """Poll agents that were sent messages until the messages have arrived."""
         if self.wiring.observe.agents.confirm_receipts():
             self._reconcile.wake()
             self._outbox.wake()

@@ -55,7 +55,7 @@ class LeaderLease:
             self._thread.join()
 
     def step_down(self) -> None:
-        """Give the lease back, so that another bot gets it at once."""
+        """Release the lease, so that another bot can acquire it at once."""
         self._lease.release(self._owner)
 
     def may_act(self) -> bool:

@@ -1,4 +1,4 @@
-"""Builds the objects of one bot, package by package, and passes each what it uses."""
+"""Builds the objects of one bot, package by package, and injects their dependencies."""
 
 import os
 from collections.abc import Callable
@@ -52,7 +52,7 @@ _ACTIONS = 8
 
 
 class Wakes(Struct, frozen=True, kw_only=True):
-    """What is called when there is something to do. Each call only wakes a worker."""
+    """Callbacks that wake a worker when it has work."""
 
     leads: Callable[[], None]  #: This bot got the lease.
     delivered: Callable[[], None]  #: A delivery was committed.

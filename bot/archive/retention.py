@@ -97,7 +97,7 @@ class Retention:
         self._release = release or (lambda owner: store.sessions.wake(owner.id))
 
     def plan(self) -> list[Item]:
-        """List all data with what becomes of it, orphans included. Read-only."""
+        """List all data, including orphans, with what would be deleted or kept. Read-only."""
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:

@@ -115,12 +115,12 @@ class ApiClient:
         raise TryLater(f"{request}: the list has more than {MAX_PAGES} pages.")
 
     def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
-        """Write, and decode the response."""
+        """Send a write request and decode the response."""
         request = GitHubRequest(method=method, url=self._url(repository, path), body=body)
         return decode(request, self._ask(repository, request).content, shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
-        """Write, and ignore the response."""
+        """Send a write request and ignore the response."""
         url = self._url(repository, path)
         self._ask(repository, GitHubRequest(method=method, url=url, body=body))
 
@@ -181,7 +181,7 @@ class ApiClient:
         return {alias: value for alias, value in data.items() if alias not in failed}
 
     def budget(self, repository: str) -> PointBudget | None:
-        """What is left of the hour's GraphQL points; None if unknown."""
+        """The GraphQL points left in the current hour; None if unknown."""
         return self._limits.budget(self._account(repository))
 
     def get_app(self, shape: type[T]) -> T:
@@ -206,7 +206,7 @@ class ApiClient:
         raise TryLater(f"{path}: the list has more than {MAX_PAGES} pages.")
 
     def do_as_app(self, method: str, path: str) -> None:
-        """Write as the App itself, and ignore the response."""
+        """Send a write request as the App itself, and ignore the response."""
         self._limits.wait_turn(_APP, _CORE)
         self._as_app(GitHubRequest(method=method, url=path), self.tokens.app_jwt())
 
@@ -317,7 +317,7 @@ class ApiClient:
         return response
 
     def _account(self, repository: str) -> str:
-        """Whose rate limits count: the owner's whose installation it is, or the token's."""
+        """Return the account whose rate limits apply: the installation's owner, or the token."""
         return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
 
     def _send(

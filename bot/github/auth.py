@@ -104,7 +104,7 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the App's installation in this account is used."""
+        """Whether the bot works in this account: it is among the configured owners, or none are."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 

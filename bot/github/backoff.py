@@ -17,7 +17,7 @@ class Backoff:
         self._failed: dict[str, int] = {}
 
     def next_try(self, name: str, http_failure: Exception) -> datetime:
-        """Count a failure; when to try again: the time GitHub named, or after a doubled pause."""
+        """Count a failure and return when to retry: at the time GitHub named, or with backoff."""
         self._failed[name] = self._failed.get(name, 0) + 1
         if isinstance(http_failure, TryLater) and http_failure.at is not None:
             return http_failure.at
@@ -25,5 +25,5 @@ class Backoff:
         return self._clock() + timedelta(seconds=pause)
 
     def reset(self, name: str) -> None:
-        """Forget the failures: it succeeded."""
+        """Forget the failures after a success."""
         self._failed.pop(name, None)

@@ -1,4 +1,4 @@
-"""Why a check failed: the end of the failed step's log, and the annotations of files."""
+"""Reads why a check failed: the end of the failed step's log, and annotations of files."""
 
 import re
 from collections.abc import Iterable, Iterator

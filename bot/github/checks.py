@@ -53,7 +53,7 @@ class BaseData(GraphQLShape, frozen=True):
 
 
 class CheckIdentity(NamedTuple):
-    """What makes two runs the same check: two workflows may share a name."""
+    """Identifies a check across runs; a name alone may be shared by two workflows."""
 
     app: str
     workflow: str

@@ -12,7 +12,7 @@ class GitHubFailure(Exception):
 class TryLater(GitHubFailure):
     """GitHub cannot answer now: an outage, a timeout, a rate limit, an invalid response.
 
-    A write may have happened all the same.
+    A write may have taken effect nevertheless.
     """
 
     def __init__(self, message: str, at: datetime | None = None) -> None:
@@ -34,7 +34,7 @@ class NotInstalled(TryLater):
 
 
 class Refused(GitHubFailure):
-    """GitHub refuses the request, and will until a person changes something."""
+    """GitHub refuses the request, and will refuse it again until a person changes something."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)

@@ -25,8 +25,8 @@ class CachedResponse(Struct, frozen=True, kw_only=True):
 class EtagCache:
     """Responses by URL. Thread-safe.
 
-    A response is cached only after the caller has recorded what follows from it. If it were cached
-    earlier, a crash in between would lose it: GitHub would response "not modified" next time.
+    A response is cached only after the caller has recorded its effects. If it were cached earlier,
+    a crash in between would lose it, because GitHub would answer "not modified" next time.
     """
 
     def __init__(self) -> None:

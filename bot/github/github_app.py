@@ -74,7 +74,7 @@ class AppWebhook:
         return self._api.tokens.is_app
 
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
-        """Attempts since then that no server answered, newest first.
+        """Yield the attempts since a time that no server answered properly, newest first.
 
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """

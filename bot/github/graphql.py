@@ -95,8 +95,8 @@ def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
 def labelled_issues(cursors: Mapping[str, str | None]) -> str:
     """A query for open issues by label or by assignee (`@login`), under the aliases `l0`, `l1`, ...
 
-    `cursors` maps each of them to the cursor its list goes on from. One list each: GitHub does not
-    document how one list combines several labels.
+    `cursors` maps each of them to the cursor where its list continues. Each has its own list,
+    because GitHub does not document how one list combines several labels.
     """
     lists = enumerate(cursors.items())
     return _batch("Labelled", (f"l{at}: {_issues(word, after)}" for at, (word, after) in lists))

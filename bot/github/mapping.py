@@ -64,7 +64,7 @@ def check_state(context: CheckContext) -> CheckState:
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """Whether a pull request can be merged; clean only if both fields say so."""
+    """Whether a pull request can be merged; clean only if both of GitHub's fields say so."""
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = MERGES.get(status, Merge.UNKNOWN)

@@ -180,7 +180,7 @@ def _is_bot(actor: Actor | None) -> bool:
 def _edits(
     comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
-    """The remarks whose last editor is not their author, with their editor."""
+    """The remarks whose last editor is not their author, with that editor."""
     written: list[tuple[str, CommentNode | ReviewNode]] = [
         *(("comment", comment) for comment in comments),
         *(("review", review) for review in reviews),

@@ -65,7 +65,7 @@ class RateLimits:
         """Sleep until the account may write.
 
         Raises:
-            TryLater: too many writes wait already; it says when to come back.
+            TryLater: too many writes wait already; it has the time to retry at.
             Limited: a limit was exhausted meanwhile.
         """
         with self._lock:
@@ -80,7 +80,7 @@ class RateLimits:
         self._refuse(account, resource)
 
     def _back(self, account: str, turn: datetime) -> datetime:
-        """When to come back; `turn` is the first free turn."""
+        """Return when to retry; `turn` is the first free turn."""
         last = self._deferred.get(account)
         back = max(turn, last + self._interval) if last else turn
         self._deferred[account] = back if back - turn <= _MAX_DEFERRED * self._interval else turn

@@ -260,7 +260,7 @@ class GitHubReader:
         }
 
     def budget(self, repo: str) -> PointBudget | None:
-        """What was left of the hour's GraphQL points in the last response; None if unknown."""
+        """The GraphQL points left in the current hour, by the last response; None if unknown."""
         return self._api.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:

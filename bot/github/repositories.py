@@ -1,4 +1,4 @@
-"""What is read of a repository: files of its default branch, labels, labelled issues, rules."""
+"""Reads parts of a repository: files of its default branch, labels, labelled issues, rules."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

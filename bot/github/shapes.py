@@ -24,13 +24,13 @@ class PageInfo(GraphQLShape, frozen=True):
 
 
 class NodeList(GraphQLShape, Generic[T], frozen=True):
-    """A list that is read at once."""
+    """A list that is read in one piece."""
 
     nodes: tuple[T, ...]
 
 
 class NewestNodes(GraphQLShape, Generic[T], frozen=True):
-    """The end of a list, and the length of all of it."""
+    """The last items of a list, and its total length."""
 
     total_count: int
     nodes: tuple[T, ...]

@@ -26,7 +26,7 @@ def is_local(actor: str) -> bool:
 
 
 class WriteAccess:
-    """Reads and caches permissions. One that cannot be read is an exception, never a yes."""
+    """Reads and caches permissions. A permission that cannot be read raises, and never grants."""
 
     def __init__(
         self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = _nobody
@@ -39,7 +39,7 @@ class WriteAccess:
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody may give commands: has write access, or is listed. As `may_write`."""
+        """Whether somebody may give commands: has write access or is listed. See `may_write`."""
         return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 
     def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:

@@ -80,7 +80,7 @@ class GitHubWriter:
     """Writes to issues, pull requests and branches. Thread-safe.
 
     Raises (every method):
-        TryLater: the write may have happened all the same; repeating it is safe.
+        TryLater: the write may have taken effect nevertheless; repeating it is safe.
         Refused: GitHub refuses the write.
     """
 

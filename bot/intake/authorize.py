@@ -1,4 +1,4 @@
-"""Authorizes commands: reads who may give them, then grants, refuses or answers them."""
+"""Authorizes commands: checks the author's permission, then grants or refuses them."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class CommandAuthorizer:
-    """Settles the commands of people with write access, and refuses all others."""
+    """Grants the commands of people with write access, and refuses all others."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class CommandAuthorizer:
         clock: Clock,
         is_silenced: Callable[[str], bool],
     ) -> None:
-        """`is_silenced`: whether nothing may be written to a repository."""
+        """`is_silenced`: whether the bot must not write to a repository."""
         self._store = store
         self._people = people
         self._clock = clock
@@ -35,7 +35,7 @@ class CommandAuthorizer:
         self._waiting: dict[str, datetime] = {}  # By repository.
 
     def settle(self) -> int:
-        """Settle every new command; returns how many.
+        """Grant or refuse every new command; return how many were decided.
 
         A command whose permission cannot be read waits, with all others of its repository.
         """

@@ -1,4 +1,4 @@
-"""Keeps each webhook delivery once, then turns it into refresh requests and commands."""
+"""Stores each webhook delivery once, then turns it into refresh requests and commands."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,7 +14,7 @@ OWN_MARKER = f"<!-- {NAME}:key="
 
 
 class Inbox:
-    """Keeps deliveries as fast as they arrive; a worker processes them later."""
+    """Stores deliveries as they arrive; a worker processes them later."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Inbox:
         self._wake = wake
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Keep deliveries; the future resolves once all are on disk, or with the store's error."""
+        """Store deliveries. The future resolves once all are on disk, or has the store's error."""
         kept = self._store.deliveries.add(deliveries)
         kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())
         return kept

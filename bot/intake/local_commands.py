@@ -1,6 +1,6 @@
 """Commands from the command line, the pages and the API.
 
-Their access was checked before: by write permission on the database file, or by the page's token.
+The caller has checked access: write permission on the database file, or the page's token.
 """
 
 import re
@@ -67,7 +67,7 @@ def build_command(
 
 
 def add_command(store: Store, session: Session, command: Command) -> bool:
-    """Record a command; False if the same one was recorded under its key before.
+    """Record a command; return False if it was recorded under its key before.
 
     Raises `KeyReused`.
     """
@@ -81,7 +81,7 @@ def add_command(store: Store, session: Session, command: Command) -> bool:
 
 
 def add_start(store: Store, command: NewCommand) -> bool:
-    """Record a start command without a session; False if it was recorded under its key before.
+    """Record a start command without a session; return False if it was recorded before.
 
     Raises `KeyReused`.
     """

@@ -24,7 +24,7 @@ _MARK = "deliveries"
 
 
 class Redelivery:
-    """Finds an App's failed deliveries; with a token only the resync finds what was lost."""
+    """Redelivers an App's failed webhooks. With a token, only the resync finds lost changes."""
 
     def __init__(
         self, deliveries: DeliveriesTable, cursors: CursorsTable, github: GitHub, clock: Clock

@@ -1,8 +1,8 @@
 """Model endpoints, model keys and the run tokens that stand for them.
 
 Agents never see a model key. A run gets the address of the model proxy and a run token, which the
-proxy replaces by the key. A token is valid for its run only. The usage of responses is recorded by
-the token too; `bot.store.usage` describes what else counts.
+proxy replaces by the key. A token is valid for its run only. The proxy also records usage by run
+token; `bot.store.usage` combines it with the usage that agents report.
 """
 
 import hmac
@@ -25,7 +25,7 @@ _RUN_TOKEN = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
 
 
 class ModelUnavailable(Exception):
-    """A request gets no model; the message is for the agent and for people."""
+    """The proxy cannot serve a request. The message is shown to the agent and to people."""
 
     def __init__(self, why: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> None:
         super().__init__(why)

@@ -79,7 +79,7 @@ class ForwardedRequest:
             )
 
     def of(self, endpoint: Endpoint) -> httpx.Request:
-        """Return the same request for an endpoint, with its key."""
+        """Return the request rewritten for an endpoint: its URL, and its key for the run token."""
         query = urlencode([(name, value) for name, value in self._query if name != "key"])
         posted = self._method == "POST"
         dropped = {*_DROPPED, *_CREDENTIALS, _ENCODING, *(() if posted else (b"content-length",))}
@@ -131,7 +131,7 @@ class ForwardedResponse:
         self.meter: UsageMeter | None = None  #: Set when a model responds.
 
     async def forward(self, response: httpx.Response) -> None:
-        """Forward a model's response as it comes; a broken one stays without an end."""
+        """Forward a model's response as it arrives. A broken response is not terminated."""
         self.meter = meter = UsageMeter(response.headers)
         try:
             if response.status_code not in _STATUSES:
@@ -150,7 +150,7 @@ class ForwardedResponse:
             await response.aclose()
 
     async def refuse(self, status: HTTPStatus, why: str) -> None:
-        """Send an error of the proxy, in a form that the clients of every API can read."""
+        """Send an error of the proxy, in a form that clients of every supported API can read."""
         again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
         said = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
         body = msgspec.json.encode({"type": "error", "error": said})

@@ -1,4 +1,4 @@
-"""The model proxy: forwards requests of agents to model APIs, with the key in place of the token.
+"""The model proxy: forwards agents' requests to model APIs, replacing the run token by the key.
 
 It listens on loopback only and forwards only requests of model APIs, to the session's own endpoint.
 Both directions are streamed, including errors and aborted connections.
@@ -121,7 +121,7 @@ class _Forwarder:
     def close(self) -> None:
         """Abort all requests; the agents retry them at the next bot. Thread-safe.
 
-        Otherwise a server that waits for its connections would wait as long as models respond.
+        Otherwise the server's shutdown would wait until all models have finished responding.
         """
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._closing.set)

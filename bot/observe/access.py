@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 
 
 class AccessObserver:
-    """Reports missing access as an incident for as long as it is missing.
+    """Keeps an incident open for each repository in which the bot lacks access.
 
-    A renamed repository stays the same one; nothing is written to an archived one.
+    Also records renamed repositories under their new names, and archived ones as read-only.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class AccessObserver:
             github.aliases.record(known.name, place)
 
     def read_requested(self) -> int:
-        """Read the repositories for which GitHub reported a change; returns how many reports."""
+        """Read the repositories for which a refresh is due; return the number of refreshes."""
         due = self._store.refreshes.due(self._clock(), (ACCESS,))
         asked = {refresh.repository for refresh in due}
         for project in self._projects:

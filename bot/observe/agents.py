@@ -1,4 +1,4 @@
-"""Observes agents: one look at the host, what is new of each agent, one commit."""
+"""Observes agents: looks at the host once for all of them and records what changed."""
 
 import logging
 import threading
@@ -37,7 +37,7 @@ _STILL = (Activity.IDLE, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXIT
 
 
 class _ObservedRun(Struct, kw_only=True):
-    """What is remembered of a run between two looks."""
+    """The state of a run that is kept between two looks."""
 
     session: LiveSession
     stored: Agent | None = None  #: The last reading, where all of it was stored.
@@ -47,7 +47,7 @@ class _ObservedRun(Struct, kw_only=True):
 
 
 class AgentObserver:
-    """Reads agents. One thread at a time looks, so that no older reading is stored last.
+    """Observes agents. One thread looks at a time, so that no older reading is stored last.
 
     `examine` looks for uncommitted work of agents whose turn has ended. That may take long, so it
     runs beside the sweeps; `on_rest` is called when there is something to examine.
@@ -75,7 +75,7 @@ class AgentObserver:
         self._lock = threading.Lock()
 
     def sweep(self) -> int:
-        """Look at every session that has a program. Returns how many changed."""
+        """Look at every session that has a program; return how many changed."""
         with self._lock:
             running = self._running()
             for gone in self._runs.keys() - {live.id for live in running}:
@@ -86,9 +86,9 @@ class AgentObserver:
         return changed
 
     def confirm_receipts(self) -> int:
-        """Look only at agents that were sent something. Returns how many of them there were.
+        """Look only at agents with messages that await a receipt; return the number of agents.
 
-        An exit that nothing proves is left to the next sweep.
+        An exit without a supervisor's record is left to the next sweep.
         """
         with self._lock:
             awaited = self._awaited()
@@ -137,7 +137,7 @@ class AgentObserver:
         ]
 
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
-        """What may have arrived at each session's agent."""
+        """Return the messages and answers that may have arrived, by session."""
         found: dict[str, list[AwaitedReceipt]] = {}
         for awaited in self._store.receipts.awaited():
             found.setdefault(awaited.session, []).append(awaited)
@@ -344,7 +344,7 @@ class AgentObserver:
 
 
 def _is_awaited(awaited: AwaitedReceipt) -> bool:
-    """Whether it was sent and may still arrive in time."""
+    """Whether it was sent and its time limit has not passed."""
     return awaited.sent and _may_arrive(awaited)
 
 

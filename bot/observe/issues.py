@@ -1,4 +1,4 @@
-"""Observes issues: reads those that may have changed, keeps the facts, reports candidates."""
+"""Observes issues: reads those that may have changed, records facts, reports candidates."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -35,7 +35,7 @@ _MOST_FOLLOWED = 10
 
 
 class IssueObserver:
-    """Reads issues where something may have changed, one GitHub request at a time."""
+    """Reads issues that may have changed, one GitHub request at a time."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class IssueObserver:
         self._backoff = Backoff(clock)
 
     def read_requested(self) -> int:
-        """Read every issue with a due refresh, or all of a repository; returns how many were due.
+        """Read every issue with a due refresh; return how many refreshes were due.
 
-        A refresh that fails is postponed and stops no other.
+        A refresh of a repository covers all its issues. One that fails is postponed.
         """
         due = self._store.refreshes.due(self._clock(), ("issue:", "repository:"))
         for refresh in due:
@@ -165,7 +165,7 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None) -> None:
-        """Keep the issue as it is now; its text stays as it was when the label was added."""
+        """Record the issue's state; its text stays as it was when the label was added."""
         session = self._store.sessions.get(id)
         if session is None or session.project not in self._projects:
             return  # Without its project nobody knows which label counts, so none was removed.
@@ -311,7 +311,7 @@ class IssueObserver:
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
     def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
-        """Whether a blocker is blocked by this issue, directly or through others."""
+        """Whether this issue blocks the blocker in turn, directly or through others."""
         ahead, seen = list(blockers), set[str]()
         while ahead and len(seen) < _MOST_FOLLOWED:
             one = ahead.pop(0)

@@ -1,4 +1,4 @@
-"""Filters unreliable probes and uninteresting readings before they become facts."""
+"""Filters unreliable probe results and insignificant changes before they become facts."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
 def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
-    """How many programs vanished without a trace, if there are too many to believe; 0 otherwise.
+    """Return how many programs seem to have vanished at once if implausibly many did, else 0.
 
     An exit that a supervisor recorded is proof. Programs that were dead before do not count.
     """
@@ -35,13 +35,13 @@ def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
 
 
 def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
-    """Whether a program that was alive is not there any more, and no exit was recorded."""
+    """Whether a program that was alive is gone without a recorded exit."""
     dead = seen.program is Probe.DEAD and seen.exit is None
     return dead and live.agent.program is not Probe.DEAD
 
 
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
-    """A reading of the same run as the one before, without changes that mean nothing."""
+    """Return the new reading of a run without insignificant changes since the last one."""
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # A source that fails changes nothing: a new reader may find less than the last one.
         now = replace(before, runtime=now.runtime, program=now.program, probe_failure=None)
@@ -64,7 +64,7 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
 
 
 def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
-    """The reading with evidence and usage of the one before, while those are recent enough."""
+    """Return the reading with the last one's evidence and usage while those are recent enough."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:

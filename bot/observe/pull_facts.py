@@ -1,4 +1,4 @@
-"""Completes what one query says of a pull request: permissions, logs, pushers, times."""
+"""Completes the facts of a pull request: permissions, logs, pushers, times."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -186,7 +186,7 @@ class PullFacts:
         return replace(thread, remarks=remarks)
 
     def _remark(self, repository: str, reading: PullSnapshot, remark: Remark) -> Remark:
-        """The remark with whether it may be acted on and whether it addresses the bot."""
+        """Return the remark with whether its author is allowed and whether it addresses the bot."""
         if remark.own:
             return remark
         editor = reading.edited_by.get(remark.id, remark.author)

@@ -1,4 +1,4 @@
-"""Observes pull requests: finds the session of each refresh, reads and keeps its pull requests."""
+"""Observes pull requests: finds the session of each refresh and records its pull requests."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class PullObserver:
-    """Reads pull requests where something may have changed. A failed read changes nothing."""
+    """Reads pull requests that may have changed. A failed read changes nothing."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class PullObserver:
         self._foreign: dict[Numbered, str] = {}  # Branches of pull requests without a session.
 
     def read_requested(self) -> int:
-        """Read every pull request with a due refresh, each once; returns how many were read."""
+        """Read every pull request with a due refresh once; return how many were read."""
         now = self._clock()
         due = self._store.refreshes.due(now, ("pull:", "branch:", "sha:"))
         read: set[Numbered] = set()
@@ -112,7 +112,7 @@ class PullObserver:
         self._store.refreshes.mark_done(refresh)
 
     def _request_onto(self, repository: str, base: str) -> None:
-        """Refresh the pull requests onto a base that moved: they may be in conflict now."""
+        """Request a refresh of the pull requests onto a moved base, which may conflict now."""
         branches = self._store.sessions.branches_onto(repository, base)
         self._refresh_budget.request(repository, [f"branch:{name}" for name in branches])
 
@@ -184,7 +184,7 @@ class PullObserver:
         return session if ours else None
 
     def _read(self, session: str, repository: str, numbers: Iterable[int]) -> timedelta | None:
-        """Read pull requests and keep them; returns the pause before another read, if needed."""
+        """Read and record pull requests; return the pause before another read, if one is needed."""
         before = self._store.sessions.get(session)
         if before is None:
             return None

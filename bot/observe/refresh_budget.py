@@ -34,7 +34,7 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether it must be read in full; a fingerprint of None could not be read."""
+        """Whether the subject must be read in full. A fingerprint of None could not be read."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
@@ -48,7 +48,7 @@ class RefreshBudget:
         return self._found.get(thing)
 
     def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
-        """Note that it was read in full after this fingerprint, and stored."""
+        """Record that the subject was read in full after this fingerprint, and stored."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 

@@ -69,7 +69,7 @@ class Resync:
         self._refresh_budget.request(repository, [*changed, *sorted(unseen.difference(changed))])
 
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
-        """Those with another fingerprint than when they were last read.
+        """Return the subjects whose fingerprint differs from that of the last read.
 
         A batch that fails is halved, because GitHub may fail at a single item, which is then read.
         """

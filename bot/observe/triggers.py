@@ -1,4 +1,4 @@
-"""Labels, assignments and reopenings that were read, and who is behind them."""
+"""Finds labels, assignments and reopenings that trigger a session, and their actors."""
 
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
@@ -29,7 +29,7 @@ def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
 
 
 def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
-    """The last `labeled` event of a wanted label that is still on; None: nobody is known."""
+    """Return the last event that added a wanted label that is still set; None if unknown."""
     # Of two events in one second, the resolution of GitHub's times, the later in the timeline wins.
     events = sorted(reading.labelings, key=lambda event: event.at)
     last = {event.label.lower(): event for event in events if event.label.lower() in wanted}

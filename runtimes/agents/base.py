@@ -33,7 +33,7 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """Where a program reaches its model, and the key it uses there. Its repr hides the key."""
+    """The URL of a model API and the key for it. Its repr hides the key."""
 
     url: str = ""  #: Of the API, without the version in its path; empty: the provider's own.
     key: str = ""  #: Empty: the program signs in by itself, or needs no key.
@@ -42,7 +42,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
 
     def variables(self, *, url: str = "", key: str = "") -> dict[str, str]:
-        """Return the endpoint as environment variables with these names, without empty ones."""
+        """Return URL and key as environment variables with these names, omitting empty values."""
         named = {url: self.url, key: self.key}
         return {name: value for name, value in named.items() if name and value}
 
@@ -113,7 +113,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> datetime:
-        """When the run was prepared: earlier records in the home belong to earlier runs."""
+        """When the run was prepared; earlier records in the home belong to earlier runs."""
         try:
             return datetime.fromtimestamp(self.conversation.stat().st_mtime, UTC)
         except OSError:

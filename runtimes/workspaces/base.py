@@ -49,7 +49,7 @@ class Workspace(Protocol):
         ...
 
     def repair(self) -> WorkspaceStatus:
-        """Make the work readable again where an agent removed what is needed for that."""
+        """Recreate what is needed to read the work, if an agent has removed it."""
         ...
 
     def create(self, start: str, files: str | None, base: str) -> None:
@@ -75,8 +75,8 @@ class Workspace(Protocol):
     def pack(self, commit: str, have: Collection[str], into: Path) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.
 
-        Without those of the commits that the caller has. A pack is hostile input: what it holds is
-        to be checked where it is imported.
+        Objects of commits that the caller has are omitted. A pack is hostile input: the importer
+        must check its objects.
         """
         ...
 
@@ -93,7 +93,7 @@ class Workspace(Protocol):
     def move(self, old: str, new: str) -> None:
         """Bring branch and files from one commit to another, which `origin` has.
 
-        For an agent at rest. Nothing is done where the branch is at `new`.
+        Call it only while the agent is at rest. Does nothing if the branch is at `new` already.
         """
         ...
 
@@ -109,5 +109,5 @@ class Workspace(Protocol):
         ...
 
     def remove(self) -> None:
-        """Remove everything of the workspace; what is gone already is fine."""
+        """Remove the whole workspace. Idempotent."""
         ...

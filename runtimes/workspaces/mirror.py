@@ -41,7 +41,7 @@ class PushRefused(Exception):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """A commit's message."""
+    """A commit and its message."""
 
     sha: str
     subject: str
@@ -228,8 +228,8 @@ class Mirror:
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
         """Merge what others pushed to a session's branch with the session's commits.
 
-        If GitHub has or had all commits of the session, the result is `theirs`, even if others
-        removed some of them. None: there is a conflict.
+        If GitHub has all of the session's commits, or had them before others removed some, the
+        result is `theirs`. None if there is a conflict.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -270,11 +270,11 @@ class Mirror:
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
     def pushed(self, branch: str) -> str | None:
-        """The commit that the bot pushed to a branch last."""
+        """The commit that the bot last pushed to a branch."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def _took_off(self, branch: str, theirs: str) -> bool:
-        """Whether others only removed commits from the branch that the bot had pushed."""
+        """Whether others only removed commits that the bot had pushed to the branch."""
         pushed = self.pushed(branch)
         return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
@@ -290,7 +290,7 @@ class Mirror:
     def push(self, sha: str, branch: str, expected: str) -> None:
         """Move GitHub's branch from `expected` (empty: no such branch) to `sha`, atomically.
 
-        Safe to repeat: a branch that is at `sha` already is fine. Raises `PushRefused`.
+        Idempotent: does nothing if the branch is at `sha` already. Raises `PushRefused`.
         """
         ref = f"refs/heads/{check_branch(branch)}"
         lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"

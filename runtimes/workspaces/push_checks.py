@@ -30,7 +30,7 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 
 
 def skips_checks(mirror: Mirror, head: str) -> str:
-    """The words in a commit message that keep GitHub from running checks; empty: there are none."""
+    """Return the words in a commit message that make GitHub skip checks; empty if none do."""
     found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
     return found[0].strip() if found else ""
 

@@ -53,7 +53,7 @@ def commit_at(repository: Path, ref: str) -> str | None:
 
 
 class Tip:
-    """The commit of a ref, read again only when its file changes; kept small, for many sessions."""
+    """Caches the commit of a ref until the ref's file changes. Small, because there are many."""
 
     __slots__ = ("_commit", "_ref", "_repository", "_seen")
 
@@ -73,7 +73,7 @@ class Tip:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """A value that changes when a file is written, replaced or linked; None: it does not exist."""
+    """Return a value that changes when a file is written or replaced; None if it does not exist."""
     try:
         at = os.lstat(path)
     except OSError:

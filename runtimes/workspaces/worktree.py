@@ -78,12 +78,12 @@ class Worktree:
 
     @property
     def made(self) -> bool:
-        """Whether it was completed. If not, no program has seen it yet, or it is spoiled."""
+        """Whether its creation was completed. If not, it is new or spoiled."""
         return self._marker.is_file()
 
     @property
     def spoiled(self) -> bool:
-        """Whether it was completed once, and somebody removed what says so."""
+        """Whether it was completed, and somebody has since removed the record of that."""
         return self.place.is_dir() and not self.made and not self._making.exists()
 
     def status(self) -> WorkspaceStatus:
@@ -364,7 +364,7 @@ def checkout(root: Path, session: str) -> Path:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, write-protected ones too; one that does not exist is fine."""
+    """Remove a folder, even if it is write-protected. Idempotent."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:

@@ -183,7 +183,7 @@ def _system_file(files: RunFiles, system: str) -> Path:
 
 
 def _hide_from_git(cache: Path) -> None:
-    """Create the cache folder with a `.gitignore` of its own: it never counts as a change."""
+    """Create the cache folder with its own `.gitignore`, so that it never counts as a change."""
     if cache.is_symlink() or cache.is_file():
         cache.unlink()
     write_private(cache / ".gitignore", "*\n")

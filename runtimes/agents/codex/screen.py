@@ -73,7 +73,7 @@ def retry_error(screen: str) -> str:
 
 
 def unsent_text(screen: str) -> str:
-    """Return the first line of text in the input box: the last line that looks like one."""
+    """Return the first line in the input box, which is the last box on the screen."""
     boxes = _BOX.findall(screen)
     text = boxes[-1].strip() if boxes else ""
     return "" if text == _EMPTY_BOX else text

@@ -79,7 +79,7 @@ class GeminiRecord(Struct, frozen=True, rename="camel"):
 
 
 def folder(files: RunFiles) -> Path:
-    """The program's folder."""
+    """The folder in which the program keeps its settings and transcripts."""
     return files.home / ".gemini"
 
 

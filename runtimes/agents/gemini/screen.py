@@ -118,7 +118,7 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 
 def unsent_text(screen: str) -> str:
-    """Return the first line of text in the input box: the last line that looks like one."""
+    """Return the first line in the input box, which is the last box on the screen."""
     boxes = _BOX.findall(screen)
     text = boxes[-1].strip() if boxes else ""
     return "" if text == _EMPTY_BOX else text

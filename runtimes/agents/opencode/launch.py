@@ -121,7 +121,7 @@ class OpenCode(TerminalAgent):
         return port.dialog(files)
 
     def unsent_text(self, screen: str) -> str:
-        """Return nothing: only colours distinguish typed text from hints in its input box."""
+        """Return an empty text: only colours distinguish typed text from hints in the input box."""
         return ""
 
     def records(self, files: RunFiles) -> Sequence[Path]:

@@ -1,4 +1,4 @@
-"""Dialogs: what an agent asks in words for people, and how its program takes the answer."""
+"""Dialogs: how to describe an agent's question to people, and to give their answer."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ def choice_number(answer: str, labels: Mapping[int, str]) -> int | None:
 
 
 def _normalised(text: str) -> str:
-    """Words in lower case without punctuation; phones write another apostrophe."""
+    """Return lower-case words without punctuation, because phones type other apostrophes."""
     return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
 
 

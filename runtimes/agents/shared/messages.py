@@ -14,7 +14,7 @@ from runtimes.agents.shared.line_tail import LineTail
 
 
 class MessageKind(StrEnum):
-    """Who says it, or what it reports."""
+    """The kind of a message: its author, or what it reports."""
 
     PROMPT = "prompt"
     THOUGHT = "thought"

@@ -33,7 +33,7 @@ class Question(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Its choices; empty: it takes free text."""
+        """The labels of its choices; empty if it takes free text."""
         return ("Yes", "No") if self.type == "yesno" else tuple(one.label for one in self.options)
 
     @property
@@ -43,7 +43,7 @@ class Question(Struct, frozen=True):
 
 
 class FormScreen(Struct, frozen=True, kw_only=True):
-    """What a question tool's form shows at this moment."""
+    """What a question tool's form shows now."""
 
     at: int | None  #: Index of the question shown; None: the answers are about to be sent.
     text: str  #: Changes with every step.
@@ -127,7 +127,10 @@ def _next_step(questions: Sequence[Question], screen: FormScreen, text: str) -> 
 
 
 def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
-    """Return the index of the question a screen shows, wrapped and adorned; None: none matches."""
+    """Return the index of the question on the screen; None unless exactly one matches.
+
+    Only letters and digits are compared, because screens wrap and decorate the text.
+    """
     found = [
         place for place, one in enumerate(questions) if _letters(one.question) == _letters(shown)
     ]
@@ -135,7 +138,7 @@ def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
 
 
 def _same(shown: Sequence[str], given: Sequence[str]) -> bool:
-    """Whether answers on a screen, which wraps and reorders them, are those given."""
+    """Whether the answers on the screen are those given, ignoring line breaks and order."""
     one, other = ([sorted("".join(each.split()).split(",")) for each in a] for a in (shown, given))
     return one == other
 

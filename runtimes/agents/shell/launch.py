@@ -73,7 +73,7 @@ class Shell:
         """Return None: its questions are answered by messages."""
 
     def unsent_text(self, screen: str) -> str:
-        """Return nothing: it has no input box."""
+        """Return an empty text: a command has no input box."""
         return ""
 
     def records(self, files: RunFiles) -> Sequence[Path]:
