@@ -33,12 +33,12 @@ from runtimes.host import RunRef, home_of
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
-#: An issue's number at the end of a session ID.
+#: The issue number at the end of a session ID.
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 class CommandOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a command."""
+    """The outcome of a submitted command."""
 
     key: str
     session: str

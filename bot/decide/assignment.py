@@ -1,4 +1,4 @@
-"""Assigns sessions to agents: named identities that keep the sessions they begin."""
+"""Assigns sessions to agents. An agent keeps the sessions it is assigned."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

@@ -1,6 +1,6 @@
-"""Opens sessions for issues that ask for an agent, and restores ended ones.
+"""Opens sessions for issues that request an agent, and restores ended sessions.
 
-Who asks without write access is notified, once for an issue.
+People who request one without write access are notified, once for each issue.
 """
 
 import logging
@@ -103,7 +103,7 @@ class Opening:
             self._store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
-        """Why a label is ignored; empty if it is not."""
+        """Return why a label is ignored; empty if it is not."""
         if not actor:
             return "it is unknown who added it"
         if candidate.allowed:

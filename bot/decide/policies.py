@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Policies:
-    """The policy of each project. May be used from any thread."""
+    """Looks up and updates the policy of each project. Thread-safe."""
 
     def __init__(
         self, store: Store, projects: Mapping[str, ProjectSettings], server: Policy
@@ -39,11 +39,11 @@ class Policies:
         return self._narrowed.get(repository.casefold(), self.server)
 
     def is_bot_listed(self, repository: str, login: str) -> bool:
-        """Whether commands of this bot count in a repository."""
+        """Whether the repository's policy lists this bot, so that its commands count."""
         return self.of_repository(repository).lists(login)
 
     def is_listed(self, repository: str, login: str) -> bool:
-        """Whether a person or bot is configured to give commands, whatever its rights at GitHub."""
+        """Whether the configuration lets a person or bot give commands, independent of GitHub."""
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
         return login.endswith("[bot]") and self.is_bot_listed(repository, login)

@@ -1,4 +1,4 @@
-"""Reconciles sessions: loads the facts, decides once, records the decision with its actions."""
+"""Reconciles sessions: loads the facts, decides, and records the decision with its actions."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -34,7 +34,7 @@ _RETRY = timedelta(seconds=30)
 
 
 class _Confirmed(Struct, frozen=True, kw_only=True):
-    """The actions of a session that the last decision about it wanted."""
+    """The actions that the last decision about a session wanted."""
 
     version: int  #: Of the session, when that was decided.
     project: str

@@ -1,4 +1,4 @@
-"""Replays recorded decisions: decides again by the recorded facts, and compares."""
+"""Replays recorded decisions: decides again from the recorded facts and compares."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

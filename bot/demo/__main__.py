@@ -234,7 +234,7 @@ def _end_everything(bot: BotProcess) -> None:
 
 
 def main() -> int:
-    """Play one pass, or with `--kill-random` as many as it takes for all kills."""
+    """Play one pass, or with `--kill-random` enough passes for all kills."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

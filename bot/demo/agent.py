@@ -59,7 +59,7 @@ def say(line: str) -> None:
 
 
 def note(kind: str, text: str) -> None:
-    """Append what arrived to the log."""
+    """Append a received message to the log."""
     mark = _MARK.search(text)
     entry = {
         "session": os.environ["MERGEWRIGHT_SESSION"],

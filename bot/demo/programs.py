@@ -1,4 +1,4 @@
-"""The agents' programs in the demo: where they are found and how they are configured."""
+"""Finds and configures the agents' programs for the demo."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The world of the demo: a repository, its CI, a reviewer, and two words nobody can guess."""
+"""The demo's scene: a repository, its CI, a reviewer, and two random words."""
 
 import io
 import os
@@ -145,5 +145,5 @@ def _answered(thread: Thread) -> bool:
 
 
 def _word() -> str:
-    """A random word that is in no prompt: who uses it has read where it was given."""
+    """Return a random word, whose use proves that the agent read the text containing it."""
     return "".join(random.choices(string.ascii_lowercase, k=12))

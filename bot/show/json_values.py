@@ -1,4 +1,4 @@
-"""JSON for programs: values of the bot with action keys as text."""
+"""Converts values to JSON, with action keys as text."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet

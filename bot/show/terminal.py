@@ -14,7 +14,7 @@ from runtimes.agents.shared.messages import Message
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """Functions that show a session; each takes the session's ID first."""
+    """Functions that return what a session shows; each takes the session's ID first."""
 
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
     log: Callable[[str], str]  #: The last lines of its output.

@@ -33,7 +33,7 @@ class Transcript:
     def __init__(
         self, records: Records, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
-        """Messages of the run's conversation from `begun` until before `over`, and undated ones."""
+        """Read the conversation's messages from `begun` until before `over`, and undated ones."""
         self._records = records
         self._run = run
         self._begun = begun
@@ -42,7 +42,7 @@ class Transcript:
         self._place = 0  #: Of the next message in the conversation.
 
     def new(self) -> list[Message]:
-        """The next messages since the last call, in order; an empty list: there are no more yet."""
+        """Return the next messages since the last call, in order; empty if there are none yet."""
         while read := self._records.messages(self._run, self._place, _AT_ONCE):
             self._place += len(read)
             if found := [self._harmless(each) for each in read if self._is_of_run(each)]:
@@ -54,7 +54,7 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """The last messages, at most `most`, after the number of the first of these."""
+        """Return at most `most` last messages, preceded by the number of the first."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 

@@ -36,7 +36,7 @@ _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
 
 
 class AgentsTable(StoreTable):
-    """Named agents, as the sessions they are assigned to show them."""
+    """Named agents, derived from the sessions that they are assigned to."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
         """Assign a session to another agent from a run on. All its usage counts as that agent's."""
@@ -59,7 +59,7 @@ class AgentsTable(StoreTable):
             return {row["agent_name"]: row["sessions"] for row in connection.execute(OPEN_SESSIONS)}
 
     def last(self, project: str, requester: str) -> str:
-        """The agent of the newest session that a person requested in a project; empty if none."""
+        """Return the agent of a person's newest session in a project; empty if there is none."""
         with self._db.read() as connection:
             row = connection.execute(LAST, (project, requester)).fetchone()
             return "" if row is None else str(row["agent_name"])

@@ -1,4 +1,4 @@
-"""Commands of people, from the comment until a session takes them; and people without access."""
+"""People's commands until they are granted or refused; and people without write access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ class Outsider(Struct, frozen=True, kw_only=True):
 
 
 class CommandsTable(StoreTable):
-    """What people asked for: new, granted to a session, or refused."""
+    """Commands: new, granted to a session, or refused."""
 
     def new(self) -> list[NewCommand]:
         """The commands to authorize, oldest first."""
@@ -72,7 +72,7 @@ class CommandsTable(StoreTable):
             return None if row is None else _command(row)
 
     def outcome(self, key: str) -> str | None:
-        """Why a command was refused, empty if it was granted; None if it is new or unknown."""
+        """Return why a command was refused; empty if granted, None if it is new or unknown."""
         with self._db.read() as connection:
             row = connection.execute(OUTCOME, (key,)).fetchone()
             return None if row is None else str(row["refusal"])
@@ -119,7 +119,7 @@ class CommandsTable(StoreTable):
     def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
         """Mark a start command as authorized, and request a refresh of its issue.
 
-        The command waits until its issue was read; then `grant` or `refuse` settles it. `replies`
+        The command waits until its issue is read, and is then granted or refused. `replies`
         are added to the outbox in the same transaction. Does nothing if the command is not new.
         """
         subject = f"issue:{command.number}"
@@ -167,7 +167,7 @@ class OutsidersTable(StoreTable):
         self._db.write(lambda connection: connection.execute(_ADD_OUTSIDER, values))
 
     def unnotified(self) -> list[Outsider]:
-        """The people that are not settled, oldest first."""
+        """Return the people who have not been notified, oldest first."""
         with self._db.read() as connection:
             return [_outsider(row) for row in connection.execute(UNNOTIFIED)]
 

@@ -1,4 +1,4 @@
-"""One SQLite file with one writer, many readers and listeners for what changed."""
+"""One SQLite file with one writer, many readers and change listeners."""
 
 import logging
 import sqlite3
@@ -31,7 +31,7 @@ _PROBE = (
 
 
 class Fence(NamedTuple):
-    """The holder of the lease without which writes are refused."""
+    """The lease holder that may write: its owner name and epoch."""
 
     owner: str
     epoch: int
@@ -236,7 +236,7 @@ class DatabaseFile:
         return self.writer.submit(works, fenced=fenced)
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now, tried by a small one.
+        """Whether writes reach the disk now, tested by a small write.
 
         A write that succeeded within the last second counts as the trial.
         """

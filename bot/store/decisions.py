@@ -1,4 +1,4 @@
-"""Decisions about sessions, written with all that follows from them, and what they were made from.
+"""Decisions about sessions: written with their actions, and with the facts they are based on.
 
 Nothing is locked between reading a session and writing its decision. Every change of a session
 increments its version, and a decision about an older version is refused: the session is due again.
@@ -72,7 +72,7 @@ _policy = msgspec.json.Decoder(Policy)
 
 
 class DecisionsTable(StoreTable):
-    """What was decided about sessions."""
+    """Decisions about sessions, with their records for replays."""
 
     def record(
         self, decided: Sequence[tuple[LoadedSession, SessionDecision]], now: datetime

@@ -1,4 +1,4 @@
-"""The inbox of webhooks."""
+"""The inbox of webhook deliveries."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -30,10 +30,10 @@ PRUNE = """DELETE FROM deliveries WHERE id IN
 
 
 class DeliveriesTable(StoreTable):
-    """Webhooks as they arrived."""
+    """Webhook deliveries as they arrived."""
 
     def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Store deliveries, all or none. The future resolves once they are on disk."""
+        """Store deliveries in one transaction. The future resolves once they are on disk."""
         return self._db.submit(
             lambda connection: [
                 accepted
@@ -48,7 +48,7 @@ class DeliveriesTable(StoreTable):
             return [_delivery(row) for row in connection.execute(WAITING, (limit,))]
 
     def known(self, ids: Iterable[str]) -> set[str]:
-        """Those of these ids that are stored, in whatever state."""
+        """Return which of these ids are stored, in any state."""
         with self._db.read() as connection:
             return {row["id"] for row in connection.execute(KNOWN, (encoded(list(ids)),))}
 

@@ -70,7 +70,7 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
 
 
 def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
-    """The failure that an error of the storage stands for; None if the statement was at fault.
+    """Return the failure for a storage error; None if the statement itself was wrong.
 
     https://www.sqlite.org/rescode.html
     """

@@ -183,7 +183,7 @@ def _outbox_facts(
 
 
 def _start_due(rows: Iterable[Row]) -> datetime | None:
-    """When the due start action was or is attempted next."""
+    """When the pending start action was or will be attempted next."""
     waiting = (row for row in rows if row["state"] == "due")
     due = (row["next_at"] for row in waiting if key_of(row).kind is KeyKind.START)
     return from_timestamp_or_none(max(due, default=None))

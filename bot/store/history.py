@@ -1,4 +1,4 @@
-"""The history of sessions, and waking the sessions that something happened to."""
+"""The history of sessions, and functions that wake sessions after a change."""
 
 import sqlite3
 from collections.abc import Mapping

@@ -88,10 +88,10 @@ class FreezesTable(StoreTable):
 
 
 class IncidentsTable(StoreTable):
-    """Faults of the whole bot, from their report until they are over."""
+    """Incidents of the whole bot, open and closed."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
-        """Report a current fault; True if it is new. Repeating the same text writes nothing."""
+        """Open an incident; return True if it is new. Repeating the same text writes nothing."""
         with self._db.read() as connection:
             current = connection.execute(_OPEN, (key,)).fetchone()
             if current is not None and current["text"] == text:
@@ -106,7 +106,7 @@ class IncidentsTable(StoreTable):
         return self._db.write(work)
 
     def clear(self, key: str, now: datetime) -> bool:
-        """Mark a fault as over; False, with nothing written, if it is not current."""
+        """Close an incident; return False, with nothing written, if it is not open."""
         with self._db.read() as connection:
             if connection.execute(_OPEN, (key,)).fetchone() is None:
                 return False
@@ -114,11 +114,11 @@ class IncidentsTable(StoreTable):
         return self._db.write(lambda connection: connection.execute(_CLEAR, values).rowcount == 1)
 
     def current(self) -> list[Incident]:
-        """The current incidents, newest first."""
+        """Return the open incidents, newest first."""
         return self._incidents(CURRENT)
 
     def recent(self, limit: int = 100) -> list[Incident]:
-        """The last incidents, current or over, newest first."""
+        """Return the last incidents, open or closed, newest first."""
         return self._incidents(RECENT, limit)
 
     def _incidents(self, query: str, *values: int) -> list[Incident]:

@@ -1,4 +1,4 @@
-"""The lease: one bot at a time acts on a database."""
+"""The lease that lets only one bot at a time act on a database."""
 
 import os
 import socket
@@ -68,7 +68,7 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """The owner name of this process, `host:boot:pid:start`, by which others see if it runs."""
+    """Return this process's owner name, `host:boot:pid:start`, which tells others if it runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 

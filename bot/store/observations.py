@@ -1,4 +1,4 @@
-"""Observations, written only where they change a fact, with the change for the history."""
+"""Writes observations that change a fact, and records the change in the history."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence

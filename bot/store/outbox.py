@@ -132,7 +132,7 @@ class OutboxTable(StoreTable):
         self._db.write(lambda connection: connection.execute(PRUNE_ACTIONS, values))
 
     def reset_due(self, now: datetime) -> None:
-        """Make overdue actions due now: they were not attempted while no bot ran."""
+        """Reset the due time of overdue actions to now, because no bot ran to attempt them."""
         self._db.write(lambda connection: connection.execute(_RESET_DUE, (now.timestamp(),)))
 
     def defer(self, seq: int, until: datetime, why: str = "") -> None:
@@ -146,7 +146,7 @@ class OutboxTable(StoreTable):
             return list(skip_corrupt(_entry, connection.execute(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
-        """When the start of each run was decided, by run number. No file of a run is older."""
+        """Return when the start of each run was decided, by run number. A run's files are newer."""
         with self._db.read() as connection:
             rows = connection.execute(RUN_STARTS, (session,)).fetchall()
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}

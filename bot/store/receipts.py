@@ -1,4 +1,4 @@
-"""Receipts of messages and answers: sent to a terminal, and awaited where the agent reads.
+"""Receipts: whether messages and answers that were sent to a terminal reached the agent.
 
 A message is a row of the outbox, with its receipt as JSON.
 """

@@ -1,4 +1,4 @@
-"""What is to be read again at GitHub, and until when its growing lists have been read."""
+"""Refresh requests, and cursors of GitHub's growing lists."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
 
 
 class RefreshesTable(StoreTable):
-    """What may have changed at GitHub and is to be read again; one row for each subject."""
+    """Requests to read subjects again that may have changed at GitHub; one row for each subject."""
 
     def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
@@ -66,16 +66,16 @@ class RefreshesTable(StoreTable):
 
 
 class CursorsTable(StoreTable):
-    """Until when each list that grows at GitHub has been read."""
+    """For each list that grows at GitHub, the time up to which it has been read."""
 
     def get(self, name: str) -> datetime | None:
-        """Until when a list was read; None if it never was."""
+        """Return the time up to which a list was read; None if it never was."""
         with self._db.read() as connection:
             row = connection.execute(CURSOR, (name,)).fetchone()
             return None if row is None else from_timestamp(row["at"])
 
     def set(self, name: str, at: datetime) -> None:
-        """Set until when a list was read."""
+        """Set the time up to which a list was read."""
         values = (name, at.timestamp())
         self._db.write(lambda connection: connection.execute(_SET_CURSOR, values))
 

@@ -1,4 +1,4 @@
-"""Queries of retention: the owners of files, and the size and deletion of expired rows."""
+"""Retention queries: the owners of files, and the size and deletion of expired rows."""
 
 import sqlite3
 from datetime import datetime

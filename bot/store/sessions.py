@@ -119,7 +119,7 @@ class SessionsTable(StoreTable):
             return None if row is None else _Related(connection, [row]).session(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """All sessions, newest first. `live` selects those in (or not in) the view `live`."""
+        """Return all sessions, newest first. True selects live sessions, False the others."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(skip_corrupt(_Related(connection, rows).session, rows))
@@ -178,7 +178,7 @@ class SessionsTable(StoreTable):
             return [row["branch"] for row in connection.execute(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
-        """How often the facts of a session changed; -1 for an unknown one."""
+        """Return how often a session's facts have changed; -1 if it is unknown."""
         with self._db.read() as connection:
             row = connection.execute(VERSION, (session,)).fetchone()
         return int(row["version"]) if row else -1
@@ -189,7 +189,7 @@ class SessionsTable(StoreTable):
             return [row["id"] for row in connection.execute(DUE, (now.timestamp(), limit))]
 
     def postpone(self, sessions: Iterable[str], due: datetime) -> None:
-        """Reconcile these at `due`, or as soon as one of their facts changes."""
+        """Reconcile these sessions at `due`, or earlier if one of their facts changes."""
         values = [(due.timestamp(), session) for session in sessions]
         self._db.write(lambda connection: connection.executemany(_POSTPONE, values))
 

@@ -1,4 +1,4 @@
-"""Slots: the sessions that hold one, the queue for them, and their assignment."""
+"""Slots: their holders, the queue for them, and their assignment."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 
 
 class SlotsTable(StoreTable):
-    """Who held a slot and how long, and the queue of sessions that want one."""
+    """The record of slot holders, and the queue of sessions that wait for a slot."""
 
     def assign(self, caps: Caps, free_mb: int | None = None) -> list[str]:
         """Assign free slots to waiting sessions, and write why each of the others waits.

@@ -122,7 +122,7 @@ def day_of(now: datetime) -> str:
 def add_agent_usage(
     connection: sqlite3.Connection, session: str, before: Agent, agent: Agent, now: datetime
 ) -> None:
-    """Inside the transaction that replaces `before` by `agent`: add what was used in between.
+    """Add the usage between the observations `before` and `agent`, inside their transaction.
 
     A turn's active seconds count on the day of its end, in the transaction that ends the
     activity of the session, so they count once.
@@ -158,7 +158,7 @@ def add_run_usage(
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:
-    """By how much, by kind, a count of a run exceeds what is counted already."""
+    """Return by how much a count of a run exceeds what is counted already, by kind."""
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
     priced = counted["tokens"] - counted["unpriced"]
@@ -192,7 +192,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_on_day(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
-    """What all sessions of a repository used on a day (`day_of`)."""
+    """Return the usage of all sessions of a repository on a day (see `day_of`)."""
     row = connection.execute(OF_DAY, (repository, day)).fetchone()
     return Spending(
         cost_usd=row["cost_usd"],

@@ -27,7 +27,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryOutcome(StrEnum):
-    """What `deliveries.add` did with a delivery."""
+    """Whether `deliveries.add` stored a delivery or knew it already."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -168,13 +168,13 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def first_pass_rate(self) -> float | None:
-        """The share of `first_pass` in the merged sessions; None without any."""
+        """The share of merged sessions without repairs or review rounds; None without any merge."""
         merged = self.outcomes.get(Status.MERGED, 0)
         return self.first_pass / merged if merged else None
 
 
 class LiveSession(Struct, frozen=True, kw_only=True):
-    """What observers need of a live session."""
+    """The parts of a live session that observers use."""
 
     id: str
     project: str
@@ -249,7 +249,7 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """How a sent message or answer is recognized where it arrives."""
+    """How the arrival of a sent message or answer is recognized."""
 
     sent: Sent
     tries: int = 1  #: How often it was sent; of an answer in several steps: this step.

@@ -1,1 +1,1 @@
-"""What every package may use of this machine: clock, log, paths, redaction, crash points."""
+"""Utilities for every package: clock, log, paths, redaction, crash points."""

@@ -1,4 +1,4 @@
-"""The points between recording an effect and completing it at which a crash is survivable.
+"""Named points between recording an effect and completing it, for crash tests.
 
 Each is announced, so that it can be logged and so that a test can end the process there.
 """

@@ -1,4 +1,4 @@
-"""Where a session's parts are: its project's mirror, its host, its workspace and runs there."""
+"""Locates a session's parts: its project's mirror, its host, and its workspace and runs."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -109,7 +109,7 @@ def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> Records
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:
-    """What of a configured agent type is its program's business."""
+    """Return the part of a configured agent type that its adapter uses."""
     return convert(kind, AgentType, from_attributes=True)
 
 

@@ -36,7 +36,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 def set_up(level: str, *, as_json: bool, redact: Callable[[str], str]) -> None:
-    """Log to standard error, without the request logs of libraries."""
+    """Set up logging to standard error, without the request logs of libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter(redact, as_json=as_json))
     root = logging.getLogger()

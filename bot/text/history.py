@@ -1,4 +1,4 @@
-"""Sentences for the rows of a session's history and of its outbox."""
+"""Describes actions and history events in words."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -53,7 +53,7 @@ def describe_action(action: do.Action) -> str:
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:
     """Return the sentence for a row of history.
 
-    `actions` maps keys of actions to their phrases; a key that is not in it is shown as it is.
+    `actions` maps keys of actions to their phrases; other keys are shown unchanged.
     """
     values = dict(data)
     if kind == "observed":

@@ -1,4 +1,4 @@
-"""Reads GitHub-flavoured Markdown: what a page shows of a text, and which lines address the bot.
+"""Parses GitHub-flavoured Markdown: the visible text, and the lines that address the bot.
 
 The structure is markdown-it-py's, which follows CommonMark; tables, task lists and footnotes are
 added as GitHub reads them.

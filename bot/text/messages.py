@@ -179,7 +179,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
 
 
 def report_title(summary: StatusSummary) -> str:
-    """Return the same in one line, the title of the check run."""
+    """Return the status in one line, as the title of the check run."""
     return one_line(f"{_status(summary).capitalize()}: {summary.because}")
 
 

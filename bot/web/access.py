@@ -42,7 +42,7 @@ class Access:
         return bool(self._token) and hmac.compare_digest(shown, right)
 
     def cookie(self, *, secure: bool) -> Cookie:
-        """Return a cookie that admits for a week; changing the token invalidates it."""
+        """Return a cookie that is valid for a week; changing the token invalidates it."""
         until = str(int(time.time()) + _SECONDS)
         return Cookie(
             key=COOKIE,
@@ -64,7 +64,7 @@ class Access:
             )
 
     def guard_writing(self, connection: Visitor, handler: BaseRouteHandler) -> None:
-        """Raise as `guard` does, and 403 for a cookie without a token.
+        """Raise as `guard` does, and also raise 403 for a cookie without a token.
 
         A browser sends its cookie with requests that other sites make (CSRF).
         """

@@ -41,7 +41,7 @@ class _Login(Struct, frozen=True):
 
 
 class _Changed(Struct, frozen=True):
-    """A changed session, as an open page gets it."""
+    """A changed session, as sent to open pages."""
 
     id: str
     group: str
@@ -117,7 +117,7 @@ def group_of(row: SessionSummary) -> str:
 
 
 def sort_key(row: SessionSummary) -> str:
-    """A text by which page.js sorts sessions; newer ones have greater texts."""
+    """Return the key by which page.js sorts sessions; newer sessions have greater keys."""
     return f"{row.created.timestamp():017.6f} {row.id}"
 
 

@@ -94,7 +94,7 @@ class Notices(Struct, frozen=True, kw_only=True):
 
 
 class Views:
-    """Reads what is shown; every method raises an HTTP error for what does not exist."""
+    """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist."""
 
     def __init__(
         self, store: Store, settings: Settings, policies: Policies, terminal: Terminal
@@ -141,7 +141,7 @@ class Views:
             raise NotFoundException(f"{nothing}.") from nothing
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return the last messages of a run after the number of the first, or raise 404."""
+        """Return a run's last messages, preceded by the number of the first, or raise 404."""
         self.session(id)
         try:
             return self._terminal.last(id, run, most)
@@ -149,7 +149,7 @@ class Views:
             raise NotFoundException(f"{nothing}.") from nothing
 
     def all_rows(self, *, live: bool | None = None) -> list[SessionSummary]:
-        """Return all sessions, newest first; `live`: only those that have (or have not) ended."""
+        """Return all sessions, newest first. `live` selects live sessions or ended ones."""
         queued = self._queued()
         return [summarize(one, queued.get(one.id)) for one in self.store.sessions.all(live=live)]
 
@@ -200,7 +200,7 @@ class Views:
         return Notices(incidents=tuple(incidents), freezes=tuple(freezes))
 
     def check_scope(self, scope: str) -> None:
-        """Raise 400 unless this is everything or a project; a session is frozen by a command."""
+        """Raise 400 unless the scope is everything or a project; commands freeze sessions."""
         kind, _, name = scope.partition(":")
         if not scope or (kind == "project" and name in self._settings.projects):
             return

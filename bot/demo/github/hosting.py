@@ -21,7 +21,7 @@ class Label(Thing):
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One branch that moved: `before` or `after` is None where it was made or deleted."""
+    """A branch that moved; `before` is None if it was created, `after` if it was deleted."""
 
     repository: str
     branch: str
@@ -43,7 +43,7 @@ class Protection:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event that GitHub sends to webhooks; `parts` are members of the body."""
+    """An event for webhooks; `parts` are the event's own members of the JSON body."""
 
     repo: "RepositoryBase"
     name: str
@@ -63,7 +63,7 @@ class Hosting(World):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class RepositoryBase(Thing, ABC):
-    """A repository as its issues, checks and pull requests know it."""
+    """The parts of a repository that its issues, checks and pull requests use."""
 
     world: Hosting
     owner: User

@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Request:
-    """One request, with its account once that is known."""
+    """One request; its account is set after authentication."""
 
     world: Forge
     method: str
@@ -93,7 +93,7 @@ class Request:
 
     @property
     def account(self) -> str:
-        """Whose rate limit it counts against: an App has its own, unknown accounts share one."""
+        """The account whose rate limit applies: an App has its own, unknown accounts share one."""
         return f"app {self.as_app.slug}" if self.as_app else self.login
 
     @property

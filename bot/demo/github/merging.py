@@ -37,7 +37,7 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """What the base branch's protection still waits for, in the words of GitHub's merge errors."""
+    """The unmet requirements of the base branch's protection, worded as GitHub's merge errors."""
     rules = pull.protection
     if rules is None:
         return []

@@ -109,7 +109,7 @@ class Pull(Proposal):
     def merge(
         self, by: str, method: str = "merge", title: str | None = None, message: str | None = None
     ) -> str:
-        """Merge it for real; answers the commit. Raises `merging.Refused`."""
+        """Merge it and return the merge commit. Raises `merging.Refused`."""
         merging.check(self, method)
         try:
             sha = merging.merge_commit(self, by, method, title, message)
@@ -122,7 +122,7 @@ class Pull(Proposal):
 
     @locked
     def update_branch(self, by: str) -> str:
-        """Merge the base into the head. Raises `merging.Refused` where there is nothing to."""
+        """Merge the base into the head. Raises `merging.Refused` if there is nothing to merge."""
         sha = merging.update_commit(self, by)
         branch = f"refs/heads/{self.head_branch}"
         if self.from_fork:
@@ -136,12 +136,12 @@ class Pull(Proposal):
 
     @locked
     def accept_merge(self, asked: merging.AcceptedMerge) -> None:
-        """Take a merge on. It is carried out when its result is first asked for."""
+        """Accept an asynchronous merge. It is carried out when its result is first requested."""
         self.accepted = asked
 
     @locked
     def carry_out(self, asked: merging.AcceptedMerge) -> None:
-        """Merge what was accepted, at the head that was named."""
+        """Carry out an accepted merge at its head."""
         try:
             if asked.sha != self.head:
                 raise merging.Refused("Head branch was modified. Review and try the merge again.")
@@ -151,7 +151,7 @@ class Pull(Proposal):
 
     @locked
     def enqueue(self, by: str) -> None:
-        """Have the merge queue try it on its base. Raises `merging.Refused`."""
+        """Add it to the merge queue, which tests it on its base. Raises `merging.Refused`."""
         if self.queued:
             raise merging.Refused("Pull request is already in the queue")
         self.queued = merging.queue_commit(self, by)
@@ -163,14 +163,14 @@ class Pull(Proposal):
 
     @locked
     def check_in_queue(self, name: str, conclusion: str = "success", log: str = "") -> CheckRun:
-        """Report a check run on the commit that the queue tries."""
+        """Report a check run on the commit that the queue tests."""
         run = self.repo.checks.run(self.world.app("github-actions"), self.queued, name)
         run.complete(conclusion, log)
         return run
 
     @locked
     def queue_merges(self) -> str:
-        """The queue's checks have passed: it is merged."""
+        """Merge it, because the queue's checks have passed."""
         by, sha = "github-merge-queue[bot]", self.queued
         self._leave_queue("merged", by)
         self.publish("dequeued", by, reason="MERGE")
@@ -181,7 +181,7 @@ class Pull(Proposal):
 
     @locked
     def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
-        """It leaves the queue unmerged: `failed_checks`, `merge_conflict`, `manual`, ..."""
+        """Remove it from the queue unmerged; the reason is `failed_checks`, `manual`, ..."""
         tried = self.queued
         self._leave_queue("dequeued", by)
         self.happened("removed_from_merge_queue", by, commit_id=tried, state_reason=reason)
@@ -209,7 +209,7 @@ class Pull(Proposal):
     # -- what follows from pushes
 
     def keep_head(self) -> None:
-        """Hold the head's commits under `refs/pull/`, where they outlive the branch."""
+        """Keep the head's commits under `refs/pull/`, where they outlive the branch."""
         if self.from_fork:
             self.repo.git.fetch(self.source.git.path, f"refs/heads/{self.head_branch}", self.ref)
         else:
@@ -233,7 +233,7 @@ class Pull(Proposal):
         self.world.head_moved(self)
 
     def base_pushed(self, by: str) -> None:
-        """Count it as merged where its commits reached the base without it."""
+        """Mark it as merged if its commits reached the base by another way."""
         if self.state == "open" and self.repo.git.contains(self.base_tip, self.head):
             self.set_merged(by, self.base_tip)
 

@@ -26,7 +26,7 @@ class Repository(CheckedRepository):
     add_hook: Callable[["Repository", str, str], int]
 
     def webhook(self, url: str, secret: str) -> int:
-        """Send all events of this repository to an address; answers the hook's id."""
+        """Create a webhook for all events of this repository; return its id."""
         return self.add_hook(self, url, secret)
 
     # -- issues and pull requests
@@ -91,7 +91,7 @@ class Repository(CheckedRepository):
 
     @locked
     def fork(self, login: str) -> "Repository":
-        """A copy of it that belongs to somebody else."""
+        """Fork it into another account."""
         owner = self.world.account(login)
         git = Git(self.git.path.parent.parent / login / self.git.path.name)
         git.init_from(self.git.path)
@@ -112,7 +112,7 @@ class Repository(CheckedRepository):
 
     @locked
     def rename(self, name: str, by: str) -> None:
-        """Call it otherwise; what is asked by its old name is sent on, until another takes it."""
+        """Rename it. The old name redirects until another repository takes it."""
         before, known = self.full_name, self.world.repositories
         changes = {"repository": {"name": {"from": self.name}}}
         self.world.moved[before.lower()] = known.pop(before.lower())

@@ -59,7 +59,7 @@ class Hook:
     created_at: datetime
 
     def hears(self, repo: Repository) -> bool:
-        """Whether it gets the events of this repository."""
+        """Whether the hook receives the events of this repository."""
         if self.app:
             return self.app.serves(repo.owner.login) and not self.app.suspended
         return self.repo is repo

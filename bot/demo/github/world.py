@@ -1,4 +1,4 @@
-"""What the stand-in knows besides repositories: accounts, tokens, Apps, ids, the time."""
+"""The stand-in's state besides repositories: accounts, tokens, Apps, ids, the time."""
 
 import base64
 import threading
@@ -125,7 +125,7 @@ def locked(
 
 
 class World:
-    """Accounts, Apps, tokens and numbers: what all repositories of one server share."""
+    """The state that all repositories of one server share: accounts, Apps, tokens and ids."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

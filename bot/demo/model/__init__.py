@@ -1,4 +1,4 @@
-"""A scripted stand-in for a model: it does what the prompt spells out."""
+"""A scripted stand-in for a model, which carries out the commands in the prompt."""
 
 from bot.demo.model.server import ModelServer
 

@@ -1,4 +1,4 @@
-"""What a prompt tells the scripted model to do: lines `#do: VERB REST`, one after the other.
+"""The script language of the scripted model: lines `#do: VERB REST` in a prompt, run in order.
 
     write PATH TEXT     with the program's own tool; a \\n in TEXT is a new line
     bash COMMAND        with its shell

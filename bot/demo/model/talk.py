@@ -44,7 +44,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Api(Struct, frozen=True, kw_only=True):
-    """One API of a model."""
+    """A model API: how the server parses its requests and encodes its responses."""
 
     read: Callable[[str, Json], Asked]  #: From a path and its JSON.
     whole: Callable[[Asked, Reply], Json]  #: The whole response.

@@ -1,4 +1,4 @@
-"""Pages of lists by cursor, and the errors of GraphQL that have a type."""
+"""Cursor pagination, and GraphQL errors that have a type."""
 
 import base64
 from collections.abc import Iterable

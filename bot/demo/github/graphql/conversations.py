@@ -64,7 +64,7 @@ def thing(kind: str, known: Thing) -> Json:
 
 
 def actor(known: User, asking: Request) -> Json:
-    """An account. GraphQL names an App's bot without the `[bot]` that REST puts behind it."""
+    """An account. GraphQL omits the suffix `[bot]` that an App's login has in REST."""
     return {
         **thing(known.type, known),
         "login": known.login.removesuffix("[bot]"),

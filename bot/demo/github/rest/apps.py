@@ -1,4 +1,4 @@
-"""The account that asks, Apps and their installations, and what the API says of itself."""
+"""REST routes of the authenticated account, Apps and installations, and the API's metadata."""
 
 import math
 from urllib.parse import urlencode

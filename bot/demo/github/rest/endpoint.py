@@ -1,4 +1,4 @@
-"""REST: who asks, what is left to them, which handler answers, and the headers around it."""
+"""The REST endpoint: authentication, rate limits, routing and response headers."""
 
 import hashlib
 import re
@@ -40,7 +40,7 @@ class Rest:
         )
 
     def answer(self, request: Request, path: str) -> Answer:
-        """Answer one request; `path` is what follows the address of the API."""
+        """Answer one request; `path` is relative to the API's URL."""
         headers = {
             "Content-Type": "application/json; charset=utf-8",
             "X-GitHub-Media-Type": "github.v3; format=json",
@@ -68,14 +68,14 @@ class Rest:
         return answer
 
     def _named(self, path: str) -> str:
-        """The path with the repository's name where its number stands."""
+        """Replace the repository's id in a path by its name."""
         for repo in self.world.repositories.values():
             if path == (there := f"/repositories/{repo.id}") or path.startswith(f"{there}/"):
                 return f"/repos/{repo.full_name}{path.removeprefix(there)}"
         return path
 
     def page(self, request: Request) -> Answer:
-        """Answer outside the API: what people press, and the logs of jobs."""
+        """Answer requests outside the API: the pages for people, and the logs of jobs."""
         if pressed := manifests.page(request, self._webhooks, "acme"):
             return pressed
         found = _LOG.fullmatch(request.path)
@@ -142,9 +142,9 @@ def _version(request: Request) -> str:
 
 
 def _revalidate(request: Request, answer: Answer) -> None:
-    """Give the answer its ETag, and turn it into a 304 for one who has it already.
+    """Add an ETag to the response, or turn it into a 304 if the client has that ETag.
 
-    Another token is told another ETag, an App's next one too; a 304 says nothing of other pages.
+    ETags differ between tokens, even of the same App. A 304 has no links to other pages.
     """
     seen = answer.raw + request.headers.get("authorization", "").encode()
     etag = f'W/"{hashlib.sha256(seen).hexdigest()}"'

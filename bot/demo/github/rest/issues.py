@@ -129,7 +129,7 @@ def _delete_comment(request: Request) -> Answer:
 
 
 def _find(request: Request) -> Comment:
-    """The comment of the path: on an issue, or in a review where the path says so."""
+    """The comment in the path: on an issue, or in a review for paths of review comments."""
     repo, wanted = request.repo, int(request.params["id"])
     kind = ReviewComment if "/pulls/comments/" in request.path else Comment
     for known in request.world.nodes.values():
@@ -181,7 +181,7 @@ def _reacted(request: Request, on: Comment | Issue) -> Answer:
 
 
 def _known(request: Request) -> None:
-    """Anybody may comment and react who has an account."""
+    """Require a known account: everybody who has one may comment and react."""
     if request.token is None:
         raise Problem(401, "Requires authentication")
 

@@ -1,4 +1,4 @@
-"""Apps made from a manifest: the page people press a button on, and the code for their keys."""
+"""Creates Apps from manifests: the page with the button, and the code for the keys."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
 
 
 def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
-    """The pages of people: each does what its button does, for `owner`. None: another page."""
+    """Answer a page for people by pressing its button as `owner`; None for any other page."""
     if (made := _NEW.fullmatch(request.path)) and request.method == "POST":
         text = parse_qs(request.body.decode()).get("manifest", ["{}"])[0]
         manifest = json.loads(text)
@@ -31,7 +31,7 @@ def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
 
 
 def register(world: Forge, manifest: base.Json, owner: str) -> str:
-    """Make the App that a manifest describes; answers the code its keys are handed out for."""
+    """Create the App that a manifest describes; return the code that its keys are given out for."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -55,7 +55,7 @@ def register(world: Forge, manifest: base.Json, owner: str) -> str:
 
 
 def _install(webhooks: Webhooks, slug: str) -> Answer:
-    """Install an App for its owner: it may write all repositories there are, and hears of each."""
+    """Install an App for its owner, with write access to every repository and all its events."""
     world = webhooks.world
     with world.lock:
         app = world.apps[slug]
@@ -68,7 +68,7 @@ def _install(webhooks: Webhooks, slug: str) -> Answer:
 
 
 def _conversion(request: Request) -> Answer:
-    """Hand the keys of a new App out, once."""
+    """Return the keys of a new App, once."""
     try:
         app, pem = request.world.app_codes.pop(request.params["code"])
     except KeyError:

@@ -1,4 +1,4 @@
-"""Merging a pull request, and bringing its base into its head."""
+"""REST routes that merge a pull request or update its branch."""
 
 from uuid import uuid4
 

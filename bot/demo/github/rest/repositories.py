@@ -1,4 +1,4 @@
-"""Repositories, what people may do in them, and their webhooks' deliveries."""
+"""REST routes of repositories, permissions, and webhook deliveries."""
 
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
