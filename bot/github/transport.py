@@ -1,4 +1,7 @@
-"""Sends one HTTP request to GitHub and returns its response or raises one of our failures."""
+"""Sends one HTTP request to GitHub and returns its response or raises one of our failures.
+
+Secrets are removed from every request body, so from every posted comment too.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

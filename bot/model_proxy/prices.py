@@ -1,4 +1,7 @@
-"""Prices usage that programs report without a cost, by the configuration's price table."""
+"""Prices usage that has no reported cost, by the configuration's price table.
+
+Usage from the agents' own files and from the model proxy is priced; `bot.store.usage` sums it up.
+"""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase

@@ -1,4 +1,8 @@
-"""Attributes a new head of a session's branch to the bot, to GitHub's update, or to a person."""
+"""Attributes a new head of a session's branch to the bot, to GitHub's update, or to a person.
+
+After a person's push the agent gets no failed checks, earlier reviews or conflicts until somebody
+sends it a new request: `handed_to_human` in `lifecycle.read.session_view`.
+"""
 
 from bot.store import FactsReader, Session
 from bot.system.locations import Locations

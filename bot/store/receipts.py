@@ -1,6 +1,7 @@
 """Receipts: whether messages and answers that were sent to a terminal reached the agent.
 
-A message is a row of the outbox, with its receipt as JSON.
+A message is a row of the outbox, with its receipt as JSON. The agent observer marks a receipt as
+missing after its time limit; the next decision then orders the message again.
 """
 
 import sqlite3
@@ -57,7 +58,7 @@ class ReceiptsTable(StoreTable):
         self._db.announce(self._db.write(work))
 
     def note(self, seq: int, receipt: Receipt) -> None:
-        """Record which dialog an answer is for, before the answer is sent."""
+        """Record the receipt of a message or an answer, before it is sent."""
         values = (encoded(receipt), seq)
         self._db.write(lambda connection: connection.execute(_NOTE, values))
 

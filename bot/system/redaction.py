@@ -1,4 +1,8 @@
-"""Replaces secrets in output: known values, and anything in the form of GitHub's tokens."""
+"""Replaces secrets in output: known values, and anything in the form of GitHub's tokens.
+
+It is applied to every request body sent to GitHub (`bot.github.transport`), every text written to
+the database (`bot.store.opening`), the log, the archive, and the transcripts and terminals shown.
+"""
 
 import json
 import re

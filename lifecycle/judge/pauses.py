@@ -1,4 +1,7 @@
-"""What pauses a session: a person, a budget, a usage limit, an archived repository, a freeze."""
+"""What pauses a session: a command, a budget, a usage limit, an archived repository, a freeze.
+
+A person's push pauses no session: `SessionView.handed_to_human` holds back requests to the agent.
+"""
 
 from typing import Final
 

@@ -1,7 +1,8 @@
 """Removes the facts that a restore or a `retry` command makes obsolete.
 
 A restore begins a new run: what earlier runs were sent or did no longer counts, but actions on
-GitHub stay done. A retry clears the failed actions.
+GitHub stay done. A retry clears the failed actions. The workspace of the new run is prepared by
+`runtimes.workspaces.preparation`.
 """
 
 from datetime import datetime

@@ -353,7 +353,8 @@ class SessionView:
             and bool(work.head)
             and not self._merged_remote(pull)
         )
-        #: Whether the agent leaves the branch to the person who pushed to it last.
+        #: Whether a person pushed to the branch and nobody has sent the agent a request since.
+        #: If so, `lifecycle.read.causes` holds back failed checks, reviews and conflicts.
         self.handed_to_human = (
             pull is not None and pull.person is not None and not self._resumed_after(pull.person.at)
         )

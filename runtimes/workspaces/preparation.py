@@ -11,9 +11,9 @@ from runtimes.workspaces.refs import is_sha
 def prepare(mirror: Mirror, workspace: Workspace, base: str, run: int = 0) -> str:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    Where work of this session is known already (pushed, fetched or preserved) the branch begins
-    there. Safe to repeat: a whole workspace stays as it is; of any other what is left is preserved
-    as the work of `run` before it is made. Returns the commit the work is based on.
+    A complete workspace is left as it is. A missing or damaged one is made again: what is left is
+    preserved as the work of `run`, and the branch begins at the session's known work (pushed,
+    fetched or preserved), if there is any. Safe to repeat. Returns the commit the work is based on.
 
     Raises `GitFailure`.
     """

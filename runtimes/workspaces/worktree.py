@@ -108,7 +108,7 @@ class Worktree:
         return self.status()
 
     def create(self, start: str, files: str | None, base: str) -> None:
-        """See `Workspace.create`."""
+        """Make the repositories and the worktree; see `Workspace.create`."""
         self.remove()
         self._make_repository(start)
         self._make_view()
