@@ -1,4 +1,4 @@
 #!/bin/sh
-# tmux hands the whole environment of whoever starts its server to every pane, so it is given
-# none of ours; and nobody waits longer than ten seconds for a server that does not answer.
+# A tmux server passes the environment it was started with to every pane, so it gets none of ours.
+# Commands give up after ten seconds, because a server may not answer.
 exec env -i PATH="$PATH" LANG=C.UTF-8 TERM=screen-256color timeout -k 1 10 tmux -u "$@" </dev/null

@@ -45,15 +45,15 @@ def reactions() -> Iterator[Cells]:
 
 
 def blockers() -> Iterator[Cells]:
-    """Everything that may stand in the way of a merge."""
-    yield "blocker", "says"
+    """Everything that may block a merge."""
+    yield "blocker", "sentence"
     for row in BLOCKERS:
         yield f"`{row.name}`", row.sentence
 
 
 def escalations() -> Iterator[Cells]:
-    """What people are called for, in the order in which the first that stands is told."""
-    yield "cause", "reads as", "stands when", "defaults"
+    """The escalations in order; people are notified of the first that applies."""
+    yield "cause", "status", "condition", "defaults"
     for status, rows in (
         (Status.NEEDS_INPUT, ESCALATIONS),
         (Status.STUCK, STALLS),
@@ -65,23 +65,23 @@ def escalations() -> Iterator[Cells]:
 
 def budgets() -> Iterator[Cells]:
     """Every budget."""
-    yield "budget", "says", "goes on by itself", "defaults"
+    yield "budget", "limit", "reset", "defaults"
     for row in BUDGETS:
-        goes_on = "at midnight, UTC" if row.of_day else ""
+        reset = "at midnight, UTC" if row.of_day else ""
         says = re.sub(r"\{limit(:[^}]*)?\}", "N", row.says)
-        yield f"`{row.name}`", says, goes_on, _defaults(row.limit)
+        yield f"`{row.name}`", says, reset, _defaults(row.limit)
 
 
 def remedies() -> Iterator[Cells]:
-    """What people can do about a reason."""
-    yield "reason", "remedy", "may a retry help by itself"
+    """The remedy for each reason."""
+    yield "reason", "remedy", "a retry alone may help"
     for reason, advice in ADVICE.items():
         yield f"`{reason}`", advice.remedy, "yes" if advice.retryable else "no"
 
 
 def commands() -> Iterator[Cells]:
-    """What people may ask for, where it works and what they are told elsewhere."""
-    yield "command", "works in", "answer", "elsewhere"
+    """The commands, the statuses they work in, and their replies."""
+    yield "command", "works in", "reply", "reply elsewhere"
     for kind, row in COMMAND_RULES.items():
         answer = row.applied.replace("\n", " ") or "its effect"
         yield f"`{kind}`", _statuses(row.works), answer, row.otherwise or "works everywhere"

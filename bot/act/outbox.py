@@ -33,7 +33,7 @@ from lifecycle.model.status import Reason
 log = logging.getLogger(__name__)
 
 
-#: How long a frozen action is left alone before it is looked at again.
+#: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
 #: How often an action is tried while GitHub is unavailable: for about an hour by default.
 _OUTAGE_ATTEMPTS = 20

@@ -30,7 +30,7 @@ _STOP_SECONDS = 5.0
 #: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
 #: its handler only once that thread wakes up.
 _SIGNAL_SECONDS = 0.5
-#: How often lost webhooks are asked for, and expired data is deleted.
+#: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
 

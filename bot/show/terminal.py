@@ -21,7 +21,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
     #: The messages of a run (0: the last), from a number on, at most so many.
     #: Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The last messages of a run, at most so many, after the number of the first of these.
+    #: The last messages of a run, at most so many, preceded by the number of the first.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
 
 

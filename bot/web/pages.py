@@ -31,7 +31,7 @@ from bot.web.views import Views
 from lifecycle.model.status import Status
 
 _LOGINS_A_MINUTE = 20
-_MESSAGES = 200  #: Of a transcript, on a page of it.
+_MESSAGES = 200  #: Messages on one page of a transcript.
 
 _Request = Request[object, object, State]
 

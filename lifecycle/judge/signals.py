@@ -92,7 +92,7 @@ class Signals(Struct, frozen=True, kw_only=True, cache_hash=True):
     merge: Merge = Merge.UNKNOWN
 
 
-#: For so many combinations a table remembers what it said; a running bot meets a few hundred.
+#: How many combinations of signals a table's cache holds; a running bot meets a few hundred.
 REMEMBERED: Final = 4096
 
 # -- conditions, as the tables use them ------------------------------------------------------------

@@ -22,7 +22,7 @@ from lifecycle.model.status import (
 class Frozen(Struct, frozen=True, kw_only=True):
     """A freeze: a person stopped all effects."""
 
-    scope: str  #: `all`, `project` or `session`: the widest that stands.
+    scope: str  #: `all`, `project` or `session`: the widest that applies.
     by: str
     at: datetime
 
@@ -70,7 +70,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
     cost_usd: float = 0.0
     tokens: int = 0
-    unpriced: int = 0  #: Of the tokens, those whose price nobody knows.
+    unpriced: int = 0  #: Tokens whose price is unknown.
     active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
 
 
@@ -116,7 +116,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     )
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
-    stopped: bool = False  #: Whether we ended it: nothing more is to be seen of it.
+    stopped: bool = False  #: Whether the bot ended it, so that it is not probed any more.
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     state: CheckState
     required: bool = False
-    reported: bool = True  #: False: it is required, and nothing of it was ever seen here.
+    reported: bool = True  #: False: it is required, but has never reported on this head.
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
     notes: str = ""  #: What it noted at lines of files, a line each.
@@ -247,7 +247,7 @@ class Done(Struct, frozen=True, kw_only=True):
     """The record of an action that was carried out."""
 
     at: datetime
-    result: str = ""  #: What came of it, e.g. a pull request's number or a pushed sha.
+    result: str = ""  #: Its result, e.g. a pull request's number or a pushed sha.
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -288,9 +288,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     run: int = 0  #: The run last ordered; 0: none yet.
     slot: bool = False  #: Whether it may run a program now.
     start_due: datetime | None = None  #: Since when the start that is written down is being tried.
-    waits: str = ""  #: Why it was given no slot, where that was asked for.
+    waits: str = ""  #: Why it has no slot, if it waits for one.
     agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
-    agents: tuple[str, ...] = ()  #: Who may be asked for: names of agents and of agent types.
+    agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
     spent: Spending = Spending()  #: By all its runs since it was last restored.
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.

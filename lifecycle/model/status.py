@@ -43,7 +43,7 @@ class Activity(StrEnum):
     """What the agent itself is doing, whatever the session's status."""
 
     NONE = "none"  #: Nothing was ever seen of this run.
-    ACTIVE = "active"  #: Processing, or a tool of it runs.
+    ACTIVE = "active"  #: Processing, or running a tool.
     READY = "ready"  #: Finished its turn, alive.
     IDLE = "idle"  #: Ready for longer than the threshold.
     WAITING_INPUT = "waiting_input"  #: A question or a permission prompt is open.
@@ -77,7 +77,7 @@ class Review(StrEnum):
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
     PENDING = "pending"  #: Required or requested, and not there.
-    NONE = "none"  #: Nobody is asked for one.
+    NONE = "none"  #: No review is required or requested.
 
 
 class Merge(StrEnum):

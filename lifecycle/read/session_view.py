@@ -282,7 +282,7 @@ class SessionView:
         self.objectors: list[str] = []
         #: Whether this head was approved by somebody who may and did not request the work.
         self.approved = False
-        #: What people with write access asked for and was not sent to the agent yet.
+        #: Remarks of people with write access that were not sent to the agent yet.
         self.unsent_remarks: list[Remark] = []
         pull, said = self.pull, []
         if pull is None:

@@ -58,9 +58,9 @@ def answers(table: Table) -> Iterator[bytes]:
 
 
 def install(table: Table, change: Callable[[Rowed], Rowed]) -> None:
-    """Have the core, imported anew, use a changed table.
+    """Reimport the core with a changed table.
 
-    The change stands right behind the table, so that what is made of the table is changed too.
+    The change is inserted right after the table, so that everything derived from it changes too.
     """
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("lifecycle", "tests"):

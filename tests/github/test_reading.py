@@ -25,7 +25,7 @@ def answers(
 ) -> list[Any]:
     """Answer with these pages in turn, the last for ever; collects the variables asked with.
 
-    `base` is what the base branch's newest commit is told to be.
+    `base` is reported as the base branch's newest commit.
     """
     asked: list[Any] = []
 

@@ -44,7 +44,7 @@ ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 
 
 class Told(Shell):
-    """A command that remembers what its agent is told before anything else."""
+    """A command that records the first message its agent receives."""
 
     run_limits = NO_LIMITS
 

@@ -60,7 +60,7 @@ class Life:
             run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
         )
         self.facts = replace(self.facts, done={})
-        self.slots = True  #: Whether there is a free slot for whoever wants one.
+        self.slots = True  #: Whether a free slot is available.
         self._commits = 0
         self._said = 0
         self.reconcile()

@@ -1,4 +1,4 @@
-"""Whatever a person asks for, in whatever status: it works, or they are told why it does not."""
+"""Every command in every status is applied, or refused with a reason."""
 
 import itertools
 from datetime import timedelta

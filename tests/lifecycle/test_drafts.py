@@ -14,7 +14,7 @@ from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
 from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
 
 PENDING = (check(CheckState.PENDING),)
-#: Required, and GitHub has heard nothing of it.
+#: A required check that has not reported to GitHub.
 EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 

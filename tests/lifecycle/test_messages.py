@@ -1,4 +1,4 @@
-"""What the agent is told: with which words, under which key, and when not."""
+"""Messages to the agent: their text, their key, and when none is sent."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What keeps a session from going on for a while, and how it goes on."""
+"""What pauses a session, and how it resumes."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""People push too: what they did is brought in first, counts anew, and the agent gives way."""
+"""Pushes by people: they are merged first, counts restart, and the agent stops pushing."""
 
 from datetime import timedelta
 from typing import Any
@@ -205,7 +205,7 @@ def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
 # -- counting anew ---------------------------------------------------------------------------------
 
 
-def test_repairs_reviews_and_conflicts_are_counted_anew_after_a_persons_push() -> None:
+def test_a_persons_push_resets_the_counts_of_repairs_reviews_and_conflicts() -> None:
     again = (command("resume"),)
     old = done(*(f"fix_ci:{n}:x#1" for n in range(3)), seconds_ago=500)
     red = taken(pull={"checks": FAILED}, done=old, commands=again)
@@ -228,7 +228,7 @@ def test_a_review_the_agent_left_unanswered_is_no_matter_after_a_persons_push() 
     assert decision(more).reason is Reason.REPAIRS_EXHAUSTED
 
 
-def test_runs_that_broke_off_are_counted_anew_after_a_persons_push() -> None:
+def test_a_persons_push_resets_the_count_of_failed_runs() -> None:
     crashes = done("start:crash#2", "start:crash#3", "start:crash#4", seconds_ago=200)
     broken = {"run": 4, "agent": replace(ended(1), run=4), "done": crashes}
     assert decision(taken(at=300, **broken)).status is Status.ERRORED

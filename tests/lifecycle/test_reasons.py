@@ -1,4 +1,4 @@
-"""Whoever is told that something is wrong is told what to do about it."""
+"""Every reported problem has a remedy."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.lifecycle.test_signals import BECAUSE
 from tests.lifecycle.test_stalls import STALLS
 from tests.lifecycle.universe import NOW, facts
 
-#: Where nothing is wrong: it goes on by itself, or it went well.
+#: Reasons that are no problem: the session continues by itself, or succeeded.
 WELL = {
     Reason.PR_MERGED,
     Reason.PULL_REQUEST,
@@ -54,7 +54,7 @@ def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
 
 
 @pytest.mark.parametrize("reason", ADVICE, ids=str)
-def test_whoever_is_told_what_to_do_is_told_whether_a_retry_can_help(reason: Reason) -> None:
+def test_every_remedy_says_whether_a_retry_can_help(reason: Reason) -> None:
     advice = ADVICE[reason]
     retry = advice.retryable and advice.priority is not Priority.INFO
     told = f"{advice.remedy} A retry may also help." if retry else advice.remedy

@@ -1,4 +1,4 @@
-"""A suggestion in a review is told as a patch that git takes."""
+"""A suggestion in a review is sent as a patch that git accepts."""
 
 import re
 import subprocess

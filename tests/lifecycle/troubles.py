@@ -1,4 +1,4 @@
-"""Sessions with two things wrong at once, so that it shows which of them people are told of."""
+"""Sessions with two problems at once, to test which one people are notified of."""
 
 import itertools
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ def processes(file: str, *texts: bytes) -> list[int]:
 
 
 class Stage(Protocol):
-    """A runtime with programs that do as they are told."""
+    """A runtime with scripted programs."""
 
     @property
     def runtime(self) -> Runtime: ...

@@ -29,7 +29,7 @@ HOSTILE = "\x1b]52;c;aGk=\x07\x1b[31m\u202e"
 
 
 class Availability:
-    """The conversation of a session, of which each run says what it is told to."""
+    """The conversation of a session, with scripted messages for each run."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

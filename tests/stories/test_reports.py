@@ -22,7 +22,7 @@ def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     world.has_an_app()
     world.bot_starts({"check_run": True, "state_labels": True, "draft": True, "reviewers": ["rob"]})
     issue = world.issue("Add widgets")
-    # The key is no secret, and whoever writes it is not the bot for that.
+    # The key is not secret: a comment that contains it is not therefore the bot's.
     key = f"<!-- mergewright:key={issue.id}/report:{issue.issue.number} -->"
     theirs = issue.issue.comment(f"All is well.\n\n{key}", by=MALLORY)
     issue.is_labelled()

@@ -1,10 +1,10 @@
-"""A bot that stands still where it holds work: in the middle of a visit, and of an action.
+"""A bot that suspends itself while it holds work: during a reconciliation and during an action.
 
     python -m tests.world.suspended_bot CONFIG FOLDER
 
-It stands at its first decision about SECOND and at the first action it takes, says so by the files
-`visit` and `action` in FOLDER, and goes on once there is a file `gate`. What it does is written to
-the file `steps`. Ends with 1 where another bot has taken its place.
+It stops at its first decision about SECOND and at its first action, creates the files `visit` and
+`action` in FOLDER, and continues once the file `gate` exists. Its steps are written to the file
+`steps`. Exits with 1 if another bot has taken its place.
 """
 
 import os
