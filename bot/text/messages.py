@@ -70,7 +70,7 @@ def ended(session: str, because: str, remedy: str, priority: str, status: str) -
 def handed_to_human(sha: str) -> str:
     """A person pushed to the agent's branch, so the agent stops pushing."""
     return (
-        f"A person pushed {sha[:7]} to this branch, so the agent does not push to it for now. "
+        f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
         f"It continues with the next request in this conversation, or after `/{NAME} resume`."
     )
 

@@ -21,9 +21,9 @@ ADDRESS_REVIEW: Final = "address_review"
 #: The result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
-    "The agent was not given that. It is none of the choices of what it asks, or it was said "
-    "before the agent asked it. Say `answer` with a number, with the words of a choice, or with "
-    "`yes`, `always` or `no`; where it asks several things, with a line for each."
+    "The agent did not get this answer: it matches none of the choices, or it was written before "
+    "the question. Answer with the number or the words of a choice, or with `yes`, `always` or "
+    "`no`; to several questions, with one line each."
 )
 
 
@@ -92,7 +92,7 @@ def refuse(judged: Judged) -> Wanted:
         done, failure = facts.done.get(key), facts.failures.get(key)
         why = _NO_ANSWER if done is not None and done.result == REFUSED else ""
         if failure is not None and judged.signals.availability is Availability.WAITING:
-            why = f"The agent could not be given that: {failure.detail}."
+            why = f"The agent could not get this answer: {failure.detail}."
         if why:
             yield do.Comment(
                 key=keys.answer_refused(command.key),

@@ -29,7 +29,7 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ALICE)
     pull.ci_fails("unit", log="it broke once more")
     assert issue.becomes("ci_failed").reason == "person_pushed"
-    pull.has_comment("the agent does not push to it for now")
+    pull.has_comment("the agent gets no more work on it for now")
     assert "once more" not in str(issue.agent.received)
 
     pull.pull.comment("/mergewright resume", by=ALICE)
@@ -49,7 +49,7 @@ def test_a_persons_push_during_a_turn_is_merged_at_its_end(world: World) -> None
     issue.agent.receives("Please write two.")
     issue.agent.commits({"more.txt": "two\n"}, "Write two")
     theirs = world.repo.push(pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
-    pull.has_comment("the agent does not push to it for now")
+    pull.has_comment("the agent gets no more work on it for now")
     issue.agent.ends_its_turn()
     head = pull.moves_from(theirs)
 
@@ -83,7 +83,7 @@ def test_a_merge_of_remote_commits_is_done_once_across_a_crash(
     issue.agent.receives("Please write two.")
     issue.agent.commits({"more.txt": "two\n"}, "Write two")
     theirs = world.repo.push(issue.pull.pull.head_branch, {"theirs.txt": "mine\n"}, by=ALICE)
-    issue.pull.has_comment("the agent does not push to it for now")
+    issue.pull.has_comment("the agent gets no more work on it for now")
     issue.agent.ends_its_turn()
     head = issue.pull.moves_from(theirs)
     assert unmarked
@@ -103,7 +103,7 @@ def test_a_commit_a_person_removed_from_the_branch_is_not_pushed_again(
     second = pull.moves_from(first)
     eventually(lambda: issue.session and issue.session.pulls[0].head == second, "it is read")
     world.repo.reset(pull.pull.head_branch, first, by=ALICE)
-    pull.has_comment("the agent does not push to it for now")
+    pull.has_comment("the agent gets no more work on it for now")
     files = world.folder / "data" / "workspaces" / issue.id / "checkout"
     eventually(lambda: not (files / "two.txt").exists(), "the workspace follows")
 
