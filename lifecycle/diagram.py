@@ -1,4 +1,4 @@
-"""The documentation's table of statuses and its state diagram, drawn from the tables that decide.
+"""Generates the documentation's table of statuses and state diagram from the rules.
 
 https://mermaid.js.org/syntax/stateDiagram.html
 """
@@ -21,14 +21,14 @@ _OUTCOMES = [status for status in _ORDER if status.value in OVER]
 
 
 def status_table() -> str:
-    """Every rule in the order in which they are read, with its condition."""
+    """Return every rule in order, with its condition."""
     lines = ["| status | when |", "|---|---|"]
     lines += [f"| `{rule.status}` | {rule.reads} |" for rule in RULES]
     return "\n".join(lines)
 
 
 def mermaid() -> str:
-    """The life of a session as a Mermaid state diagram."""
+    """Return the lifecycle of a session as a Mermaid state diagram."""
     return "\n".join(["stateDiagram-v2", *(f"    {line}" for line in _lines())])
 
 

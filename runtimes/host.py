@@ -239,7 +239,7 @@ class Records(Protocol):
         ...
 
     def size(self, session: str, name: str) -> int:
-        """The bytes of a recorded file."""
+        """The size of a recorded file in bytes."""
         ...
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
@@ -255,7 +255,7 @@ class Records(Protocol):
         ...
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
-        """The messages in the files of a run from a place on, at most so many.
+        """Return at most so many messages from a run's files, starting at a position.
 
         The first has place 0. Where a program has one conversation for all runs of a session,
         those of all of them are counted. To continue where the last call ended costs what is new.

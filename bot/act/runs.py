@@ -1,4 +1,4 @@
-"""Starts and stops the runs of agents, and releases what a session holds on its host."""
+"""Starts and stops runs of agents, and releases a session's resources on its host."""
 
 from msgspec.structs import replace
 

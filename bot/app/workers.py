@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """A thread that runs its work when woken: never twice at once, once more if woken meanwhile."""
+    """A thread that runs its work when woken, and again if it was woken during the run."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Worker:
         self._asked.set()
 
     def close(self, seconds: float) -> bool:
-        """Stop after the running work; whether it finished within so many seconds."""
+        """Stop after the running work; return whether that finished within so many seconds."""
         self._closed.set()
         self._asked.set()
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""What the bot reads from GitHub."""
+"""All reads from GitHub."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

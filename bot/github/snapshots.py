@@ -1,4 +1,4 @@
-"""What the client returns, besides the facts that `lifecycle` defines."""
+"""Values that the client returns, besides the facts that `lifecycle` defines."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the bot writes to issues, pull requests and branches. Every write may be repeated."""
+"""Writes to issues, pull requests and branches. Every write is safe to repeat."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from urllib.parse import quote

@@ -1,1 +1,1 @@
-"""What comes in: webhook deliveries, polled comments and local commands."""
+"""Input: webhook deliveries, polled comments and local commands."""

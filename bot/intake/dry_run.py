@@ -1,4 +1,4 @@
-"""Says what a webhook payload from a file would cause, without recording anything."""
+"""Determines the effects of a webhook payload from a file, without recording anything."""
 
 from collections.abc import Callable
 from typing import Any

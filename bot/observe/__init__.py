@@ -1,1 +1,1 @@
-"""The observers: they read agents and GitHub and turn what they see into facts."""
+"""Observers, which read agents and GitHub and record facts."""

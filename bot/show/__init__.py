@@ -1,1 +1,1 @@
-"""What people and programs see of a session: summaries, transcripts and terminals."""
+"""Views of a session for people and programs: summaries, transcripts and terminals."""

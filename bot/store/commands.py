@@ -66,7 +66,7 @@ class CommandsTable(StoreTable):
         self._db.write(lambda connection: add_commands(connection, [command]))
 
     def get(self, key: str) -> NewCommand | None:
-        """The command with a key, in whatever state."""
+        """Return the command with a key, in any state; None if there is none."""
         with self._db.read() as connection:
             row = connection.execute(ONE, (key,)).fetchone()
             return None if row is None else _command(row)

@@ -1,1 +1,1 @@
-"""From facts to a status: signals, rules, blockers, escalations."""
+"""Derives the status from the facts: signals, rules, blockers, escalations."""

@@ -158,5 +158,5 @@ RULES: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def rule_for(signals: Signals) -> Rule:
-    """The first row that matches. The last row matches whatever is still running."""
+    """Return the first row that matches. The last row matches every running session."""
     return next(rule for rule in RULES if rule.when(signals))

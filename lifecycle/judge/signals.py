@@ -1,7 +1,7 @@
-"""Signals: the closed sets of words that facts reduce to and that all rules are made of.
+"""Signals: the enumerations that facts are reduced to, and the conditions of all rules.
 
-What follows from a combination of them is a table, small enough to be walked over whole. How facts
-reduce to them, with thresholds and evidence weighed, is in `lifecycle.judge.reduce`.
+There are few enough combinations to test all of them. `lifecycle.judge.reduce` computes the signals
+from the facts, applying thresholds and weighing evidence.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class PullStage(StrEnum):
 
 
 class Ci(StrEnum):
-    """What the checks say, with time and requirements weighed in."""
+    """The combined state of the checks, considering their age and which are required."""
 
     FAILING = "failing"  #: Some counted check failed and nothing runs any more.
     SETTLING = "settling"  #: Some counted check failed and others still run.
@@ -78,7 +78,7 @@ class Ci(StrEnum):
 
 
 class Signals(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """The closed words of one session at one instant."""
+    """The signals of one session at one instant."""
 
     stage: Stage
     hold: Hold = Hold.HELD
@@ -101,7 +101,7 @@ When = Callable[[Signals], bool]
 
 
 def stage(*words: Stage) -> When:
-    """Whether the stage is one of these; likewise below."""
+    """Return a condition: the stage is one of these. The functions below do the same."""
     return lambda s: s.stage in words
 
 

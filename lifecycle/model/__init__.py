@@ -1,1 +1,1 @@
-"""The words: facts, statuses, actions, policy and keys."""
+"""The data model: facts, statuses, actions, policy and keys."""

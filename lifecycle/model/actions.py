@@ -70,7 +70,7 @@ class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
 
 
 class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
-    """Have failed or cancelled checks run once more."""
+    """Rerun failed or cancelled checks."""
 
     key: Key
     number: int

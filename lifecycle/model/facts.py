@@ -159,7 +159,7 @@ class Remark(Struct, frozen=True, kw_only=True):
 
 
 class Thread(Struct, frozen=True, kw_only=True):
-    """A review thread with every comment of it."""
+    """A review thread with all its comments."""
 
     id: str
     path: str = ""

@@ -114,7 +114,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
 
     @property
     def without_run(self) -> "Key":
-        """The cause alone, whatever the run."""
+        """The key of the cause alone, for any run."""
         return Key(self.kind, self.cause) if self.run else self
 
     def __str__(self) -> str:

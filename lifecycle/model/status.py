@@ -40,7 +40,7 @@ TERMINAL = frozenset(
 
 
 class Activity(StrEnum):
-    """What the agent itself is doing, whatever the session's status."""
+    """What the agent itself is doing, independent of the session's status."""
 
     NONE = "none"  #: Nothing was ever seen of this run.
     ACTIVE = "active"  #: Processing, or running a tool.
@@ -81,7 +81,7 @@ class Review(StrEnum):
 
 
 class Merge(StrEnum):
-    """What stands between a pull request and its base, as GitHub reads it."""
+    """Whether a pull request can be merged, as GitHub reports it."""
 
     CLEAN = "clean"  #: CLEAN or HAS_HOOKS, or UNSTABLE by checks nobody requires.
     CONFLICT = "conflict"
@@ -92,7 +92,7 @@ class Merge(StrEnum):
 
 
 class Mover(StrEnum):
-    """Who moved a pull request's branch to where it is."""
+    """Who last moved a pull request's branch."""
 
     BOT = "bot"  #: A push of Mergewright.
     UPDATE = "update"  #: GitHub merged the base into it.

@@ -1,1 +1,1 @@
-"""From a status to actions."""
+"""Derives the actions from the status."""

@@ -39,14 +39,14 @@ def restart(judged: Judged) -> Wanted:
 
 
 def restart_on_command(judged: Judged) -> Wanted:
-    """Start a new run on command, whatever the program is doing."""
+    """Start a new run on command, even while the program is working."""
     command = judged.view.command("restart")
     if command is not None and not judged.view.history.started_since(command.at):
         yield from _next_run(judged, StartCause.RESTART, command.key)
 
 
 def hand_over(judged: Judged) -> Wanted:
-    """Start another agent on command, whatever the program is doing."""
+    """Start another agent on command, even while the program is working."""
     command = judged.view.requested_agent
     if command is not None:
         yield from _next_run(judged, StartCause.AGENT, command.key)
@@ -106,7 +106,7 @@ def pause(judged: Judged) -> Wanted:
 
 
 def park(judged: Judged) -> Wanted:
-    """Stop the program of a session that has waited for people for long; messages resume it."""
+    """Stop the program of a session that has waited long for people; a message resumes it."""
     view, pull = judged.view, judged.view.pull
     if parked(view):
         return

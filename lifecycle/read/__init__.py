@@ -1,1 +1,1 @@
-"""Facts read together: the view of a session that rules and reactions ask."""
+"""Queries over the facts: the view of a session that rules and reactions use."""

@@ -1,6 +1,6 @@
 """One session at one instant: its facts under a policy, with the queries that rules use.
 
-No question has a side effect. What depends on the clock is either a `Recheck`, returned instead of
+No query has a side effect. What depends on the clock is either a `Recheck`, returned instead of
 an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
 """
 

@@ -146,7 +146,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 @contextmanager
 def server(talk: Talk) -> Iterator[str]:
-    """A server that reads one request and runs a given function, until the event is set."""
+    """A server that reads one request and calls `talk`; the event ends it."""
     listening = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Webhook events: what each payload says has changed.
+"""Parses webhook events into the subjects that may have changed.
 
 Payloads are hints and arrive in any order: they say which pull request or issue to refresh, and
 the truth is read from GitHub afterwards. Only new texts are used as they are, for their commands.

@@ -1,4 +1,4 @@
-"""What is taken from a webhook payload, and the parts that payloads of several events share."""
+"""Parsed webhook events, and the payload parts that several events share."""
 
 from datetime import datetime
 from typing import Annotated
@@ -47,7 +47,7 @@ class RepositoryPayload(Struct, frozen=True):
     full_name: str
 
     def changed(self, kind: str, name: int | str) -> ParsedEvent:
-        """An event that says no more than that one subject may have changed."""
+        """Return an event that reports one possibly changed subject and nothing else."""
         return ParsedEvent(changed=(self.subject(kind, name),))
 
     def subject(self, kind: str, name: int | str = "") -> ChangedSubject:

@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 0.2
 
 
 def post_until_received(program: int, server: Path, conversation: str, prompt: str) -> None:
-    """Post the message until the conversation has it once more, or the program has ended."""
+    """Post the message repeatedly until the conversation has a new copy, or the program ended."""
     where = json.loads(server.read_text())
     credentials = b64encode(f"opencode:{where['password']}".encode()).decode()
     headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}

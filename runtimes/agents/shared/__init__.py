@@ -1,1 +1,1 @@
-"""What several agent adapters share: files, hooks, dialogs, messages, usage and starting."""
+"""Code that several agent adapters share: files, hooks, dialogs, messages, usage, launching."""

@@ -1,4 +1,4 @@
-"""What the launch of every agent program needs: environment, arguments, and checks beforehand."""
+"""Shared launch code of agent programs: environment, arguments, and checks."""
 
 import os
 import shutil

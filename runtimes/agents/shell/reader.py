@@ -44,7 +44,7 @@ class ShellReader:
         self._active_since: datetime | None = None  #: Since when it prints without a pause.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the reported activity, or whether it prints; see `Reader.read`."""
+        """Return the reported activity, or else whether the command prints; see `Reader.read`."""
         self._read_output()
         agent = replace(
             self._reported, seen=self._printed, runtime=seen.runtime, program=seen.program
