@@ -103,10 +103,10 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 
 
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
-    """The actions that the status asks for and that were not done, ordered or failed before.
+    """Return the new actions for the status, and when time alone may add more; None: never.
 
-    Two rows that ask for the same key ask for one action: the first row's. Of several that start
-    a run, the first row's does too. With them: when rows may ask for more; None: not by time.
+    Actions that were done, ordered or failed before are omitted. If several rows request the same
+    key, or a start of a run, the first row's action is used.
     """
     facts = judged.view.facts
     # Nothing else is said to an agent before it is known whether the last message arrived.

@@ -8,7 +8,7 @@ _MEMORY = Path("/proc/meminfo")
 def free_mb(memory: Path = _MEMORY) -> int | None:
     """The megabytes that programs can use without swapping (`MemAvailable` of proc(5)).
 
-    None: the system does not say.
+    None if the system does not report it.
     """
     try:
         for line in memory.read_text(encoding="ascii").splitlines():

@@ -78,9 +78,9 @@ class MessageSender:
         return self._paste(session, due, message, run)
 
     def _withdrawn(self, session: Session, message: SendMessage) -> Withdrawn | None:
-        """Whether the agent asks something and gets a message, or gets an answer and asks nothing.
+        """Withdraw a message while the agent asks a question, and an answer while it asks none.
 
-        Both have the same cause, so the next decision orders the one that is right now.
+        Both have the same cause, so the next decision orders whichever is right by then.
         """
         now = self._store.sessions.get(session.id) or session
         asks = now.agent.activity is Activity.WAITING_INPUT

@@ -1,4 +1,4 @@
-"""Copies of the files that agents write, without secrets, so that a lost home can be restored.
+"""Archives the files that agents write, without secrets, so that a lost home can be restored.
 
 ARCHIVE/SESSION/PATH       a copy of the file PATH of a session, extended as the file grows
 ARCHIVE/SESSION/PATH.1     the copy before the file was truncated or replaced; the next is `.2`

@@ -98,7 +98,7 @@ def pull_snapshot(
 
 
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
-    """The last time a merge queue removed it without merging it."""
+    """The last removal from a merge queue without a merge."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]

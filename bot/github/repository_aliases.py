@@ -1,10 +1,10 @@
-"""Today's names of the configured repositories: a repository may be renamed while the bot runs."""
+"""The current names of configured repositories, which may be renamed while the bot runs."""
 
 from msgspec import Struct
 
 
 class RepositoryIdentity(Struct, frozen=True, kw_only=True):
-    """A repository's id, which never changes, and its name today."""
+    """A repository's id, which never changes, and its current name."""
 
     id: int
     name: str  #: `owner/name`.
@@ -26,6 +26,6 @@ class RepositoryAliases:
         return self._known.get(repository)
 
     def name(self, repository: str) -> str:
-        """Today's name of a configured repository, or the configured one if it was not read yet."""
+        """Return a repository's current name, or the configured name if it was not read yet."""
         known = self._known.get(repository)
         return known.name if known else repository

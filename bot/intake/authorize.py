@@ -49,7 +49,9 @@ class CommandAuthorizer:
                 self._settle(command)
             except Exception as failure:
                 unforeseen = not isinstance(failure, GitHubFailure)
-                log.warning("%s: not settled: %s", command.key, failure, exc_info=unforeseen)
+                log.warning(
+                    "%s: command not authorized yet: %s", command.key, failure, exc_info=unforeseen
+                )
                 self._waiting[command.repository] = self._backoff.next_try(name, failure)
             else:
                 self._backoff.reset(name)

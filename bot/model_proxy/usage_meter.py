@@ -53,7 +53,7 @@ _DECODER = msgspec.json.Decoder(_Answer)
 
 
 class UsageMeter:
-    """Reads along with one response; what it cannot read is not counted."""
+    """Meters one response while it is forwarded; unreadable parts are not counted."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         """`headers` have lowercase names."""

@@ -236,7 +236,7 @@ class AgentObserver:
             if self._store.incidents.report(key, text, self._clock()):
                 log.error("%s", text)
         elif self._store.incidents.clear(key, self._clock()):
-            log.info("%s: it is over", key)
+            log.info("%s: incident closed", key)
 
     def _observe(
         self,

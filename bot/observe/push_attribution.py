@@ -21,7 +21,7 @@ class PushAttribution:
     def who(self, session: Session, pull: Pull, before: Pull | None) -> Mover:
         """Who moved the branch from the head of `before` to that of `pull`.
 
-        Raises `GitFailure` if the commits cannot be fetched: then nothing is known.
+        Raises `GitFailure` if the commits cannot be fetched.
         """
         facts = self._facts.get(session.id)
         push, mirror = keys.push(pull.head), self._locations.mirror(session.project)

@@ -108,7 +108,7 @@ _SESSIONS = (
         value TEXT NOT NULL,
         PRIMARY KEY (session, key)
     ) STRICT, WITHOUT ROWID""",
-    # Who held a slot, and how long. requested: a person's own command asked for the run.
+    # Who held a slot, and how long. requested: a person's command requested the run.
     """CREATE TABLE slots (
         session TEXT NOT NULL REFERENCES sessions (id),
         agent_type TEXT NOT NULL,

@@ -19,7 +19,7 @@ ASSIGNABLE = """SELECT EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1 AND waits = ''
     ) OR ((SELECT count(*) FROM sessions WHERE slot = 1) < ? AND EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1))"""
-#: awaited: a person's command asked for the run since the session last had a slot.
+#: awaited: a person's command requested the run since the session last had a slot.
 WAITING = """SELECT id, project, agent_type, agent_name, requester, priority, waits,
         wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
             AND kind IN ('answer', 'restart', 'restore', 'resume', 'retry', 'start', 'tell')

@@ -130,11 +130,11 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
 
     session: str
     position: int  #: From 1.
-    starts_at: datetime | None  #: An estimate; None if there is none.
+    starts_at: datetime | None  #: Estimated; None if unknown.
     waits: str  #: Why it has no slot yet.
     since: datetime
     priority: int
-    awaited: bool  #: Whether a person's command asked for the run.
+    awaited: bool  #: Whether a person's command requested the run.
 
 
 class UsageTotal(Struct, frozen=True, kw_only=True):

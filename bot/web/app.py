@@ -82,7 +82,7 @@ def build(
 def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[ApiError]:
-    """Return an error of no particular route: a page for browsers, JSON for programs."""
+    """Return an error that belongs to no route: a page for browsers, JSON for programs."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)

@@ -23,7 +23,7 @@ from lifecycle.model.status import Merge, Review
 
 
 class Blocker(NamedTuple):
-    """One row: its fixed name, its condition, and what people read."""
+    """A merge blocker: its fixed name, its condition, and the sentence that people read."""
 
     name: str
     when: When

@@ -52,7 +52,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def as_shown(self) -> "Judged":
-        """The same as people see it: by its outcome, also during the cleanup."""
+        """The session as people see it: with its outcome, even during cleanup."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -60,13 +60,13 @@ class Judged(Struct, frozen=True):
 
     @property
     def conversation(self) -> int:
-        """Where comments go: the pull request, or the issue before there is one."""
+        """The number to comment on: the pull request, or the issue while there is none."""
         pull = self.view.pull
         return pull.number if pull else self.view.facts.issue.number
 
     @property
     def said(self) -> bool:
-        """Whether people said or did anything that may have to be answered."""
+        """Whether people said or did anything that may need a reply."""
         view = self.view
         return bool(self.asked or view.threads or view.unsent_remarks or view.handed_to_human)
 
@@ -89,5 +89,5 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
 
 
 def blocking(signals: Signals, view: SessionView) -> tuple[str, ...]:
-    """All that stands between a view's pull request and its merge, as `name: sentence`."""
+    """Return everything that blocks the merge of a view's pull request, as `name: sentence`."""
     return tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)])

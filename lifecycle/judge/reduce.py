@@ -72,7 +72,7 @@ def read(view: SessionView) -> Reading:
 
 
 def of_pull(view: SessionView, signals: Signals) -> Signals:
-    """The same signals with what the pull request of this view says."""
+    """Return the signals with those of this view's pull request filled in."""
     pull = view.pull
     if pull is None:
         return signals
@@ -87,7 +87,7 @@ def of_pull(view: SessionView, signals: Signals) -> Signals:
 
 
 def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
-    """Whether people have to look, at what, and when that may change."""
+    """Return whether people are needed, the finding, and when that may change."""
     finding, recheck_at = escalation(view)
     if finding is not None:
         return Attention.ESCALATED, finding, recheck_at
@@ -98,7 +98,7 @@ def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime |
 
 
 def _output(view: SessionView) -> Output:
-    """What there is of the agent's work, compared with what was pushed."""
+    """Return the state of the agent's work compared with the pushed commits."""
     if view.has_remote_commits or any(one.has_remote_commits for one in view.several):
         # Before anything is pushed; but not into files that are not committed.
         return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
@@ -128,14 +128,14 @@ def _ci(view: SessionView, pull: Pull) -> Ci:
 
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
-    """The time in which checks that skip drafts may begin after this one was made ready."""
+    """Return the wait for checks that skip drafts to begin after this one was made ready."""
     key = keys.make_ready(pull.number)
     readied = view.facts.done.get(key) if view.history.readied else None
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
 
 def _ci_changes_at(view: SessionView) -> datetime | None:
-    """When the same checks may read otherwise, in any open pull request."""
+    """Return when time alone may change the checks' signal, for any open pull request."""
     changes_at: datetime | None = None
     for one in view.several or (view,):
         pull = one.pull
