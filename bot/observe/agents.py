@@ -280,8 +280,10 @@ class AgentObserver:
         resting = replace(observed, work=replace(live.work, head=head, dirty=None))
         if before is not None and _same_rest(before, resting):
             run.resting = before
-            return receipts
-        run.resting = resting
+            held = before.received
+            return replace(receipts, received=tuple(s for s in receipts.received if s not in held))
+        # These may be recorded after the message was sent again, which is not missing then.
+        run.resting = replace(resting, advanced=(), missing=())
         self._resting.append(run)
         return None
 

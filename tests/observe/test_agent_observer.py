@@ -274,6 +274,43 @@ def test_a_message_that_arrives_while_the_workspace_is_examined_is_recorded_at_o
     assert scenario.store.facts.get("widgets-1").done[key].at == scenario.clock()
 
 
+def test_a_message_counts_from_when_it_was_sent_however_long_its_turn_is_examined(
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+) -> None:
+    running(scenario, edge, 1)
+    key = is_sent(scenario, "widgets-1")
+    edge.received.add(keys.visible("widgets-1", key))
+    sent_at = scenario.clock()
+    scenario.clock.passes(20)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
+    for _ in range(3):
+        watch.sweep()
+        scenario.clock.passes(5)
+    assert key not in scenario.store.facts.get("widgets-1").done
+    watch.examine()
+    assert scenario.store.facts.get("widgets-1").done[key].at == sent_at
+
+
+def test_a_message_that_is_sent_again_during_an_examination_is_not_missing_after_it(
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+) -> None:
+    running(scenario, edge, 1)
+    key = is_sent(scenario, "widgets-1")
+    scenario.clock.passes(8)
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
+    watch.sweep()
+
+    def sent_again() -> None:
+        watch.sweep()
+        assert scenario.store.facts.get("widgets-1").sent[key].missing
+        assert is_sent(scenario, "widgets-1") == key
+
+    checkout.meanwhile = sent_again
+    watch.examine()
+    assert the(scenario).activity is Activity.READY
+    assert not scenario.store.facts.get("widgets-1").sent[key].missing
+
+
 def test_recorded_exits_are_believed_however_many_there_are(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
