@@ -103,11 +103,12 @@ class MessageSender:
         values = self._values_of(session, message.prompt.values.get("base", ""))
         text = self._prompts.render(message.prompt, values, mark)
         sent_at = self._clock()
-        receipt = Receipt(sent=self._sent(sent_at, attempt), tries=attempt + 1)
+        order = _order(due.receipt, sent_at)
+        receipt = Receipt(sent=self._sent(sent_at, attempt), order=order, tries=attempt + 1)
         # Before it is sent: after a crash it may have arrived, although nothing wants it any more.
         self._store.receipts.note(due.seq, receipt)
         try:
-            runs.send(run, text, f"{message.key}#{attempt}")
+            runs.send(run, text, f"{message.key}{order}#{attempt}")
         except UnsentInput as typed:
             return RetryLater(
                 "the agent's input box holds unsent text; send or delete it at its terminal:"
@@ -141,8 +142,10 @@ class MessageSender:
         steps = (before.steps if before else 0) + (not again)
         if attempt >= _ATTEMPTS or steps > _STEPS:
             return Rejected(f"it was answered {attempt or steps} times and still asks the same")
+        now = self._clock()
         receipt = Receipt(
-            sent=self._sent(self._clock(), attempt),
+            sent=self._sent(now, attempt),
+            order=_order(before, now),
             tries=attempt + 1,
             dialog=dialog.id,
             state=dialog.state,
@@ -151,7 +154,7 @@ class MessageSender:
         # Before it is given: after a crash, a dialog that is gone was answered.
         self._store.receipts.note(due.seq, receipt)
         run, text = self._locations.run_of(session, message.run), message.prompt.values["text"]
-        key = f"{message.key}#{attempt}"
+        key = f"{message.key}{receipt.order}#{attempt}"
         if not self._locations.host.runs.answer(run, dialog, text.strip(), key):
             return RetryLater("the agent asks something else now")
         return AwaitingReceipt(receipt)
@@ -159,6 +162,11 @@ class MessageSender:
     def _sent(self, at: datetime, attempt: int) -> Sent:
         seconds = _RECEIPT_SECONDS * 2**attempt
         return Sent(at=at, until=self._clock() + timedelta(seconds=seconds))
+
+
+def _order(receipt: Receipt | None, now: datetime) -> str:
+    """What the keys of all attempts have in common until the message is done or has failed."""
+    return f"@{now.timestamp()}" if receipt is None else receipt.order
 
 
 def _next_attempt(receipt: Receipt | None) -> int:

@@ -252,6 +252,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """How the arrival of a sent message or answer is recognized."""
 
     sent: Sent
+    order: str = ""  #: In the keys of its attempts. Another once a failed message is retried.
     tries: int = 1  #: How often it was sent; of an answer in several steps: this step.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
     state: str = ""  #: The state of that dialog when the step was taken.

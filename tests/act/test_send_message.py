@@ -5,7 +5,7 @@ import pytest
 from bot.act.results import AwaitingReceipt, Rejected, RetryLater, Withdrawn
 from lifecycle.model import keys
 from lifecycle.model.actions import Stop
-from lifecycle.model.status import Activity
+from lifecycle.model.status import Activity, Reason
 from tests.harness.site import Site
 from tests.harness.terminal import MESSAGE, Terminal
 
@@ -46,6 +46,18 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
     assert f"{mark(terminal)} did not show up in what the agent reads" in result.why
     assert result.why.endswith("its screen ends with: one | two words")
     assert len(terminal.typed) == 3
+
+
+def test_a_message_that_failed_is_typed_again_when_a_person_retries(terminal: Terminal) -> None:
+    for _ in range(3):
+        terminal.is_sent()
+        terminal.is_given_up_waiting_for()
+    assert isinstance(terminal.is_sent(), Rejected)
+    store, now = terminal.site.scenario.store, terminal.site.scenario.clock()
+    (due,) = store.outbox.due(now)
+    store.outbox.mark_failed(due.seq, Reason.ACTION_FAILED, "it did not show up", now)
+    assert isinstance(terminal.is_sent(), AwaitingReceipt)
+    assert len(terminal.typed) == 4
 
 
 def test_a_message_that_arrives_late_is_not_sent_again(terminal: Terminal) -> None:
