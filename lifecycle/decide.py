@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import repeat
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,7 +55,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     actions, recheck_at = ((), None) if quiet else wanted(judged)
     if facts.archived:
         actions = tuple(action for action in actions if isinstance(action, Stop | Release))
-    starts = bool(actions) and any(isinstance(action, Start) for action in actions)
+    starts = Start in map(type, actions)
     if starts and not facts.slot:
         actions = tuple(action for action in actions if not isinstance(action, Start))
     return Decision(
@@ -132,7 +133,7 @@ def _reactions_of(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
     """The rows that may ask for actions, each with the pull request they are about."""
     if judged.view.several:
         return _reactions_of_each(judged)
-    return [(row, judged) for row in reactions_to(judged.status, judged.signals, judged.said)]
+    return zip(reactions_to(judged.status, judged.signals, judged.said), repeat(judged))
 
 
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:

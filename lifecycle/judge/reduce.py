@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from lifecycle.judge.escalations import escalation
 from lifecycle.judge.rules import RULES, rule_for
 from lifecycle.judge.signals import (
@@ -76,8 +74,12 @@ def of_pull(view: SessionView, signals: Signals) -> Signals:
     pull = view.pull
     if pull is None:
         return signals
-    return replace(
-        signals,
+    return Signals(
+        stage=signals.stage,
+        hold=signals.hold,
+        availability=signals.availability,
+        attention=signals.attention,
+        output=signals.output,
         pull=PullStage.DRAFT if pull.draft else _OPEN,
         stacked=view.parent is not None,
         ci=_ci(view, pull),
@@ -99,7 +101,9 @@ def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime |
 
 def _output(view: SessionView) -> Output:
     """Return the state of the agent's work compared with the pushed commits."""
-    if view.has_remote_commits or any(one.has_remote_commits for one in view.several):
+    if view.has_remote_commits or (
+        view.several and any(one.has_remote_commits for one in view.several)
+    ):
         # Before anything is pushed; but not into files that are not committed.
         return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
     if view.unpushed:
@@ -129,8 +133,9 @@ def _ci(view: SessionView, pull: Pull) -> Ci:
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
     """Return the wait for checks that skip drafts to begin after this one was made ready."""
-    key = keys.make_ready(pull.number)
-    readied = view.facts.done.get(key) if view.history.readied else None
+    if not view.history.readied:
+        return None
+    readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
 

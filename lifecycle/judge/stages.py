@@ -21,7 +21,7 @@ from lifecycle.read.session_view import Recheck, SessionView, earliest
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
-_RELEASE, _STOP = KeyKind.RELEASE, KeyKind.STOP
+_RELEASE, _STOP, _PARK = KeyKind.RELEASE, KeyKind.STOP, KeyKind.PARK
 _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
@@ -60,10 +60,11 @@ def stage_of(view: SessionView) -> StageReading:
     recheck_at: datetime | None = None
     for stage, ends in _ENDS:
         found = ends(view)
+        if found is None:
+            continue
         if isinstance(found, Evidence):
             return stage, found, recheck_at
-        if found is not None:
-            recheck_at = earliest(recheck_at, found.at)
+        recheck_at = earliest(recheck_at, found.at)
     pause, later = first(PAUSES, view)
     recheck_at = earliest(recheck_at, later)
     if pause is not None:
@@ -185,7 +186,7 @@ def parked(view: SessionView) -> bool:
     run, failures = view.facts.run, view.facts.failures
     if run in view.history.ended:
         return True
-    return any(key.kind is KeyKind.PARK and key.run == run for key in failures)
+    return bool(failures) and any(key.kind is _PARK and key.run == run for key in failures)
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:

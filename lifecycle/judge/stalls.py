@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import Availability, span
+from lifecycle.read.availability import Availability, is_alive, span
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
@@ -71,7 +71,7 @@ def no_progress(view: SessionView) -> Finding | Recheck | None:
 
 def state_unknown(view: SessionView) -> Finding | Recheck | None:
     """The probes have failed or disagreed for too long."""
-    if view.availability is not _UNKNOWN or view.alive:
+    if view.availability is not _UNKNOWN or is_alive(view.facts.agent):
         return None
     probe_failure = view.facts.agent.probe_failure
     if probe_failure is not None and probe_failure.rounds < view.policy.probe_rounds:

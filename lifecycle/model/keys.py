@@ -3,9 +3,13 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
+
+#: So many keys of one kind are remembered, of those that nearly every decision asks about.
+_REMEMBERED: Final = 1024
 
 
 def fingerprint(parts: Iterable[str]) -> str:
@@ -34,6 +38,7 @@ def start(cause: StartCause, run: int, command: str = "") -> Key:
     return Key(KeyKind.START, (cause, command) if command else (cause,), run)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def park(cause: ParkCause, run: int) -> Key:
     return Key(KeyKind.PARK, (cause,), run)
 
@@ -160,10 +165,12 @@ def close_issue() -> Key:
 REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def report(number: int) -> Key:
     return Key(KeyKind.REPORT, (str(number),))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def report_check(head: str) -> Key:
     return Key(KeyKind.REPORT_CHECK, (head,))
 

@@ -46,20 +46,27 @@ def report(judged: Judged) -> Wanted:
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
         yield wait  # A status that changes in a moment would be shown for a minute.
         return
-    edit = _outdated(view, keys.report(number), _cause(judged, ()))
-    if isinstance(edit, Recheck):
-        yield edit
-    elif edit:
-        summary = _summary(judged, ())
-        yield do.Report(key=edit.key, number=number, comment=edit.there, summary=summary)
+    place, cause, says = keys.report(number), _cause(judged, ()), view.history.says
+    if says.get(place) != cause:
+        edit = _edit(view, place, cause)
+        yield (
+            edit
+            if isinstance(edit, Recheck)
+            else do.Report(
+                key=edit.key, number=number, comment=edit.there, summary=_summary(judged, ())
+            )
+        )
     status = judged.status
     if not view.policy.state_labels:
         return
-    edit = _outdated(view, keys.show_status(number), _short((status,)))
-    if isinstance(edit, Recheck):
-        yield edit
-    elif edit:
-        yield do.ShowStatus(key=edit.key, number=number, status=status)
+    place, cause = keys.show_status(number), _short((status,))
+    if says.get(place) != cause:
+        edit = _edit(view, place, cause)
+        yield (
+            edit
+            if isinstance(edit, Recheck)
+            else do.ShowStatus(key=edit.key, number=number, status=status)
+        )
 
 
 def report_pull(judged: Judged) -> Wanted:
@@ -70,21 +77,31 @@ def report_pull(judged: Judged) -> Wanted:
     view, blockers = judged.view, judged.blockers
     if view.several:  # The decision's blockers belong to the pull request that sets the status.
         blockers = blocking(judged.signals, view)
-    cause = _cause(judged, blockers)
-    edit = _outdated(view, keys.report(pull.number), cause)
-    if isinstance(edit, Recheck):
-        yield edit
-    elif edit:
-        summary = _summary(judged, blockers)
-        yield do.Report(key=edit.key, number=pull.number, comment=edit.there, summary=summary)
+    place, cause, says = keys.report(pull.number), _cause(judged, blockers), view.history.says
+    if says.get(place) != cause:
+        edit = _edit(view, place, cause)
+        yield (
+            edit
+            if isinstance(edit, Recheck)
+            else do.Report(
+                key=edit.key,
+                number=pull.number,
+                comment=edit.there,
+                summary=_summary(judged, blockers),
+            )
+        )
     if not view.policy.check_run:
         return
-    edit = _outdated(view, keys.report_check(pull.head), cause)
-    if isinstance(edit, Recheck):
-        yield edit
-    elif edit:
-        summary = _summary(judged, blockers)
-        yield do.ReportCheck(key=edit.key, head=pull.head, check=edit.there, summary=summary)
+    place = keys.report_check(pull.head)
+    if says.get(place) != cause:
+        edit = _edit(view, place, cause)
+        yield (
+            edit
+            if isinstance(edit, Recheck)
+            else do.ReportCheck(
+                key=edit.key, head=pull.head, check=edit.there, summary=_summary(judged, blockers)
+            )
+        )
 
 
 def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
@@ -98,13 +115,11 @@ def _short(says: tuple[Key | str | None, ...]) -> str:
     return keys.fingerprint(map(str, says))
 
 
-def _outdated(view: SessionView, place: Key, cause: str) -> _Edit | Recheck | None:
-    """The edit that a report needs, unless it was edited a moment ago."""
+def _edit(view: SessionView, place: Key, cause: str) -> _Edit | Recheck:
+    """The edit that an outdated report needs, unless it was edited a moment ago."""
     shown = view.history.edits(place)
     if not shown:
         return _Edit(keys.edit(place, 0, cause), None)
-    if keys.content_of(shown[-1]) == cause:
-        return None
     last = view.facts.done[shown[-1]]
     if wait := view.wait(last.at, view.policy.report_seconds):
         return wait

@@ -12,6 +12,8 @@ from lifecycle.react.messages import review_prompt, waiting
 from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_AT_REST: Final = ParkCause.AT_REST
 
 
 def start(judged: Judged) -> Wanted:
@@ -102,7 +104,7 @@ def pause(judged: Judged) -> Wanted:
             Availability.WAITING,
             Availability.EXITED,
         )
-        yield _park(judged, ParkCause.AT_REST if at_rest else ParkCause.INTERRUPTED)
+        yield _park(judged, _AT_REST if at_rest else ParkCause.INTERRUPTED)
 
 
 def park(judged: Judged) -> Wanted:
@@ -114,7 +116,7 @@ def park(judged: Judged) -> Wanted:
     times += [pull.head_since, pull.green_since] if pull else []
     since = max(filter(None, times), default=view.facts.created)
     wait = view.wait(since, view.policy.park_seconds)
-    yield wait or _park(judged, ParkCause.AT_REST)
+    yield wait or _park(judged, _AT_REST)
 
 
 def _park(judged: Judged, cause: ParkCause) -> do.Action:

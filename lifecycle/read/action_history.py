@@ -7,15 +7,11 @@ from typing import Final, NamedTuple
 
 from lifecycle.model.facts import Done
 from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
-from lifecycle.model.keys import ENDINGS, MESSAGES, REPORTS, edits_before, place_of
+from lifecycle.model.keys import ENDINGS, MESSAGES, REPORTS, content_of, edits_before, place_of
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
-_START, _PARK, _PUSH, _LABEL = (
-    KeyKind.START,
-    KeyKind.PARK,
-    KeyKind.PUSH,
-    KeyKind.ATTENTION_LABEL,
-)
+_START, _PARK, _PUSH = KeyKind.START, KeyKind.PARK, KeyKind.PUSH
+_LABEL, _READIED = KeyKind.ATTENTION_LABEL, KeyKind.MAKE_READY
 #: The kinds of actions that give a run's agent something to do.
 _GIVING: Final = MESSAGES | {KeyKind.START}
 #: The kinds of keys that say that a cause was sent to the agent.
@@ -34,9 +30,11 @@ class _Sorted(NamedTuple):
     """Keys by what is asked of them."""
 
     by_kind: Mapping[KeyKind, list[Key]]
+    ending: list[Key]  #: Those that ended a run's program.
     giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
     telling: Mapping[Key, list[Key]]  #: Those that sent a cause to the agent, by the cause.
     shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
+    says: Mapping[Key, str]  #: The fingerprint of what a place says since its last edit.
     pushed: Mapping[str, Key]  #: Pushes by their head.
 
 
@@ -44,6 +42,7 @@ class _Sorted(NamedTuple):
 def _sorted(done: tuple[Key, ...]) -> _Sorted:
     """Index the keys; they are the same in nearly every decision about a session."""
     by_kind: dict[KeyKind, list[Key]] = {}
+    ending = [key for key in done if key.kind in ENDINGS]
     giving: dict[int, list[Key]] = {}
     telling: dict[Key, list[Key]] = {}
     shown: dict[Key, list[Key]] = {}
@@ -57,8 +56,9 @@ def _sorted(done: tuple[Key, ...]) -> _Sorted:
             shown.setdefault(place_of(key), []).append(key)
     for edits in shown.values():
         edits.sort(key=edits_before)
+    says = {place: content_of(edits[-1]) for place, edits in shown.items()}
     pushed = {key.cause[0]: key for key in by_kind.get(_PUSH, ())}
-    return _Sorted(by_kind, giving, telling, shown, pushed)
+    return _Sorted(by_kind, ending, giving, telling, shown, says, pushed)
 
 
 class ActionHistory:
@@ -66,14 +66,17 @@ class ActionHistory:
 
     def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
+        index = _sorted(tuple(done))
+        self._keys, self._giving, self._telling = index.by_kind, index.giving, index.telling
+        self._shown = index.shown
+        #: What each place says that reports keep up to date, as a fingerprint.
+        self.says = index.says
         #: Every commit that was pushed, with the key of its push.
-        self.pushed: Mapping[str, Key]
-        self._keys, self._giving, self._telling, self._shown, self.pushed = _sorted(tuple(done))
+        self.pushed = index.pushed
+        self._instructed: dict[int, datetime | None] = {}
         self.started = _START in self._keys  #: Whether any run was started.
         #: Runs whose program we ended ourselves, with when.
-        self.ended: dict[int, datetime] = {}
-        if not self._keys.keys().isdisjoint(ENDINGS):
-            self.ended = {key.run: at for key, at in self._of(*ENDINGS)}
+        self.ended = {key.run: done[key].at for key in index.ending}
 
     def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
         """What was done of some kinds: each key, with when."""
@@ -83,7 +86,7 @@ class ActionHistory:
     @property
     def readied(self) -> bool:
         """Whether a draft was made ready."""
-        return KeyKind.MAKE_READY in self._keys
+        return _READIED in self._keys
 
     @property
     def stopped(self) -> bool:
@@ -123,15 +126,13 @@ class ActionHistory:
         if not found:
             return None
         done = self._done
-        newest = done[found[0]].at
-        for key in found:
-            if (at := done[key].at) > newest:
-                newest = at
-        return newest
+        return max([done[key].at for key in found])
 
     def instructed_at(self, run: int) -> datetime | None:
         """Return when a run was started or last sent a message; None if it never started."""
-        return self._newest(self._giving.get(run))
+        if run not in self._instructed:
+            self._instructed[run] = self._newest(self._giving.get(run))
+        return self._instructed[run]
 
     def started_since(self, then: datetime) -> bool:
         """Whether a run was started after `then`, for any cause."""

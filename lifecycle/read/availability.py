@@ -53,9 +53,10 @@ def is_alive(agent: Agent) -> bool:
 
 def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
     """Return the availability of the current run's agent; evidence of other runs is ignored."""
-    if facts.agent.run != facts.run:
+    agent = facts.agent
+    if agent.run != facts.run:
         return Until(Availability.NONE)
-    if facts.agent.exit is not None or not is_alive(facts.agent):
+    if agent.exit is not None or not is_alive(agent):
         return _gone(facts, policy, history, now)
     return living(facts, policy, history, now)
 

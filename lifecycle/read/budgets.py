@@ -140,6 +140,8 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
     state = _NOTHING
     for row, limit in limits:
         spent = row.spent(facts)
+        if turn is None and spent < limit * part:
+            continue
         warned, used_up = spent >= limit * part, spent >= limit
         if turn is not None and row.seconds and not used_up:
             warned_at = turn + timedelta(seconds=(limit * part - spent) * row.seconds)

@@ -4,7 +4,7 @@ No query has a side effect. What depends on the clock is either a `Recheck`, ret
 an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ from lifecycle.read.budgets import budget_state
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
-_CANCELLED, _ALL_PASSED = CheckState.CANCELLED, {_PASSED}
+_CANCELLED: Final = CheckState.CANCELLED
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
 _ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Activity.ACTIVE
@@ -106,19 +106,20 @@ class SessionView:
 
     def _read_agent(self) -> None:
         facts, policy, history, now = self.facts, self.policy, self.history, self.now
-        #: Whether runtime and program were both seen alive.
-        self.alive = is_alive(facts.agent)
         self.availability, changes_at = availability_of(facts, policy, history, now)
         #: The same, except that a failed probe changes nothing: a status is read by it, while
         #: nothing is sent to an agent whose state is unknown.
         self.last_availability = self.availability
-        if self.availability is _UNKNOWN and not self.alive:
+        if self.availability is _UNKNOWN and not is_alive(facts.agent):
             self.last_availability, again = living(facts, policy, history, now)
             changes_at = earliest(changes_at, again)
         #: Until when a message to this run may still be received; None: none is awaited.
-        self.receipt_until = receipt_until(facts, policy, now) if facts.sent else None
+        self.receipt_until: datetime | None = None
+        if facts.sent:
+            self.receipt_until = receipt_until(facts, policy, now)
+            changes_at = earliest(changes_at, self.receipt_until)
         #: When the availability, or that, is different without any new fact.
-        self.changes_at = earliest(changes_at, self.receipt_until)
+        self.changes_at = changes_at
         #: Whether the agent has done all it was sent: its turn or its program ended.
         self.at_rest = self.last_availability in _AT_REST
         at_work = self.last_availability is _ACTIVE and facts.agent.activity is _PROCESSING
@@ -127,9 +128,9 @@ class SessionView:
         self.budgets = budget_state(facts, policy, now, turn)
 
     def _read_work(self) -> None:
-        work, shown = self.facts.work, [pull.head for pull in self.facts.pulls]
+        work, pulls = self.facts.work, self.facts.pulls
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = work.head in shown or work.head in self.history.pushed
+        self.pushed = work.head in self.history.pushed or work.head in [one.head for one in pulls]
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
 
     @property
@@ -219,19 +220,17 @@ class SessionView:
         checks: Sequence[Check] = self.pull.checks if self.pull else ()
         if self.dequeued is not None:
             checks = (*checks, *self.dequeued.checks)
-        states = {check.state for check in checks}
-        required: list[Check] = []
         # If all have passed it does not matter which of them are required.
-        if states and states != _ALL_PASSED:
-            required = [check for check in checks if check.required]
-            checks = required or checks
-            states = {check.state for check in checks}
+        others = [check for check in checks if check.state is not _PASSED]
+        required = [check for check in checks if check.required] if others else []
+        if required:
+            others = [check for check in others if check.required]
         #: Whether any passes; GitHub accepts a required one that was skipped.
-        self.passes = _PASSED in states or bool(required)
-        self.failed_checks = _those(checks, _FAILED) if _FAILED in states else []
-        self.pending_checks = _those(checks, _PENDING) if _PENDING in states else []
+        self.passes = len(others) < len(checks) or bool(required)
+        self.failed_checks = _those(others, _FAILED) if others else []
+        self.pending_checks = _those(others, _PENDING) if others else []
         #: Those that only people, or another run, can change.
-        self.held_checks = [] if states.isdisjoint(_HELD) else _those(checks, *_HELD)
+        self.held_checks = _those(others, *_HELD) if others else []
 
     @property
     def checks_to_fix(self) -> list[Check]:
@@ -382,7 +381,7 @@ def landing_key(pull: Pull) -> Key:
     return keys.merge(pull.head, pull.dequeued.at if pull.dequeued else None)
 
 
-def _those(checks: Iterable[Check], *states: CheckState) -> list[Check]:
+def _those(checks: Sequence[Check], *states: CheckState) -> list[Check]:
     return [check for check in checks if check.state in states]
 
 
