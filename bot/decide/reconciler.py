@@ -23,7 +23,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.signals import Stage
 from lifecycle.model.actions import Action, Comment, MergeRemote, Start
 from lifecycle.model.facts import Facts
-from lifecycle.model.policy import Policy
+from lifecycle.model.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
 
@@ -192,14 +192,16 @@ class Reconciler:
         self, facts: Facts, policy: Policy, action: Action, now: datetime
     ) -> tuple[bool, datetime | None]:
         """Whether a decision on these facts wants an action that was ordered, and until when."""
+        # For actions that are not looked up among the decision's; one that only observes has none.
+        acts = policy.mode is not Mode.OBSERVE
         if isinstance(action, Comment) and action.topic == "answer":
-            return True, None  # A command is decided once, when its reply is recorded.
+            return acts, None  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         judged = replace(facts, pending=without, agents=self._agents)
         decision = decide(judged, policy, now)
         if isinstance(action, Start):
             # Its run counts as ordered, so no reaction asks for it again.
-            wanted = decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
+            wanted = acts and decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)
         elif isinstance(action, MergeRemote):
             # After a crash the workspace may be at the merged commit already.
             wanted = action in decision.actions

@@ -25,13 +25,14 @@ from tests.lifecycle.universe import NOW, ago, check, command, facts, published,
 
 START = Start(key=parse("start:resume#2"), run=2, prompt=Prompt(name="resume"))
 ANSWER = Comment(key=parse("command_applied:comment:pause"), number=12, topic="answer")
+POLICY = Policy()
 STARTING = facts(run=2, pending=frozenset({START.key}))
 
 
-def wanted(given: Facts, action: Action) -> bool | None:
+def wanted(given: Facts, action: Action, policy: Policy = POLICY) -> bool | None:
     loaded = LoadedSession(session="widgets-12", version=1, facts=given)
     store: Any = SimpleNamespace(facts=SimpleNamespace(load=lambda _: [loaded]))
-    engine = Reconciler(store, lambda _: Policy(), lambda: NOW, log_crash_point, lambda: None)
+    engine = Reconciler(store, lambda _: policy, lambda: NOW, log_crash_point, lambda: None)
     return engine.still_wanted("widgets-12", action)
 
 
@@ -65,6 +66,12 @@ def test_the_end_of_a_paused_program_is_wanted_as_long_as_it_is_paused() -> None
 
 def test_nothing_of_a_frozen_session_takes_effect() -> None:
     assert wanted(replace(STARTING, frozen=Frozen(scope="all", by="ada", at=ago(1))), START) is None
+
+
+@pytest.mark.parametrize(("given", "action"), [(STARTING, START), (facts(), ANSWER)])
+def test_nothing_takes_effect_once_the_bot_only_observes(given: Facts, action: Action) -> None:
+    assert wanted(given, action)
+    assert wanted(given, action, Policy(mode=Mode.OBSERVE)) is False
 
 
 # -- how often it is judged ------------------------------------------------------------------------
