@@ -156,6 +156,8 @@ class MessageSender:
         run, text = self._locations.run_of(session, message.run), message.prompt.values["text"]
         key = f"{message.key}{receipt.order}#{attempt}"
         if not self._locations.host.runs.answer(run, dialog, text.strip(), key):
+            if before is None:  # Later it would look as if it had been given.
+                return Completed(result=REFUSED)
             return RetryLater("the agent asks something else now")
         return AwaitingReceipt(receipt)
 

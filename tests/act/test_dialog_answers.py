@@ -77,6 +77,21 @@ def test_an_answer_that_is_ordered_again_is_given_to_no_other_dialog(terminal: T
     assert terminal.typed == ["1"]
 
 
+def test_an_answer_is_refused_if_the_dialog_closes_just_before_it_is_given(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = terminal.site.locations.host.runs
+    give = runs.answer
+
+    def too_late(*given: Any) -> bool:
+        terminal.asks = "May I do something else?"
+        return give(*given)
+
+    monkeypatch.setattr(runs, "answer", too_late)
+    assert terminal.is_sent(terminal.answer("yes")) == Completed(result=REFUSED)
+    assert terminal.typed == []
+
+
 def test_an_answer_that_a_crash_left_unrecorded_is_not_given_twice(terminal: Terminal) -> None:
     answer = terminal.answer("yes")
     terminal.is_ordered(answer)
