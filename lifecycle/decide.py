@@ -49,10 +49,13 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     applied = apply_commands(facts, policy, now)
     judged = judge(applied.facts, policy, now)
     if facts.commands:
-        judged = replace(judged, answers=applied.answers, asked=facts.commands)
+        recheck_at = earliest(judged.recheck_at, applied.recheck_at)
+        judged = replace(
+            judged, answers=applied.answers, asked=facts.commands, recheck_at=recheck_at
+        )
     frozen = frozen_by(applied.facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
-    actions, recheck_at = ((), None) if quiet else wanted(judged)
+    actions, again_at = ((), None) if quiet else wanted(judged)
     if facts.archived:
         actions = tuple(action for action in actions if isinstance(action, Stop | Release))
     starts = Start in map(type, actions)
@@ -65,7 +68,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         signals=judged.signals,
         blockers=judged.blockers if frozen is None else (_held(frozen), *judged.blockers),
         actions=actions,
-        recheck_at=earliest(earliest(judged.recheck_at, applied.recheck_at), recheck_at),
+        recheck_at=earliest(judged.recheck_at, again_at),
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
@@ -133,7 +136,7 @@ def _reactions_of(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
     """The rows that may ask for actions, each with the pull request they are about."""
     if judged.view.several:
         return _reactions_of_each(judged)
-    return zip(reactions_to(judged.status, judged.signals, judged.said), repeat(judged))
+    return zip(reactions_to(judged.status, judged.signals, judged.people), repeat(judged))
 
 
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:

@@ -65,10 +65,12 @@ class Judged(Struct, frozen=True):
         return pull.number if pull else self.view.facts.issue.number
 
     @property
-    def said(self) -> bool:
-        """Whether people said or did anything that may need a reply."""
+    def people(self) -> bool:
+        """Whether people said or did anything that may need a reply, or are to be told or asked."""
         view = self.view
-        return bool(self.asked or view.threads or view.unsent_remarks or view.handed_to_human)
+        if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
+            return True
+        return bool(view.budgets.nearly or view.policy.reviewers or view.history.attention_labels)
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:

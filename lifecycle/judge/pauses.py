@@ -5,12 +5,12 @@ A person's push pauses no session: `SessionView.handed_to_human` holds back requ
 
 from typing import Final
 
-from lifecycle.judge.stalls import Finding, Row
+from lifecycle.judge.stalls import Finding, Found, Row, first
 from lifecycle.model import keys
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import Availability
-from lifecycle.read.budgets import budget_key, describe, end_of_day
+from lifecycle.read.budgets import UNREACHED, budget_key, describe, end_of_day
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import RESUMING, Recheck, SessionView, earliest
 
@@ -80,9 +80,20 @@ PAUSES: Final[tuple[Row, ...]] = (
 )
 
 
+def pause(view: SessionView) -> Found:
+    """The first row that finds something; none is asked if there is nothing to find, as usual."""
+    facts = view.facts
+    if facts.commands or facts.archived or facts.agent.limit_until or view.budgets is not UNREACHED:
+        return first(PAUSES, view)
+    return None, None
+
+
 def frozen_by(facts: Facts) -> Frozen | None:
     """Return the freeze that applies to this session; None if there is none."""
-    outside = facts.frozen or facts.issue.frozen or _by_label_on_pull(facts)
+    outside = facts.frozen or facts.issue.frozen
+    for pull in facts.pulls:
+        if pull.frozen is not None and pull.state is _OPEN:
+            outside = outside or pull.frozen
     if outside is not None or not facts.commands:
         return outside
     said = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
@@ -90,10 +101,3 @@ def frozen_by(facts: Facts) -> Frozen | None:
     if last is None or last.kind == "unfreeze":
         return None
     return Frozen(scope="session", by=last.actor, at=last.at)
-
-
-def _by_label_on_pull(facts: Facts) -> Frozen | None:
-    for pull in facts.pulls:
-        if pull.frozen is not None and pull.state is _OPEN:
-            return pull.frozen
-    return None

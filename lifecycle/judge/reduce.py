@@ -27,7 +27,7 @@ _OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
 #: What checks may say only for a time.
 _SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
-_PULL_REQUEST = Reason.PULL_REQUEST
+_HANDED_OVER, _ON_PULL = Evidence(Reason.PERSON_PUSHED), Evidence(Reason.PULL_REQUEST)
 
 
 #: The signals of a view, the evidence behind its stage or finding, and when the same facts may read
@@ -47,11 +47,11 @@ def read(view: SessionView) -> Reading:
     """Reduce a view to its signals."""
     stage, evidence, recheck_at = stage_of(view)
     recheck_at = earliest(recheck_at, view.changes_at)
-    if stage in OVER:
-        hold = hold_of(view, stage)
-        signals = Signals(stage=stage, hold=hold, availability=view.availability)
-        return signals, evidence, recheck_at
     if stage is not _RUNNING:
+        if stage in OVER:
+            hold = hold_of(view, stage)
+            signals = Signals(stage=stage, hold=hold, availability=view.availability)
+            return signals, evidence, recheck_at
         shown = view.availability if stage is _PAUSED else Availability.NONE
         return Signals(stage=stage, availability=shown), evidence, recheck_at
     attention, finding, changes_at = _attention(view)
@@ -59,12 +59,12 @@ def read(view: SessionView) -> Reading:
     if finding is not None:
         evidence = Evidence(finding.reason, finding.because, finding.key)
     elif view.pull is not None:
-        evidence = Evidence(Reason.PERSON_PUSHED if view.handed_to_human else _PULL_REQUEST)
+        evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
     signals = Signals(
         stage=stage, availability=view.availability, attention=attention, output=_output(view)
     )
     signals = of_pull(view, signals)
-    if view.several or signals.ci in _SETTLING:
+    if signals.ci in _SETTLING or view.several:
         recheck_at = earliest(recheck_at, _ci_changes_at(view))
     return signals, evidence, recheck_at
 
@@ -81,7 +81,7 @@ def of_pull(view: SessionView, signals: Signals) -> Signals:
         attention=signals.attention,
         output=signals.output,
         pull=PullStage.DRAFT if pull.draft else _OPEN,
-        stacked=view.parent is not None,
+        stacked=bool(view.several) and view.parent is not None,
         ci=_ci(view, pull),
         review=_review(view, pull),
         merge=pull.merge,

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from lifecycle.judge.capacity import reason_of
 from lifecycle.judge.escalations import nothing_to_show
-from lifecycle.judge.pauses import PAUSES, exhausted
+from lifecycle.judge.pauses import exhausted, pause
 from lifecycle.judge.signals import Hold, Stage
-from lifecycle.judge.stalls import Finding, first
+from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import NothingToShow
@@ -65,10 +65,10 @@ def stage_of(view: SessionView) -> StageReading:
         if isinstance(found, Evidence):
             return stage, found, recheck_at
         recheck_at = earliest(recheck_at, found.at)
-    pause, later = first(PAUSES, view)
+    paused, later = pause(view)
     recheck_at = earliest(recheck_at, later)
-    if pause is not None:
-        return Stage.PAUSED, _shown(pause), recheck_at
+    if paused is not None:
+        return Stage.PAUSED, _shown(paused), recheck_at
     if view.instructed_at is not None:
         # Also without a slot: one whose program was stopped gets a slot when it has work for it.
         return _RUNNING, AT_WORK, recheck_at

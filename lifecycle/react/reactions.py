@@ -87,7 +87,7 @@ class Reaction(NamedTuple):
     when: When
     then: Callable[[Judged], Wanted]
     each: bool = False  #: Whether it is asked of each open pull request.
-    people: bool = False  #: Whether it is about what people said or did; see `Judged.said`.
+    people: bool = False  #: Whether it needs anything from or for people: `Judged.people`.
 
 
 ON_PULL: Final = frozenset(
@@ -144,7 +144,7 @@ REACTIONS: Final = (
     Reaction("reword", UNDER_WAY, can_publish, reword),
     Reaction("open_pull", UNDER_WAY, can_open, open_pull),
     Reaction("make_ready", ON_PULL, both(at_rest, pull(PullStage.DRAFT)), make_ready, each=True),
-    Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True),
+    Reaction("ask_reviewers", ON_PULL, to_review, ask_reviewers, each=True, people=True),
     Reaction("remind", UNDER_WAY, both(at_rest, output(Output.DIRTY)), remind),
     Reaction("self_review", UNDER_WAY, both(at_rest, can_open), self_review),
     Reaction(
@@ -161,8 +161,10 @@ REACTIONS: Final = (
     Reaction("notify_of_handover", UNDER_WAY, has_pull, notify_of_handover, each=True, people=True),
     Reaction("notify_people", CALLING | {S.PAUSED, S.QUEUED}, always, notify_people),
     Reaction("add_attention_label", CALLING, always, add_attention_label),
-    Reaction("remove_attention_label", EVERY - CALLING, always, remove_attention_label),
-    Reaction("warn", UNDER_WAY, always, warn),
+    Reaction(
+        "remove_attention_label", EVERY - CALLING, always, remove_attention_label, people=True
+    ),
+    Reaction("warn", UNDER_WAY, always, warn, people=True),
     Reaction("park", UNDER_WAY - {S.WORKING, S.STUCK}, waits_on_people, park),
     Reaction("pause", frozenset({S.PAUSED}), always, pause),
     Reaction("land", ON_PULL, ready, land, each=True),
@@ -184,9 +186,10 @@ BY_STATUS: Final = {
 
 
 @lru_cache(maxsize=REMEMBERED)
-def reactions_to(status: Status, signals: Signals, said: bool) -> tuple[Reaction, ...]:
+def reactions_to(status: Status, signals: Signals, people: bool) -> tuple[Reaction, ...]:
     """The rows that may ask for something under these signals, in their order.
 
-    `said`: as `Judged.said`.
+    `people`: as `Judged.people`.
     """
-    return tuple(row for row in BY_STATUS[status] if row.when(signals) and (said or not row.people))
+    rows = BY_STATUS[status]
+    return tuple(row for row in rows if row.when(signals) and (people or not row.people))

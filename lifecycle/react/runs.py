@@ -112,8 +112,13 @@ def park(judged: Judged) -> Wanted:
     view, pull = judged.view, judged.view.pull
     if parked(view):
         return
-    times = [view.instructed_at, view.facts.agent.since, view.history.last_push]
-    times += [pull.head_since, pull.green_since] if pull else []
+    times = (
+        view.instructed_at,
+        view.facts.agent.since,
+        view.history.last_push,
+        pull.head_since if pull else None,
+        pull.green_since if pull else None,
+    )
     since = max(filter(None, times), default=view.facts.created)
     wait = view.wait(since, view.policy.park_seconds)
     yield wait or _park(judged, _AT_REST)

@@ -5,6 +5,8 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from lifecycle.model.facts import Done
 from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
 from lifecycle.model.keys import ENDINGS, MESSAGES, REPORTS, content_of, edits_before, place_of
@@ -26,7 +28,7 @@ class MessageSent(NamedTuple):
     at: datetime
 
 
-class _Sorted(NamedTuple):
+class _Sorted(Struct, frozen=True):
     """Keys by what is asked of them."""
 
     by_kind: Mapping[KeyKind, list[Key]]
@@ -75,8 +77,10 @@ class ActionHistory:
         self.pushed = index.pushed
         self._instructed: dict[int, datetime | None] = {}
         self.started = _START in self._keys  #: Whether any run was started.
+        #: How often the attention label was added or removed.
+        self.attention_labels = len(self._keys.get(_LABEL, ()))
         #: Runs whose program we ended ourselves, with when.
-        self.ended = {key.run: done[key].at for key in index.ending}
+        self.ended = {key.run: done[key].at for key in index.ending} if index.ending else {}
 
     def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
         """What was done of some kinds: each key, with when."""
@@ -97,11 +101,6 @@ class ActionHistory:
     def released(self) -> bool:
         """Whether runtime and workspace were released."""
         return KeyKind.RELEASE in self._keys
-
-    @property
-    def attention_labels(self) -> int:
-        """How often the attention label was added or removed."""
-        return len(self._keys.get(_LABEL, ()))
 
     def edits(self, place: Key) -> Sequence[Key]:
         """Return the edits of a report, newest last."""

@@ -10,6 +10,9 @@ from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts, Spending
 from lifecycle.model.key import Key
@@ -40,7 +43,7 @@ class ReachedBudget(NamedTuple):
     limit: float
 
 
-class BudgetState(NamedTuple):
+class BudgetState(Struct, frozen=True):
     """The budgets that are used up or nearly so, and when the next change is due."""
 
     exhausted: tuple[ReachedBudget, ...] = ()
@@ -137,7 +140,7 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
     limits: Sequence[tuple[Budget, float]] = _limits(policy)
     if facts.commands:
         limits = [(row, limit_of(row, facts, policy, now)) for row, _ in limits]
-    state = _NOTHING
+    state = UNREACHED
     for row, limit in limits:
         spent = row.spent(facts)
         if turn is None and spent < limit * part:
@@ -148,15 +151,16 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
             used_up_at = turn + timedelta(seconds=(limit - spent) * row.seconds)
             warned, used_up = warned or now >= warned_at, now >= used_up_at
             ahead = [at for at in (warned_at, used_up_at) if at > now]
-            state = state._replace(changes_at=min(ahead, default=None))
+            state = replace(state, changes_at=min(ahead, default=None))
         if warned:
             reached = (ReachedBudget(row, limit),)
             exhausted = state.exhausted + reached if used_up else state.exhausted
-            state = state._replace(exhausted=exhausted, nearly=state.nearly + reached)
+            state = replace(state, exhausted=exhausted, nearly=state.nearly + reached)
     return state
 
 
-_NOTHING: Final = BudgetState()
+#: No budget is used up, or nearly.
+UNREACHED: Final = BudgetState()
 
 
 def shows_cost(facts: Facts, policy: Policy) -> bool:

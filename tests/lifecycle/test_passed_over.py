@@ -4,6 +4,7 @@ from itertools import chain
 
 from lifecycle.judge.escalations import ESCALATIONS, escalation
 from lifecycle.judge.judge import judge
+from lifecycle.judge.pauses import PAUSES, pause
 from lifecycle.judge.stalls import first
 from lifecycle.model.policy import Policy
 from lifecycle.react.reactions import REACTIONS
@@ -18,9 +19,15 @@ def test_without_trouble_no_row_stands_that_is_passed_over_then() -> None:
         assert view.several or escalation(view) == first(ESCALATIONS, view)
 
 
-def test_what_answers_people_asks_for_nothing_where_nobody_said_anything() -> None:
+def test_no_pause_stands_where_none_is_looked_for() -> None:
+    for given in chain(every_fact(), every_trouble()):
+        view = SessionView(given, Policy(), NOW)
+        assert pause(view) == first(PAUSES, view)
+
+
+def test_rows_about_people_ask_for_nothing_where_no_people_are_concerned() -> None:
     rows = [row for row in REACTIONS if row.people]
     for given in chain(every_fact(), every_trouble()):
         judged = judge(given, Policy(), NOW)
-        if not judged.said:
+        if not judged.people:
             assert not [row.name for row in rows for _ in row.then(judged)]
