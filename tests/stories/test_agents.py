@@ -20,7 +20,7 @@ def test_a_session_fails_after_repeated_crashes_and_reports_the_last_output(worl
         issue.agent.exits(3)
     session = issue.becomes("errored")
     assert session.reason == "provider_exit"
-    assert "exit code 3" in session.because
+    assert "exited with code 3" in session.because
     eventually(lambda: any("errored" in said for said in issue.comments_by()), "people are told")
     assert [entry["run"] for entry in issue.agent.received] == [1, 2, 3]
 

@@ -100,7 +100,7 @@ def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answer
     )
     issue.issue.comment("/mergewright answer Blue", by=ROB)
     eventually(
-        lambda: "with a line for each" in "".join(issue.comments_by()), "half an answer is refused"
+        lambda: "with one line each" in "".join(issue.comments_by()), "half an answer is refused"
     )
     issue.issue.comment("/mergewright answer Blue\nSalt, sugar\n2", by=ALICE)
     issue.pull.ci_passes().reviewer_approves()
