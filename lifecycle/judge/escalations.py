@@ -292,7 +292,7 @@ UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothin
 def escalation(view: SessionView) -> Found:
     """Return the most important escalation among all open pull requests."""
     if not view.several:
-        return first(ESCALATIONS if view.may_have_findings else UNTROUBLED, view)
+        return first(ESCALATIONS if view.may_have_findings() else UNTROUBLED, view)
     recheck_at: datetime | None = None
     for row in ESCALATIONS:
         for one in view.several:

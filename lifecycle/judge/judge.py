@@ -50,7 +50,6 @@ class Judged(Struct, frozen=True):
     answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
-    @property
     def as_shown(self) -> "Judged":
         """The session as people see it: with its outcome, even during cleanup."""
         ended = self.view.facts.ended

@@ -55,7 +55,8 @@ def read(view: SessionView) -> Reading:
         shown = view.availability if stage is _PAUSED else Availability.NONE
         return Signals(stage=stage, availability=shown), evidence, recheck_at
     attention, finding, changes_at = _attention(view)
-    recheck_at = earliest(recheck_at, changes_at)
+    if changes_at is not None:
+        recheck_at = earliest(recheck_at, changes_at)
     if finding is not None:
         evidence = Evidence(finding.reason, finding.because, finding.key)
     elif view.pull is not None:

@@ -66,7 +66,8 @@ def stage_of(view: SessionView) -> StageReading:
             return stage, found, recheck_at
         recheck_at = earliest(recheck_at, found.at)
     paused, later = pause(view)
-    recheck_at = earliest(recheck_at, later)
+    if later is not None:
+        recheck_at = earliest(recheck_at, later)
     if paused is not None:
         return Stage.PAUSED, _shown(paused), recheck_at
     if view.instructed_at is not None:

@@ -154,7 +154,7 @@ def _label(judged: Judged, *, on: bool) -> do.Action:
 
 def post_outcome(judged: Judged) -> Wanted:
     """Post an outcome other than a merge, however long the program takes to stop."""
-    told = judged.as_shown
+    told = judged.as_shown()
     yield do.Comment(
         key=keys.outcome(told.status, told.reason, told.view.facts.run),
         number=told.view.facts.issue.number,

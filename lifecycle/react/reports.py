@@ -40,7 +40,7 @@ class _Edit(NamedTuple):
 
 def report(judged: Judged) -> Wanted:
     """Report the session's status on its issue."""
-    judged = judged.as_shown
+    judged = judged.as_shown()
     view, number = judged.view, judged.view.facts.issue.number
     begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
@@ -71,7 +71,7 @@ def report(judged: Judged) -> Wanted:
 
 def report_pull(judged: Judged) -> Wanted:
     """Report the status and its blockers on a pull request and as a check run on its head."""
-    pull, judged = judged.view.pull, judged.as_shown
+    pull, judged = judged.view.pull, judged.as_shown()
     if pull is None or pull.state is PullState.CLOSED:
         return
     view, blockers = judged.view, judged.blockers

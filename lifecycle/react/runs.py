@@ -115,7 +115,7 @@ def park(judged: Judged) -> Wanted:
     times = (
         view.instructed_at,
         view.facts.agent.since,
-        view.history.last_push,
+        view.history.last_push(),
         pull.head_since if pull else None,
         pull.green_since if pull else None,
     )

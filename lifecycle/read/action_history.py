@@ -116,7 +116,6 @@ class ActionHistory:
         """Runs whose program the bot stopped during its work."""
         return {key.run for key, _ in self._of(_PARK) if key.cause[0] == ParkCause.INTERRUPTED}
 
-    @property
     def last_push(self) -> datetime | None:
         """When a commit was pushed last."""
         return self._newest(self._keys.get(_PUSH))
@@ -192,4 +191,5 @@ class ActionHistory:
 
     def pushed_since(self, at: datetime) -> bool:
         """Whether anything was pushed after `at`."""
-        return self.last_push is not None and self.last_push > at
+        last = self.last_push()
+        return last is not None and last > at

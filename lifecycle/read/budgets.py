@@ -142,12 +142,12 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
         limits = [(row, limit_of(row, facts, policy, now)) for row, _ in limits]
     state = UNREACHED
     for row, limit in limits:
-        spent = row.spent(facts)
-        if turn is None and spent < limit * part:
+        spent, warned_from = row.spent(facts), limit * part
+        if turn is None and spent < warned_from:
             continue
-        warned, used_up = spent >= limit * part, spent >= limit
+        warned, used_up = spent >= warned_from, spent >= limit
         if turn is not None and row.seconds and not used_up:
-            warned_at = turn + timedelta(seconds=(limit * part - spent) * row.seconds)
+            warned_at = turn + timedelta(seconds=(warned_from - spent) * row.seconds)
             used_up_at = turn + timedelta(seconds=(limit - spent) * row.seconds)
             warned, used_up = warned or now >= warned_at, now >= used_up_at
             ahead = [at for at in (warned_at, used_up_at) if at > now]

@@ -316,7 +316,6 @@ class SessionView:
             return False
         return not remark.bot or self.policy.lists(remark.author)
 
-    @property
     def may_have_findings(self) -> bool:
         """Whether anything is wrong that the agent may not be able to solve by itself."""
         facts, pull = self.facts, self.pull
