@@ -65,7 +65,7 @@ def api() -> str:
 
 def events() -> str:
     """The webhook events that are read."""
-    docs = ((name, parse.__doc__ or "") for name, parse in EVENTS.items())
+    docs = ((name, event.__doc__ or "") for name, event in EVENTS.items())
     rows = ((f"`{name}`", doc.splitlines()[0]) for name, doc in docs)
     return table(("event", "when GitHub sends it"), rows)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bot.intake.events import EVENTS
+from bot.intake.events import EVENTS, parse_event
 
 
 class Example(NamedTuple):
@@ -44,7 +44,7 @@ def main(archive: Path) -> int:
             continue
         read[example.event] += 1
         try:
-            EVENTS[example.event](json.dumps(example.payload).encode())
+            parse_event(example.event, json.dumps(example.payload).encode())
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is what is looked for
             refused += 1
             action = example.payload.get("action", "")

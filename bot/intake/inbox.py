@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from bot.intake.commands import parse
-from bot.intake.events import EVENTS
-from bot.intake.events.payloads import NewText, ParsedEvent
+from bot.intake.events import NewText, ParsedEvent, parse_event
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.names import NAME
 
@@ -70,8 +69,7 @@ class Inbox:
 
         Raises what decoding another event's body raises.
         """
-        read = EVENTS.get(event)
-        parsed = read(body) if read else ParsedEvent()
+        parsed = parse_event(event, body)
         if parsed.edited is not None and self._is_ours(parsed.edited):
             return (), ()  # The bot updated a report of its own.
         return self._refreshes(parsed), self._commands(parsed.written)

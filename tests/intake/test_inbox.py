@@ -153,7 +153,7 @@ def test_a_repository_is_known_in_any_case_and_named_as_configured(
     [
         ("issues", labelled("other/repository")),
         ("deployment", b"\x00 not even JSON"),
-        ("ping", b""),
+        ("ping", {"zen": "Keep it logically awesome."}),
     ],
 )
 def test_unknown_events_and_repositories_have_no_effect(

@@ -1,0 +1,389 @@
+"""Parses webhook events into the subjects that may have changed.
+
+Payloads are hints and arrive in any order: they say which pull request or issue to refresh, and
+the truth is read from GitHub afterwards. Only new texts are used as they are, for their commands.
+https://docs.github.com/en/webhooks/webhook-events-and-payloads
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+#: An identifier that fits the database's 64-bit integers.
+_Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+#: The other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
+_ISSUE_ACTIONS: Final = {
+    *("opened", "edited", "closed", "reopened", "deleted", "transferred"),
+    *("labeled", "unlabeled", "assigned", "unassigned"),
+}
+#: `refs/heads/gh-readonly-queue/main/pr-34-SHA`: names the last pull request of a merge group.
+_QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]+)-[0-9a-f]+")
+_BRANCH = "refs/heads/"
+
+
+class ChangedSubject(Struct, frozen=True, kw_only=True):
+    """A part of a repository that may have changed."""
+
+    repository: str  #: `owner/name` in GitHub's spelling.
+    repository_id: int  #: Stays the same when the repository is renamed.
+    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` for all.
+
+
+class NewText(Struct, frozen=True, kw_only=True):
+    """A text a person or a bot has written, which may hold commands."""
+
+    kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
+    id: int  #: Unique among texts of this kind.
+    repository: str
+    repository_id: int
+    number: int  #: The issue or pull request it belongs to.
+    author: str
+    author_type: str  #: GitHub's type of the account: `User`, `Bot`, ...
+    body: str
+    at: datetime
+
+
+class ParsedEvent(Struct, frozen=True, kw_only=True):
+    """Everything taken from one delivery."""
+
+    changed: tuple[ChangedSubject, ...] = ()
+    written: NewText | None = None
+    edited: NewText | None = None  #: An existing comment its own author has changed.
+    access_changed: bool = False  #: Whether the bot's permissions or repositories may differ.
+
+
+class _Repository(Struct, frozen=True):
+    id: int
+    full_name: str
+
+    def changed(self, kind: str, name: int | str, written: NewText | None = None) -> ParsedEvent:
+        """An event that reports one possibly changed subject, and a new text."""
+        return ParsedEvent(changed=(self.subject(kind, name),), written=written)
+
+    def subject(self, kind: str, name: int | str = "") -> ChangedSubject:
+        return ChangedSubject(
+            repository=self.full_name, repository_id=self.id, subject=f"{kind}:{name}"
+        )
+
+
+class _Numbered(Struct, frozen=True):
+    number: _Id
+
+
+class _User(Struct, frozen=True):
+    login: str
+    type: str
+
+
+class _Text(Struct, frozen=True, kw_only=True):
+    """The fields that `issue`, `comment` and `review` share."""
+
+    created_at: datetime | None = None
+    submitted_at: datetime | None = None  #: A review has this in place of `created_at`.
+    body: str | None = None
+    user: _User | None = None  #: null where the account was deleted.
+
+    def text(self, kind: str, id: int, repository: _Repository, number: int) -> NewText | None:
+        """The text with its author and place; None where the author is unknown."""
+        at = self.created_at or self.submitted_at
+        if self.user is None or at is None:
+            return None
+        return NewText(
+            kind=kind,
+            id=id,
+            repository=repository.full_name,
+            repository_id=repository.id,
+            number=number,
+            author=self.user.login,
+            author_type=self.user.type,
+            body=self.body or "",
+            at=at,
+        )
+
+
+class _Comment(_Text, frozen=True, kw_only=True):
+    id: _Id
+
+
+class _Issue(_Text, frozen=True, kw_only=True):
+    number: _Id
+
+
+class _CommentedIssue(_Numbered, frozen=True):
+    pull_request: Raw = Raw(b"null")
+
+
+class _BaseRepository(Struct, frozen=True):
+    id: int
+
+
+class _Base(Struct, frozen=True):
+    repo: _BaseRepository
+
+
+class _ListedPull(_Numbered, frozen=True):
+    base: _Base
+
+
+class _Checked(Struct, frozen=True):
+    """`check_run`, `check_suite` or `workflow_run`."""
+
+    head_sha: str
+    pull_requests: tuple[_ListedPull, ...] = ()
+
+    def parsed(self, repository: _Repository) -> ParsedEvent:
+        """The pull requests that GitHub lists for the commit, or the commit itself.
+
+        The list is empty for a commit of a fork, and may name pull requests of other repositories,
+        which are ignored.
+        """
+        pulls = tuple(
+            repository.subject("pull", pull.number)
+            for pull in self.pull_requests
+            if pull.base.repo.id == repository.id
+        )
+        return ParsedEvent(changed=pulls or (repository.subject("sha", self.head_sha),))
+
+
+class _MergeGroup(Struct, frozen=True):
+    head_ref: str
+
+
+class WebhookEvent(Struct, frozen=True):
+    """The payload of an event. The docstring of each kind says when GitHub sends it."""
+
+    def parsed(self) -> ParsedEvent:
+        return ParsedEvent()
+
+
+class _RepositoryEvent(WebhookEvent, frozen=True):
+    repository: _Repository
+
+
+class _CheckRun(_RepositoryEvent, frozen=True):
+    """A check run was created, completed or rerun."""
+
+    check_run: _Checked
+
+    def parsed(self) -> ParsedEvent:
+        return self.check_run.parsed(self.repository)
+
+
+class _CheckSuite(_RepositoryEvent, frozen=True):
+    """All check runs of one App on a commit completed."""
+
+    check_suite: _Checked
+
+    def parsed(self) -> ParsedEvent:
+        return self.check_suite.parsed(self.repository)
+
+
+class _Installation(WebhookEvent, frozen=True):
+    """The App was installed, uninstalled or suspended, or got new permissions."""
+
+    action: str
+    #: Listed when the App is installed, but not when its suspension ends.
+    repositories: tuple[_Repository, ...] = ()
+
+    def parsed(self) -> ParsedEvent:
+        # After these the bot can read nothing any more.
+        readable = () if self.action in ("deleted", "suspend") else self.repositories
+        changed = tuple(one.subject("repository") for one in readable)
+        return ParsedEvent(changed=changed, access_changed=True)
+
+
+class _InstallationRepositories(WebhookEvent, frozen=True):
+    """Repositories were added to the App's installation or removed from it."""
+
+    repositories_added: tuple[_Repository, ...]
+
+    def parsed(self) -> ParsedEvent:
+        changed = tuple(one.subject("repository") for one in self.repositories_added)
+        return ParsedEvent(changed=changed, access_changed=True)
+
+
+class _IssueComment(_RepositoryEvent, frozen=True):
+    """Somebody commented on an issue or in the conversation of a pull request.
+
+    Only a new comment may hold commands: a command that an edit removes cannot be undone.
+    """
+
+    action: str
+    issue: _CommentedIssue
+    comment: _Comment
+    sender: _User | None = None
+
+    def parsed(self) -> ParsedEvent:
+        number, comment, repository = self.issue.number, self.comment, self.repository
+        kind = "issue" if bytes(self.issue.pull_request) == b"null" else "pull"
+        text = comment.text("comment", comment.id, repository, number)
+        edited_by_author = self.action == "edited" and self.sender == comment.user
+        return ParsedEvent(
+            changed=(repository.subject(kind, number),),
+            written=text if self.action == "created" else None,
+            edited=text if edited_by_author else None,
+        )
+
+
+class _IssueDependencies(WebhookEvent, frozen=True):
+    """An issue became blocked by another one, or is no longer."""
+
+    #: That of the blocked issue, unless `blocked_issue_repo` names another.
+    repository: _Repository
+    blocked_issue: _Numbered | None = None
+    blocked_issue_repo: _Repository | None = None
+
+    def parsed(self) -> ParsedEvent:
+        if self.blocked_issue is None:
+            return ParsedEvent()
+        repository = self.blocked_issue_repo or self.repository
+        return repository.changed("issue", self.blocked_issue.number)
+
+
+class _Issues(_RepositoryEvent, frozen=True):
+    """An issue was opened, labelled, assigned, edited or closed."""
+
+    action: str
+    issue: _Issue
+
+    def parsed(self) -> ParsedEvent:
+        if self.action not in _ISSUE_ACTIONS:
+            return ParsedEvent()
+        number, repository = self.issue.number, self.repository
+        text = self.issue.text("issue", number, repository, number)
+        return repository.changed("issue", number, text if self.action == "opened" else None)
+
+
+class _MergeGroupEvent(_RepositoryEvent, frozen=True):
+    """The merge queue created a merge group or removed one.
+
+    Its checks run on a commit that is the head of no pull request, so the group's last pull request
+    is refreshed. The others leave the queue with a `pull_request` event of their own.
+    """
+
+    merge_group: _MergeGroup
+
+    def parsed(self) -> ParsedEvent:
+        branch = _QUEUE_BRANCH.fullmatch(self.merge_group.head_ref)
+        if branch is None:
+            return ParsedEvent()
+        return self.repository.changed("pull", int(branch["number"]))
+
+
+class _Ping(WebhookEvent, frozen=True):
+    """GitHub tests a new webhook."""
+
+
+class _PullRequest(_RepositoryEvent, frozen=True):
+    """A pull request was opened, pushed to, labelled, closed or merged."""
+
+    pull_request: _Numbered
+
+    def parsed(self) -> ParsedEvent:
+        return self.repository.changed("pull", self.pull_request.number)
+
+
+class _PullRequestReview(_PullRequest, frozen=True):
+    """Somebody approved a pull request, requested changes or commented."""
+
+    action: str
+    review: _Comment
+
+    def parsed(self) -> ParsedEvent:
+        number, repository = self.pull_request.number, self.repository
+        text = self.review.text("review", self.review.id, repository, number)
+        return repository.changed("pull", number, text if self.action == "submitted" else None)
+
+
+class _PullRequestReviewComment(_PullRequest, frozen=True):
+    """Somebody commented on a line of a pull request."""
+
+    action: str
+    comment: _Comment
+
+    def parsed(self) -> ParsedEvent:
+        number, repository = self.pull_request.number, self.repository
+        text = self.comment.text("line", self.comment.id, repository, number)
+        return repository.changed("pull", number, text if self.action == "created" else None)
+
+
+class _PullRequestReviewThread(_PullRequest, frozen=True):
+    """A review thread was resolved or reopened."""
+
+
+class _Push(_RepositoryEvent, frozen=True):
+    """A branch was pushed, created or deleted; tags are ignored."""
+
+    ref: str
+
+    def parsed(self) -> ParsedEvent:
+        if not self.ref.startswith(_BRANCH):
+            return ParsedEvent()
+        return self.repository.changed("branch", self.ref.removeprefix(_BRANCH))
+
+
+class _RepositoryChange(_RepositoryEvent, frozen=True):
+    """A repository was renamed, transferred, archived or edited."""
+
+    action: str
+
+    def parsed(self) -> ParsedEvent:
+        # A new repository has no content yet, a deleted one none any more.
+        empty = self.action in ("created", "deleted")
+        changed = () if empty else (self.repository.subject("repository"),)
+        return ParsedEvent(changed=changed, access_changed=True)
+
+
+class _Status(_RepositoryEvent, frozen=True):
+    """A commit status was set, the older way to report a check."""
+
+    sha: str
+
+    def parsed(self) -> ParsedEvent:
+        return self.repository.changed("sha", self.sha)
+
+
+class _WorkflowRun(_RepositoryEvent, frozen=True):
+    """A GitHub Actions workflow run was requested, started or completed."""
+
+    workflow_run: _Checked
+
+    def parsed(self) -> ParsedEvent:
+        return self.workflow_run.parsed(self.repository)
+
+
+#: By the value of `X-GitHub-Event`.
+EVENTS: Mapping[str, type[WebhookEvent]] = {
+    "check_run": _CheckRun,
+    "check_suite": _CheckSuite,
+    "installation": _Installation,
+    "installation_repositories": _InstallationRepositories,
+    "issue_comment": _IssueComment,
+    "issue_dependencies": _IssueDependencies,
+    "issues": _Issues,
+    "merge_group": _MergeGroupEvent,
+    "ping": _Ping,
+    "pull_request": _PullRequest,
+    "pull_request_review": _PullRequestReview,
+    "pull_request_review_comment": _PullRequestReviewComment,
+    "pull_request_review_thread": _PullRequestReviewThread,
+    "push": _Push,
+    "repository": _RepositoryChange,
+    "status": _Status,
+    "workflow_run": _WorkflowRun,
+}
+
+
+def parse_event(event: str, body: bytes) -> ParsedEvent:
+    """Parse the body of a delivery; an unknown event changes nothing.
+
+    Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for a body that is not a
+    payload of its event.
+    """
+    shape = EVENTS.get(event)
+    return msgspec.json.decode(body, type=shape).parsed() if shape else ParsedEvent()
