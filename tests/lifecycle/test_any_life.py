@@ -67,7 +67,7 @@ def lived(steps: list[str], **policy: Any) -> Life:
     st.sampled_from(Mode),
     st.booleans(),
 )
-def test_an_agent_that_goes_round_is_not_spoken_to_for_ever(
+def test_an_agent_in_a_loop_stops_getting_messages(
     steps: list[str], round: list[str], mode: Mode, self_review: bool
 ) -> None:
     life = lived(steps, mode=mode, self_review=self_review)
@@ -93,7 +93,7 @@ def lived_on(life: Life, steps: list[str]) -> None:
     st.sampled_from([*ENDS]),
     st.lists(st.sampled_from([*WORLD]), max_size=4),
 )
-def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
+def test_an_ended_session_frees_its_slot_and_sends_nothing_to_the_agent(
     steps: list[str], end: str, after: list[str]
 ) -> None:
     life = lived([*steps, end])
@@ -112,7 +112,7 @@ def test_once_over_it_gives_everything_back_and_says_no_more_to_the_agent(
 
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from([*AGENT, *WORLD]), max_size=10), st.booleans())
-def test_where_nobody_is_told_somebody_is_at_work_or_has_something_to_wait_for(
+def test_a_silent_session_has_an_active_agent_or_a_status_that_waits_for_people(
     steps: list[str], self_review: bool
 ) -> None:
     """After a day without news, either the agent works, or people know that it is their turn."""

@@ -64,12 +64,12 @@ def told(given: Decision) -> dict[str, str]:
     }
 
 
-def test_every_budget_is_held() -> None:
+def test_every_budget_has_an_example() -> None:
     assert [row.name for row in BUDGETS] == list(SPENT)
 
 
 @pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
-def test_where_everybody_reads_along_no_sentence_says_what_it_costs(
+def test_public_repositories_show_no_amounts(
     spent: dict[str, Any], limit: dict[str, float], why: str
 ) -> None:
     ((name, amount),) = limit.items()
@@ -85,7 +85,7 @@ def test_where_everybody_reads_along_no_sentence_says_what_it_costs(
 
 
 @pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
-def test_a_budget_that_is_used_up_pauses_the_session_and_people_are_told_once(
+def test_an_exhausted_budget_pauses_the_session_and_is_reported_once(
     spent: dict[str, Any], limit: dict[str, float], why: str
 ) -> None:
     given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
@@ -99,7 +99,7 @@ def test_a_budget_that_is_used_up_pauses_the_session_and_people_are_told_once(
 
 
 @pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
-def test_at_eighty_percent_people_are_warned_once_and_it_goes_on(
+def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_continues(
     spent: dict[str, Any], limit: dict[str, float], why: str
 ) -> None:
     ((name, amount),) = limit.items()
@@ -128,7 +128,7 @@ def test_at_eighty_percent_people_are_warned_once_and_it_goes_on(
         ("day", f"budget:day:25:{TODAY}"),
     ],
 )
-def test_each_limit_of_each_life_and_day_is_told_under_its_own_key(name: str, cause: str) -> None:
+def test_each_budget_limit_is_reported_under_its_own_key(name: str, cause: str) -> None:
     spent, limit, _ = SPENT[name]
     given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
     assert list(told(decision(given, **limit))) == [f"notice:{cause}"]
@@ -137,7 +137,7 @@ def test_each_limit_of_each_life_and_day_is_told_under_its_own_key(name: str, ca
     assert list(told(decision(again, **limit))) == [f"notice:{life}"]
 
 
-def test_before_a_start_the_session_is_queued_with_that_reason_and_wants_no_slot() -> None:
+def test_a_session_without_budget_is_queued_and_requests_no_slot() -> None:
     given = replace(facts(run=0, agent=Agent(), spent_today=Spending(cost_usd=25)), done={})
     for slot in (True, False):
         found = decision(replace(given, slot=slot), day_usd=25)
@@ -148,14 +148,14 @@ def test_before_a_start_the_session_is_queued_with_that_reason_and_wants_no_slot
     assert decision(replace(given, slot=False)).wants_slot
 
 
-def test_a_budget_of_a_day_is_looked_at_again_at_midnight() -> None:
+def test_a_daily_budget_is_rechecked_at_midnight() -> None:
     midnight = NOW.replace(hour=0) + timedelta(days=1)
     given = facts(agent=ended(0), spent_today=Spending(cost_usd=25))
     assert decision(given, day_usd=25).recheck_at == midnight
     assert decision(replace(given, slot=False, run=0), day_usd=25).recheck_at == midnight
 
 
-def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active() -> None:
+def test_the_current_turn_counts_towards_the_hours_while_the_agent_is_active() -> None:
     active = agent(Activity.ACTIVE, 1800, seen=ago(5))
     given = facts(agent=active, spent=Spending(active_seconds=5400.0))
     assert decision(given, session_hours=2.0).status is Status.PAUSED
@@ -168,7 +168,7 @@ def test_the_turn_under_way_counts_from_its_beginning_while_the_agent_is_active(
     )
 
 
-def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_worked() -> None:
+def test_idle_time_before_a_new_message_does_not_count_as_work() -> None:
     given = facts(
         agent=agent(Activity.IDLE, 90_000), done=done("address_review:x#1", seconds_ago=5)
     )
@@ -178,14 +178,14 @@ def test_an_agent_that_rested_for_long_and_has_just_been_told_something_has_not_
 
 
 @pytest.mark.parametrize("name", [name for name in SPENT if name != "hours"])
-def test_a_long_turn_uses_up_time_alone(name: str) -> None:
+def test_a_long_turn_counts_only_towards_the_hours(name: str) -> None:
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
     given = facts(agent=agent(Activity.ACTIVE, 90_000, seen=ago(5)), **spent)
     assert decision(given, **{field: amount + 1}).status is Status.WORKING
 
 
-def test_the_end_of_the_time_is_looked_at_when_it_comes() -> None:
+def test_the_session_is_rechecked_when_its_hours_run_out() -> None:
     active = agent(Activity.ACTIVE, 60, seen=ago(0))
     given = facts(agent=active, spent=Spending(active_seconds=7000.0))
     found = decision(given, session_hours=2.0)
@@ -203,7 +203,7 @@ RAISES: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.parametrize("name", SPENT)
-def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) -> None:
+def test_a_raise_in_dollars_raises_the_other_budgets_in_proportion(name: str) -> None:
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
     most = RAISES[name][field]
@@ -221,7 +221,7 @@ def test_a_raise_by_a_person_allows_so_much_more_and_in_proportion(name: str) ->
     assert decision(up_to, **{**extra, **limit}).status is Status.PAUSED
 
 
-def test_a_raise_of_yesterday_allows_the_repository_nothing_today() -> None:
+def test_a_raise_of_the_daily_budget_expires_at_midnight() -> None:
     spent, limit, _ = SPENT["day"]
     early = command("budget", text="+5", comment=None, at=ago(13 * 3600))
     given = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), commands=(early,), **spent)
@@ -230,7 +230,7 @@ def test_a_raise_of_yesterday_allows_the_repository_nothing_today() -> None:
     assert decision(today, **limit).status is Status.WORKING
 
 
-def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None:
+def test_without_a_dollar_limit_a_raise_grants_the_hours_once_more() -> None:
     more = command("budget", text="+1", comment=None)
     given = facts(
         agent=agent(Activity.ACTIVE, 5),
@@ -243,14 +243,14 @@ def test_without_a_limit_in_dollars_a_raise_allows_the_hours_once_more() -> None
 
 
 @pytest.mark.parametrize("text", ["", "lots", "-3", "+0", "nan", "inf"])
-def test_what_is_no_amount_allows_nothing(text: str) -> None:
+def test_an_invalid_amount_raises_nothing(text: str) -> None:
     asked = command("budget", text=text)
     assert raised(asked) == 0
     given = facts(agent=agent(Activity.ACTIVE, 5), commands=(asked,), spent=Spending(cost_usd=5.0))
     assert decision(given, session_usd=5.0).status is Status.PAUSED
 
 
-def test_what_was_spent_is_said_in_a_line() -> None:
+def test_spending_is_summarised_in_one_line() -> None:
     spent = Spending(cost_usd=1.25, tokens=1200, active_seconds=1800)
     given = facts(spent=spent)
     assert (
@@ -263,7 +263,7 @@ def test_what_was_spent_is_said_in_a_line() -> None:
     assert free == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
 
 
-def test_a_session_whose_budget_is_used_up_goes_on_when_it_is_raised() -> None:
+def test_a_session_resumes_when_its_exhausted_budget_is_raised() -> None:
     life = Life().agent_works()
     life.facts = replace(life.facts, spent=Spending(cost_usd=5.2))
     life.reconcile()

@@ -18,7 +18,7 @@ def labels(life: Life) -> list[tuple[str, bool]]:
     return [(str(a.key), a.on) for _, a in life.out if isinstance(a, do.Label)]
 
 
-def test_the_label_is_on_as_long_as_people_have_to_look() -> None:
+def test_the_attention_label_is_set_while_people_have_to_act() -> None:
     life = Life().agent_works()
     assert labels(life) == []
     life.agent_is(Activity.WAITING_INPUT, question="May I?").reads(Status.NEEDS_INPUT)
@@ -31,25 +31,25 @@ def test_the_label_is_on_as_long_as_people_have_to_look() -> None:
     assert (label.name, label.number) == ("mergewright:needs-input", 12)
 
 
-def test_one_cause_after_the_other_leaves_the_label_where_it_is() -> None:
+def test_the_attention_label_stays_when_one_cause_follows_another() -> None:
     life = until_reviewed().agent_is(Activity.WAITING_INPUT, question="May I?")
     life.agent_is(Activity.BLOCKED, error="529", since=life.now).waits(700).reads(Status.STUCK)
     assert labels(life)[0] == ("attention_label:0", True)
     assert len(labels(life)) % 2 == 1
 
 
-def test_a_session_that_ends_or_pauses_calls_nobody_any_more() -> None:
+def test_a_session_that_ends_or_pauses_loses_the_attention_label() -> None:
     for kind in ("stop", "pause"):
         life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
         life.person_commands(kind)
         assert labels(life) == [("attention_label:0", True), ("attention_label:1", False)]
 
 
-def test_needs_input_and_stuck_call_people() -> None:
+def test_the_attention_label_is_set_exactly_in_needs_input_and_stuck() -> None:
     assert {Status.NEEDS_INPUT, Status.STUCK} == CALLING
 
 
-def test_every_reason_says_how_soon_people_have_to_look() -> None:
+def test_reasons_have_the_documented_priority() -> None:
     by: dict[Priority, set[str]] = {priority: set() for priority in Priority}
     for reason, advice in ADVICE.items():
         by[advice.priority].add(reason)
@@ -74,9 +74,7 @@ def test_every_reason_says_how_soon_people_have_to_look() -> None:
         (facts(failures={}, issue=facts().issue, done=done("push:x")), "", ""),
     ],
 )
-def test_what_people_are_told_says_how_soon_they_have_to_look(
-    given: object, topic: str, priority: str
-) -> None:
+def test_a_notice_states_its_priority(given: object, topic: str, priority: str) -> None:
     told = [
         (a.topic, a.values["priority"])
         for a in decision(given).actions  # type: ignore[arg-type]
@@ -85,7 +83,7 @@ def test_what_people_are_told_says_how_soon_they_have_to_look(
     assert told == ([(topic, priority)] if topic else [])
 
 
-def test_the_last_session_of_a_project_says_once_what_all_of_them_came_to() -> None:
+def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:
     over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=ago(60))
     given = facts(ended=over, done=done("stop#1"), finished={"merged": 2, "killed": 1})
     (summary,) = [a for a in decision(given).actions if "summary" in str(a.key)]

@@ -40,13 +40,13 @@ def handed(
     return hand_out(waiting, holding or [], Caps(**caps), free_mb, NOW)
 
 
-def test_slots_go_to_those_that_wait_longest() -> None:
+def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     told = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert told.given == ("a", "b")
     assert told.waits == {"c": "every slot is in use, 2 in all"}
 
 
-def test_of_two_that_wait_as_long_the_name_decides() -> None:
+def test_equal_waits_are_ordered_by_session_name() -> None:
     assert handed([one("b"), one("a")], sessions=1).given == ("a",)
 
 
@@ -70,36 +70,38 @@ def test_of_two_that_wait_as_long_the_name_decides() -> None:
         ),
     ],
 )
-def test_each_cap_makes_the_next_wait_and_says_so(caps: dict[str, Any], why: str) -> None:
+def test_each_cap_makes_the_next_session_wait_with_its_reason(
+    caps: dict[str, Any], why: str
+) -> None:
     told = handed([one("a")], [one("z")], **caps)
     assert told == Handed(given=(), waits={"a": why})
     assert reason_of(why) is Reason.NO_SLOT
     assert handed([one("a")], **caps).given == ("a",)
 
 
-def test_a_full_group_holds_up_no_other() -> None:
+def test_a_full_project_does_not_delay_other_projects() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
     told = handed(waiting, [one("z")], projects={"widgets": 1})
     assert told.given == ("b",)
 
 
-def test_sessions_that_nobody_asked_for_share_no_persons_cap() -> None:
+def test_sessions_without_a_requester_share_no_cap_per_person() -> None:
     waiting = [one("a", requester=""), one("b", requester="")]
     assert handed(waiting, per_person=1).given == ("a", "b")
 
 
-def test_the_last_slots_are_kept_for_people_who_wait() -> None:
+def test_reserved_slots_go_to_sessions_a_person_waits_for() -> None:
     waiting = [one("a", 30), one("b", 20), one("c", 10, awaited=True)]
     told = handed(waiting, sessions=2, reserved=1)
     assert told.given == ("a", "c")
 
 
-def test_one_that_a_person_waits_for_takes_no_place_of_the_others() -> None:
+def test_a_session_in_a_reserved_slot_takes_no_unreserved_one() -> None:
     told = handed([one("a")], [one("z", awaited=True)], sessions=2, reserved=1)
     assert told.given == ("a",)
 
 
-def test_a_priority_is_worth_its_time_and_no_more() -> None:
+def test_a_priority_step_equals_a_fixed_waiting_time() -> None:
     high, older, old = one("a", 10, priority=1), one("b", 3000), one("c", 4000)
     low = replace(older, session="d", priority=-1)
     assert [each.session for each in in_line([low, older, high, old], Caps())] == [*"cabd"]
@@ -113,7 +115,7 @@ def test_a_label_sets_the_priority(labels: tuple[str, ...], steps: int) -> None:
     assert priority_of(labels) == steps
 
 
-def test_a_start_that_would_not_fit_into_the_memory_is_refused() -> None:
+def test_a_session_waits_while_memory_is_short() -> None:
     waiting = [one("a", 30), one("b", 20)]
     told = handed(waiting, free_mb=3999, session_mb=1500, reserve_mb=1000)
     assert told == Handed(given=("a",), waits={"b": NO_MEMORY})
@@ -121,18 +123,18 @@ def test_a_start_that_would_not_fit_into_the_memory_is_refused() -> None:
     assert handed(waiting, free_mb=4000, session_mb=1500, reserve_mb=1000).given == ("a", "b")
 
 
-def test_what_was_started_just_now_has_not_taken_its_memory_yet() -> None:
+def test_a_session_that_has_just_started_still_reserves_its_memory() -> None:
     caps = Caps(session_mb=1500, reserve_mb=1000)
     assert hand_out([one("a")], [one("z", 59)], caps, 2500, NOW).given == ()
     assert hand_out([one("a")], [one("z", 60)], caps, 2500, NOW).given == ("a",)
 
 
 @pytest.mark.parametrize("memory", [{"free_mb": None, "session_mb": 1500}, {"free_mb": 1}])
-def test_memory_that_nobody_knows_or_asks_about_limits_nothing(memory: dict[str, Any]) -> None:
+def test_unknown_or_unlimited_memory_delays_no_session(memory: dict[str, Any]) -> None:
     assert handed([one("a"), one("b")], **memory).given == ("a", "b")
 
 
-def test_the_first_of_the_line_keeps_the_place_it_found() -> None:
+def test_the_first_in_line_reserves_the_cap_it_can_use() -> None:
     caps: dict[str, Any] = {"projects": {"widgets": 1}, "per_person": 1}
     holding = [one("z", requester="rob")]
     younger = one("b", 20, project="gadgets")
@@ -140,7 +142,7 @@ def test_the_first_of_the_line_keeps_the_place_it_found() -> None:
     assert handed([one("a", 30, requester="rob"), younger], holding, **caps).given == ("b",)
 
 
-def test_younger_ones_cannot_pass_for_ever_now_in_one_group_now_in_another() -> None:
+def test_newer_sessions_cannot_overtake_for_ever_by_alternating_groups() -> None:
     caps = Caps(projects={"widgets": 1}, per_person=1)
     first, busy = one("first", 9999), [one("x", requester="rob")]
     for turn in range(9):
@@ -154,13 +156,13 @@ def test_younger_ones_cannot_pass_for_ever_now_in_one_group_now_in_another() -> 
     raise AssertionError("it still waits")
 
 
-def test_no_place_is_kept_where_whoever_leaves_makes_one() -> None:
+def test_no_slot_is_reserved_where_the_next_exit_frees_one() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
     told = handed(waiting, [one("z")], projects={"widgets": 1}, agent_types={"claude": 2})
     assert told.given == ("b",)
 
 
-def test_a_place_in_the_line_comes_with_an_estimate() -> None:
+def test_a_queue_position_has_an_estimated_start() -> None:
     waiting, holding = [one("b", 20), one("a", 30)], [one("y", 100), one("z", 40)]
     line = places(waiting, holding, Caps(sessions=2), {"claude": 90.0}, NOW)
     assert [(place.session, place.position) for place in line] == [("a", 1), ("b", 2)]
@@ -168,19 +170,19 @@ def test_a_place_in_the_line_comes_with_an_estimate() -> None:
     assert line[1].starts_at == NOW + timedelta(seconds=50)
 
 
-def test_an_estimate_counts_those_before() -> None:
+def test_an_estimate_includes_the_sessions_ahead() -> None:
     waiting, holding = [one("b", 20), one("a", 30)], [one("z", 40)]
     first, second = places(waiting, holding, Caps(sessions=1), {"claude": 90.0}, NOW)
     assert first.starts_at == NOW + timedelta(seconds=50)
     assert second.starts_at == NOW + timedelta(seconds=140)
 
 
-def test_without_a_past_there_is_no_estimate() -> None:
+def test_without_earlier_runs_there_is_no_estimate() -> None:
     (place,) = places([one("a")], [one("z")], Caps(sessions=1), {}, NOW)
     assert (place.position, place.starts_at) == (1, None)
 
 
-def test_a_slot_that_is_free_is_expected_at_once() -> None:
+def test_a_free_slot_is_estimated_for_now() -> None:
     (place,) = places([one("a")], [], Caps(sessions=1), {}, NOW)
     assert place.starts_at == NOW
 
@@ -238,7 +240,7 @@ def crowds(busy: list[Contender], caps: Caps) -> dict[str, tuple[int, int]]:
 
 @_laws
 @given(waiting=_contenders, caps=_caps, free_mb=st.none() | st.integers(0, 900))
-def test_no_cap_is_ever_exceeded_and_everybody_is_answered(
+def test_no_cap_is_exceeded_and_every_session_gets_a_slot_or_a_reason(
     waiting: list[Contender], caps: Caps, free_mb: int | None
 ) -> None:
     told = hand_out(waiting, [], caps, free_mb, NOW)
@@ -252,7 +254,7 @@ def test_no_cap_is_ever_exceeded_and_everybody_is_answered(
 
 @_laws
 @given(waiting=_contenders, holding=_contenders, caps=_caps, seed=st.integers())
-def test_the_order_in_which_they_are_listed_does_not_matter(
+def test_the_order_of_the_input_does_not_matter(
     waiting: list[Contender], holding: list[Contender], caps: Caps, seed: int
 ) -> None:
     shuffle = random.Random(seed).sample
@@ -263,7 +265,7 @@ def test_the_order_in_which_they_are_listed_does_not_matter(
 
 @_laws
 @given(waiting=_contenders, holding=_contenders, caps=_caps)
-def test_nobody_gets_a_slot_after_all_once_all_are_handed_out(
+def test_assigning_slots_twice_assigns_nothing_more(
     waiting: list[Contender], holding: list[Contender], caps: Caps
 ) -> None:
     told = hand_out(waiting, holding, caps, None, NOW)
@@ -274,7 +276,7 @@ def test_nobody_gets_a_slot_after_all_once_all_are_handed_out(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(crowd=_contenders.filter(bool), caps=_caps, seed=st.integers(0, 99))
-def test_nobody_waits_for_ever_however_many_come_after(
+def test_no_session_starves_while_newer_ones_keep_coming(
     crowd: list[Contender], caps: Caps, seed: int
 ) -> None:
     """Younger ones of every kind keep coming, each of which holds its slot for a while."""

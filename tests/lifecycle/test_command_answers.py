@@ -57,25 +57,25 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize(("kind", "text"), HEEDED.items(), ids=HEEDED)
-def test_a_command_that_works_is_answered_in_these_words(kind: str, text: str) -> None:
+def test_a_command_that_applies_is_answered_in_these_words(kind: str, text: str) -> None:
     said = answers(asking(kind, IN[S.REVIEW_PENDING]))
     assert said[f"command_applied:comment-{kind}"].startswith(text)
 
 
 @pytest.mark.parametrize("kind", ["start", "restore"])
 @pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
-def test_an_ended_session_is_answered_that_it_goes_on(kind: str, status: Status) -> None:
+def test_restoring_an_ended_session_is_answered(kind: str, status: Status) -> None:
     assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": CONTINUES}
 
 
 @pytest.mark.parametrize("kind", OTHERWISE)
-def test_a_command_that_does_not_work_is_explained_in_these_words(kind: str) -> None:
+def test_a_refused_command_is_explained_in_these_words(kind: str) -> None:
     status, text = OTHERWISE[kind]
     assert answers(asking(kind, IN[status])) == {f"command_refused:comment-{kind}": text}
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_freeze_is_answered_once_it_is_over(status: Status) -> None:
+def test_a_freeze_is_answered_after_the_unfreeze(status: Status) -> None:
     asked = (command("freeze", at=ago(30)), command("unfreeze", at=ago(20)))
     before = tuple(command for command in IN[status].commands)
     said = answers(decision(replace(IN[status], commands=(*before, *asked))))
@@ -113,14 +113,14 @@ WORKS = {
 
 
 @pytest.mark.parametrize("kind", WORKS)
-def test_a_command_is_applied_wherever_it_works(kind: str) -> None:
+def test_every_command_is_applied_exactly_in_its_documented_statuses(kind: str) -> None:
     key = f"command_applied:comment-{kind}"
     applied = {status for status in Status if key in answers(asking(kind, IN[status]))}
     assert applied == WORKS[kind]
 
 
 @pytest.mark.parametrize("kind", ["resume", "restart"])
-def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> None:
+def test_a_session_paused_by_a_budget_stays_paused_until_a_raise(kind: str) -> None:
     spent = published(spent=Spending(cost_usd=6))
     ((key, text),) = (
         (key, text)
@@ -132,19 +132,19 @@ def test_what_a_budget_paused_stays_paused_until_there_is_more(kind: str) -> Non
     assert "`/mergewright budget +5`" in text
 
 
-def test_what_was_given_up_is_tried_again_wherever_that_is_asked() -> None:
+def test_a_retry_is_applied_where_an_action_failed() -> None:
     given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
     said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
     assert said == {"command_applied:comment-retry": "The failed actions are retried."}
 
 
-def test_a_merge_is_cancelled_wherever_one_was_asked_for() -> None:
+def test_a_cancel_is_applied_where_a_merge_was_requested() -> None:
     asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
     said = answers(asking("cancel", asked))
     assert said["command_applied:comment-cancel"] == "Merge request cancelled."
 
 
-def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
+def test_a_stop_ends_the_session_in_every_live_status() -> None:
     for status in ALIVE:
         found = asking("stop", IN[status], text=TEXT.get("stop", ""))
         assert found.status in (S.KILLED, S.CLEANUP), status
@@ -157,13 +157,13 @@ def test_a_stop_is_a_stop_whatever_comes_of_it() -> None:
         *("restore", "stop", "pause", "resume", "restart"),
     ],
 )
-def test_a_command_that_asks_for_no_name_is_applied_whatever_words_come_with_it(kind: str) -> None:
+def test_a_command_without_arguments_ignores_extra_text(kind: str) -> None:
     given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
     said = answers(asking(kind, given, text="nobody"))
     assert f"command_refused:comment-{kind}" not in said
 
 
-def test_commands_are_judged_in_the_order_they_were_made() -> None:
+def test_commands_are_applied_in_the_order_of_their_times() -> None:
     pause, resume = command("pause", at=ago(30)), command("resume", at=ago(20))
     for order in ((pause, resume), (resume, pause)):
         found = decision(facts(agent=AT_WORK, commands=order))
@@ -174,13 +174,13 @@ def test_commands_are_judged_in_the_order_they_were_made() -> None:
         ]
 
 
-def test_a_command_nobody_knows_is_left_alone() -> None:
+def test_an_unknown_command_gets_a_reaction_and_no_reply() -> None:
     found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
     assert answers(found) == {}
     assert [str(a.key) for a in deeds(found)] == ["reaction:comment-dance"]
 
 
-def test_before_its_time_the_same_command_has_the_same_answer() -> None:
+def test_the_recheck_covers_the_status_before_the_last_command() -> None:
     """What was not written down is judged again, and its answer may change with the status."""
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
     asked = (command("status", at=ago(30)), command("pause", at=ago(20)))

@@ -97,19 +97,17 @@ def answer(found: Decision) -> str:
     return answers(found).popitem()[1]
 
 
-def test_every_command_has_a_row_and_every_row_can_be_asked_for() -> None:
+def test_every_command_has_a_rule_and_every_rule_a_command() -> None:
     assert set(COMMAND_RULES) == set(COMMANDS) | set(LOCAL_COMMANDS)
 
 
 @pytest.mark.parametrize("status", Status)
-def test_there_are_facts_of_every_status(status: Status) -> None:
+def test_there_is_an_example_of_every_status(status: Status) -> None:
     assert decision(IN[status]).status is status
 
 
 @pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
-def test_every_command_in_every_status_works_or_is_explained_and_once(
-    kind: str, status: Status
-) -> None:
+def test_every_command_in_every_status_is_answered_once(kind: str, status: Status) -> None:
     found = asking(kind, IN[status])
     said = answers(found)
     if kind == "freeze":
@@ -132,7 +130,7 @@ def test_every_command_in_every_status_works_or_is_explained_and_once(
 
 
 @pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
-def test_what_is_explained_changes_nothing_now_or_later(kind: str, status: Status) -> None:
+def test_a_refused_command_has_no_effect_now_or_later(kind: str, status: Status) -> None:
     if status in COMMAND_RULES[kind].works:
         return
     before, asked = decision(IN[status]), asking(kind, IN[status])
@@ -167,7 +165,7 @@ def test_where_each_command_works() -> None:
 # -- each of them ----------------------------------------------------------------------------------
 
 
-def test_a_command_that_comes_early_is_explained_and_does_not_come_true_later() -> None:
+def test_a_command_refused_as_too_early_is_not_applied_later() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Policy()
     life.slots = False
@@ -178,12 +176,12 @@ def test_a_command_that_comes_early_is_explained_and_does_not_come_true_later() 
     assert life.received() == ["start"]
 
 
-def test_stop_has_the_end_itself_as_its_answer() -> None:
+def test_the_reply_to_a_stop_is_the_outcome() -> None:
     found = asking("stop", IN[S.WORKING])
     assert [a.topic for a in found.actions if isinstance(a, do.Comment)] == ["ended"]
 
 
-def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
+def test_status_and_why_list_the_blockers_and_the_spending() -> None:
     given = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
     for kind in ("status", "why"):
         text = answer(asking(kind, given))
@@ -193,7 +191,7 @@ def test_status_and_why_say_what_is_in_the_way_and_what_was_spent() -> None:
     assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
 
 
-def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
+def test_a_restart_starts_one_new_run_at_once() -> None:
     life = Life().agent_works().person_commands("restart")
     assert life.sent("start:") == ["start:first#1", "start:restart:comment-1#2"]
     life.agent_works().waits(60).agent_rests()
@@ -205,7 +203,7 @@ def test_a_restart_begins_a_new_run_at_once_and_once() -> None:
 @pytest.mark.parametrize(
     "status", [S.WORKING, S.PR_OPEN, S.CI_FAILED, S.REVIEW_PENDING, S.CHANGES_REQUESTED]
 )
-def test_a_restart_in_each_status_of_a_session_that_is_under_way(status: Status) -> None:
+def test_a_restart_starts_a_run_in_each_live_status(status: Status) -> None:
     starts = [a for a in asking("restart", IN[status]).actions if isinstance(a, do.Start)]
     assert [str(start.key) for start in starts] == ["start:restart:comment-restart#2"]
 
@@ -218,7 +216,7 @@ def test_only_one_run_is_started_at_a_time() -> None:
     assert starts == ["start:restart:comment-restart#2"]
 
 
-def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
+def test_a_tell_reaches_the_agent_once_at_the_end_of_its_turn() -> None:
     life = Life().agent_works().person_commands("tell", "Use tabs.")
     assert life.received() == ["start"]
     assert life.answers() == ["Queued. The agent gets it at the end of its turn."]
@@ -232,21 +230,21 @@ def test_tell_reaches_the_agent_at_the_end_of_its_turn_and_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tell", "answer"])
-def test_a_persons_own_words_go_to_an_agent_that_asks_as_an_answer(kind: str) -> None:
+def test_a_tell_answers_the_question_of_an_agent_that_waits(kind: str) -> None:
     given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, question="May I?"))
     (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.SendMessage)]
     assert tell.prompt.name == "answer"
     assert tell.prompt.values["question"] == "May I?"
 
 
-def test_other_words_from_before_a_question_wait_until_it_is_answered() -> None:
+def test_a_tell_from_before_a_question_waits_until_it_is_answered() -> None:
     given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
     early = command("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
     found = decision(replace(given, commands=(early,)))
     assert not [a for a in found.actions if isinstance(a, do.SendMessage)]
 
 
-def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
+def test_an_answer_that_fits_no_choice_is_reported_with_the_question() -> None:
     agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
     given = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
     key = "forward:comment-answer"
@@ -266,12 +264,12 @@ def test_who_gave_an_answer_that_was_none_is_told_what_the_agent_asks() -> None:
     assert "it asks the same still" in lost_one.values["text"]
 
 
-def test_an_answer_to_an_agent_that_asks_nothing_is_told_to_it() -> None:
+def test_an_answer_without_a_question_is_sent_as_a_message() -> None:
     (tell,) = [a for a in asking("answer", published()).actions if isinstance(a, do.SendMessage)]
     assert tell.prompt.name == "tell"
 
 
-def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
+def test_no_message_is_sent_to_a_blocked_or_active_agent() -> None:
     for who in (agent(Activity.BLOCKED), AT_WORK):
         found = asking("tell", published(agent=who))
         assert not [a for a in found.actions if isinstance(a, do.SendMessage | do.Start)]
@@ -298,7 +296,7 @@ def test_nothing_is_told_to_an_agent_that_is_blocked_or_at_work() -> None:
         ("review", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
     ],
 )
-def test_a_command_with_something_wrong_in_it_is_explained(
+def test_a_command_with_an_invalid_argument_is_refused_with_the_reason(
     kind: str, text: str, head: str, says: str
 ) -> None:
     found = asking(kind, published(), text=text, head=head)
@@ -308,24 +306,24 @@ def test_a_command_with_something_wrong_in_it_is_explained(
 
 
 @pytest.mark.parametrize("kind", ["merge", "update", "review"])
-def test_what_is_about_a_pull_request_is_explained_where_there_is_none(kind: str) -> None:
+def test_a_command_about_a_pull_request_is_refused_without_one(kind: str) -> None:
     assert answer(asking(kind, IN[S.WORKING])) == "There is no pull request yet."
 
 
-def test_a_conflict_is_no_matter_of_an_update() -> None:
+def test_an_update_is_refused_where_the_branch_conflicts() -> None:
     said = answer(asking("update", of({"merge": Merge.CONFLICT})))
     assert (
         said == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
     )
 
 
-def test_an_ended_session_is_not_brought_back_for_an_agent_nobody_knows() -> None:
+def test_an_ended_session_is_not_restored_for_an_unknown_agent() -> None:
     found = asking("start", over(S.KILLED), text="codx")
     assert found.status is S.KILLED
     assert answer(found).startswith("There is no agent `codx`")
 
 
-def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:
+def test_a_merge_request_lists_its_blockers_and_a_cancel_withdraws_it() -> None:
     life = until_reviewed()
     life.person_commands("merge", head=life.pull.head)
     assert life.answers()[-1].endswith("- review_required: a review is required")
@@ -337,7 +335,7 @@ def test_a_merge_says_what_is_in_the_way_and_a_cancel_takes_it_back() -> None:
     assert merge.method == "rebase"
 
 
-def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
+def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     two = of({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
@@ -346,13 +344,13 @@ def test_a_merge_may_be_said_of_any_open_pull_request() -> None:
     assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
 
 
-def test_a_retry_is_answered_where_something_was_given_up() -> None:
+def test_a_retry_is_answered_where_an_action_failed() -> None:
     failed = {"push:x": Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="no")}
     assert answer(asking("retry", published(failures=failed))) == "The failed actions are retried."
 
 
 @pytest.mark.parametrize("kind", ["restore", "start"])
-def test_what_would_end_again_at_once_is_not_brought_back(kind: str) -> None:
+def test_a_session_that_would_end_again_at_once_is_not_restored(kind: str) -> None:
     closed = replace(over(S.TERMINATED), pulls=(pull(state=PullState.CLOSED),))
     found = asking(kind, closed)
     assert found.status is S.TERMINATED
@@ -364,7 +362,7 @@ def test_what_would_end_again_at_once_is_not_brought_back(kind: str) -> None:
     assert asking(kind, over(S.TERMINATED)).status is S.QUEUED
 
 
-def test_a_restore_that_was_granted_stays_granted_without_its_answer() -> None:
+def test_a_granted_restore_stays_granted_without_its_reply() -> None:
     """Where nothing could be written on GitHub in between: the session itself remembers it."""
     again = command("restore", at=ago(30))
     given = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
@@ -373,7 +371,7 @@ def test_a_restore_that_was_granted_stays_granted_without_its_answer() -> None:
     assert "The session cannot be restored" in answer(decision(before))
 
 
-def test_a_command_before_the_end_needs_no_answer_after_it() -> None:
+def test_commands_from_before_the_end_are_not_answered_after_it() -> None:
     given = replace(
         over(S.KILLED), commands=(command("stop", at=ago(121)), command("tell", at=ago(130)))
     )

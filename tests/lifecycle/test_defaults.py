@@ -351,14 +351,14 @@ def read(given: Facts, look: Look, **policy: Any) -> object:
     return look(decide(given, Policy(**policy), NOW))
 
 
-def test_every_default_has_its_row() -> None:
+def test_every_default_is_covered() -> None:
     names = {field.name for field in fields(Policy)}
     assert len(THRESHOLDS) + len(CHOICES) + len(ELSEWHERE) == len(names)
     assert THRESHOLDS.keys() | CHOICES.keys() | ELSEWHERE == names
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_the_default_threshold_decides_just_there(name: str) -> None:
+def test_a_default_threshold_takes_effect_at_its_value(name: str) -> None:
     row = THRESHOLDS[name]
     assert getattr(Policy(), name) == row.default
     assert read(row.given(row.default - row.step), row.look, **row.also) == row.below
@@ -366,7 +366,7 @@ def test_the_default_threshold_decides_just_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_another_threshold_would_decide_otherwise(name: str) -> None:
+def test_another_threshold_changes_the_decision(name: str) -> None:
     row = THRESHOLDS[name]
     higher = {**row.also, name: row.default + row.step}
     lower = {**row.also, name: row.default - row.step}
@@ -375,7 +375,7 @@ def test_another_threshold_would_decide_otherwise(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_the_default_choice_is_made_and_another_decides_otherwise(name: str) -> None:
+def test_another_choice_changes_the_decision(name: str) -> None:
     row = CHOICES[name]
     assert getattr(Policy(), name) == row.default
     assert read(row.given, row.look, **row.also) == row.says

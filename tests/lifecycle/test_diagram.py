@@ -18,12 +18,12 @@ def test_the_table_has_a_row_for_every_rule() -> None:
     assert len(status_table().splitlines()) == 2 + len(RULES)
 
 
-def test_every_status_is_in_the_diagram_and_every_outcome_is_reached_from_a_live_session() -> None:
+def test_the_diagram_shows_every_status_and_every_outcome() -> None:
     assert {status.value for status in Status} <= set(re.findall(r"\w+", mermaid()))
     assert {end for start, end in EDGES if start == "live"} == {stage.value for stage in OVER}
 
 
-def test_the_diagram_leads_back_from_exactly_the_outcomes_that_a_restore_leaves() -> None:
+def test_the_diagram_returns_from_exactly_the_restorable_outcomes() -> None:
     for status in TERMINAL - {Status.CLEANUP}:
         end = Ended(status=status, reason=Reason.COMPLETED, because="it is over", at=ago(100))
         over = published(ended=end, done=done("stop#1"), commands=(command("restore"),))
@@ -32,6 +32,6 @@ def test_the_diagram_leads_back_from_exactly_the_outcomes_that_a_restore_leaves(
         assert ((status.value, "[*]") in EDGES) is not restored
 
 
-def test_a_session_that_is_paused_or_over_changes_only_as_the_diagram_shows() -> None:
+def test_the_diagram_shows_the_exits_of_paused_and_merged() -> None:
     assert {end for start, end in EDGES if start == "paused"} == {"under_way"}
     assert {end for start, end in EDGES if start == "merged"} == {"cleanup", "[*]"}

@@ -24,13 +24,13 @@ def drafted(**given: Any) -> list[str]:
     return [key for key in found if key.startswith("make_ready:")]
 
 
-def test_a_draft_is_made_ready_once_it_is_green() -> None:
+def test_a_green_draft_is_marked_ready() -> None:
     assert drafted() == ["make_ready:34"]
     assert drafted(checks=PENDING) == []
     assert drafted(checks=FAILED) == []
 
 
-def test_a_draft_on_which_no_check_begins_is_made_ready_in_its_time() -> None:
+def test_a_draft_without_checks_is_marked_ready_after_the_settle_time() -> None:
     assert drafted(checks=(), head_since=ago(59)) == []
     assert drafted(checks=(), head_since=ago(60)) == ["make_ready:34"]
     for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": True}):
@@ -44,16 +44,16 @@ def test_a_draft_on_which_no_check_begins_is_made_ready_in_its_time() -> None:
 @pytest.mark.parametrize(
     "given", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
 )
-def test_a_draft_the_agent_is_not_done_with_stays_one(given: dict[str, Any]) -> None:
+def test_a_draft_stays_one_while_the_agent_works_on_it(given: dict[str, Any]) -> None:
     assert "make_ready:34" not in keys(of({"draft": True}, **given), draft=True)
 
 
-def test_what_a_person_made_a_draft_stays_one() -> None:
+def test_a_persons_draft_stays_a_draft() -> None:
     assert "make_ready:34" not in keys(of({"draft": True}))
     assert "make_ready:34" not in keys(of({"draft": True}, done=done("make_ready:34")), draft=True)
 
 
-def test_what_was_just_made_ready_waits_for_the_checks_that_pass_drafts_over() -> None:
+def test_a_pull_request_just_marked_ready_waits_for_checks_that_skip_drafts() -> None:
     ready = {"verdicts": (approval(),)}
     for checks in ((), (check(),)):
         fresh = decision(
@@ -67,7 +67,7 @@ def test_what_was_just_made_ready_waits_for_the_checks_that_pass_drafts_over() -
         assert decision(later, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
-def test_reviewers_are_asked_once_when_it_is_green() -> None:
+def test_reviewers_are_requested_once_when_checks_pass() -> None:
     reviewers = ("rob", "acme/core")
     asked = [
         a for a in decision(of({}), reviewers=reviewers).actions if isinstance(a, do.RequestReview)
@@ -79,7 +79,7 @@ def test_reviewers_are_asked_once_when_it_is_green() -> None:
     assert "request_review:34" not in keys(again, reviewers=reviewers)
 
 
-def test_reviewers_whom_github_refuses_are_told_once_and_stop_nothing() -> None:
+def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
     given = of({}, failures={"request_review:34": failed})
     judged = decision(given, reviewers=("rob",))
@@ -98,11 +98,11 @@ def test_reviewers_whom_github_refuses_are_told_once_and_stop_nothing() -> None:
     [{"checks": FAILED}, {"checks": PENDING}, {"draft": True}, {"checks": (), "head_since": NOW}],
     ids=["red", "running", "draft", "not settled"],
 )
-def test_nobody_is_asked_to_review_what_is_not_green(pulls: dict[str, Any]) -> None:
+def test_no_review_is_requested_before_checks_pass(pulls: dict[str, Any]) -> None:
     assert "request_review:34" not in keys(of(pulls), reviewers=("rob",))
 
 
-def test_each_of_several_is_made_ready_for_itself() -> None:
+def test_each_of_several_drafts_is_marked_ready_on_its_own() -> None:
     green, red = pull(draft=True), pull(number=35, branch="other", draft=True, checks=FAILED)
     given = of({}, agent=agent())
     assert "make_ready:34" in keys(replace(given, pulls=(green, red)), draft=True)

@@ -193,7 +193,7 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
 
 
 @pytest.mark.parametrize(("given", "key", "reason"), STANDS.values(), ids=STANDS.keys())
-def test_people_have_to_look(given: Facts, key: str, reason: Reason) -> None:
+def test_these_facts_escalate_under_this_key(given: Facts, key: str, reason: Reason) -> None:
     found, evidence = attention(given)
     assert found is Attention.ESCALATED
     assert (str(evidence.cause), evidence.reason) == (key, reason)
@@ -307,7 +307,7 @@ QUIET: dict[str, Facts] = {
 
 
 @pytest.mark.parametrize("given", QUIET.values(), ids=QUIET.keys())
-def test_nobody_has_to_look(given: Facts) -> None:
+def test_these_facts_do_not_escalate(given: Facts) -> None:
     word, evidence = attention(given)
     assert word is Attention.NONE
     assert (evidence.why, evidence.cause) == ("", None)
@@ -323,11 +323,11 @@ def test_nobody_has_to_look(given: Facts) -> None:
         ("a review, the agent at work", ago(-295)),  # When `active` is stale.
     ],
 )
-def test_it_is_looked_at_again_when_it_may_read_otherwise(case: str, due: datetime | None) -> None:
+def test_the_recheck_is_due_when_an_escalation_may_begin(case: str, due: datetime | None) -> None:
     assert read(SessionView(QUIET[case], Policy(), NOW))[2] == due
 
 
-def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:
+def test_a_closed_pull_request_does_not_escalate() -> None:
     closed = replace(pull(state=PullState.CLOSED, review=Review.PENDING), number=35)
     given = published(pulls=(closed, pull()))
     assert attention(given)[0] is Attention.NONE
@@ -344,7 +344,7 @@ def test_a_closed_pull_request_of_two_is_not_asked_about() -> None:
         ),
     ],
 )
-def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words: str) -> None:
+def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, words: str) -> None:
     _, evidence = attention(facts(agent=who))
     assert evidence.why == f"the agent finished without a commit{words}"
 
@@ -373,7 +373,7 @@ def test_what_the_agent_said_last_is_told_with_nothing_to_show(who: Agent, words
         ),
     ],
 )
-def test_the_sentence_carries_its_evidence(given: Facts, why: str) -> None:
+def test_an_escalation_states_its_evidence(given: Facts, why: str) -> None:
     assert attention(given)[1].why == why
 
 
@@ -386,7 +386,7 @@ def test_the_causes_are_weighed_in_this_order() -> None:
     )
 
 
-def test_the_first_cause_is_the_one_that_is_told() -> None:
+def test_the_first_matching_escalation_is_reported() -> None:
     both = published(
         work=DIRTY,
         done=done("commit_work:0#1", seconds_ago=200),

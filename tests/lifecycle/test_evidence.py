@@ -53,7 +53,7 @@ def working(**given: Any) -> Agent:
         (-61, Availability.UNKNOWN, Availability.CRASHED),  # no time at all
     ],
 )
-def test_freshness_of_evidence_is_strong_weak_or_stale(
+def test_evidence_counts_by_its_age(
     seconds_ago: float, alive: Availability, dead: Availability
 ) -> None:
     seen = ago(seconds_ago)
@@ -61,7 +61,7 @@ def test_freshness_of_evidence_is_strong_weak_or_stale(
     assert availability(working(seen=seen, **DEAD)) is dead
 
 
-def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
+def test_evidence_without_a_time_is_stale() -> None:
     assert availability(agent(ACTIVE, since=None, seen=None)) is Availability.UNKNOWN
     assert availability(agent(ACTIVE, since=None, seen=None, **DEAD)) is Availability.CRASHED
     assert (
@@ -79,13 +79,11 @@ def test_evidence_without_a_time_is_stale_except_that_it_exited() -> None:
     ],
 )
 @pytest.mark.parametrize("seen", [ago(30 * DAY), None])
-def test_freshness_limits_active_only_and_an_unanswered_question_does_not_go_stale(
-    activity: Activity, expected: Availability, seen: Any
-) -> None:
+def test_only_activity_goes_stale(activity: Activity, expected: Availability, seen: Any) -> None:
     assert availability(agent(activity, 30 * DAY, seen=seen)) is expected
 
 
-def test_a_tool_that_runs_for_twenty_minutes_is_active_not_stuck() -> None:
+def test_an_agent_in_a_long_tool_call_is_active() -> None:
     calls = facts(agent=working(seen=ago(1200), calling=True))
     assert decision(calls).status is Status.WORKING
     assert SessionView(calls, Policy(), NOW).availability is Availability.ACTIVE
@@ -93,19 +91,19 @@ def test_a_tool_that_runs_for_twenty_minutes_is_active_not_stuck() -> None:
     assert (decision(silent).status, decision(silent).reason) == (Status.STUCK, Reason.NO_PROGRESS)
 
 
-def test_an_unfinished_call_of_a_program_that_is_gone_is_no_activity() -> None:
+def test_an_open_tool_call_of_a_dead_program_is_no_activity() -> None:
     assert availability(working(seen=ago(1200), calling=True, **DEAD)) is Availability.CRASHED
     assert availability(working(calling=True, program=Probe.UNKNOWN)) is Availability.UNKNOWN
 
 
-def test_what_an_earlier_run_showed_late_is_dropped() -> None:
+def test_evidence_of_an_earlier_run_is_ignored() -> None:
     late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
     given = facts(run=2, agent=late, done=done("start:crash#2", seconds_ago=5))
     assert SessionView(given, Policy(), NOW).availability is Availability.NONE
     assert decision(given).status is Status.WORKING
 
 
-def test_a_pull_request_that_waits_for_people_for_days_is_never_stuck() -> None:
+def test_a_pull_request_that_waits_for_review_never_becomes_stuck() -> None:
     for activity in (Activity.READY, Activity.IDLE):
         given = published(agent=agent(activity, 3 * DAY))
         assert decision(given).status is Status.REVIEW_PENDING
@@ -113,7 +111,7 @@ def test_a_pull_request_that_waits_for_people_for_days_is_never_stuck() -> None:
         assert later.status is Status.REVIEW_PENDING
 
 
-def test_a_time_far_ahead_does_not_put_off_being_stuck() -> None:
+def test_a_time_far_in_the_future_does_not_delay_stuck() -> None:
     given = facts(agent=working(seen=ago(-DAY), since=ago(700)))
     assert decision(given).reason is Reason.NO_PROGRESS
 
@@ -123,9 +121,7 @@ def test_a_time_far_ahead_does_not_put_off_being_stuck() -> None:
 
 @pytest.mark.parametrize("runtime", Probe)
 @pytest.mark.parametrize("program", Probe)
-def test_only_two_dead_probes_without_recent_activity_are_an_end(
-    runtime: Probe, program: Probe
-) -> None:
+def test_an_agent_has_crashed_only_if_both_probes_are_dead(runtime: Probe, program: Probe) -> None:
     expected = {
         (Probe.ALIVE, Probe.ALIVE): Availability.IDLE,
         (Probe.DEAD, Probe.DEAD): Availability.CRASHED,
@@ -134,7 +130,7 @@ def test_only_two_dead_probes_without_recent_activity_are_an_end(
     assert availability(who) is expected.get((runtime, program), Availability.UNKNOWN)
 
 
-def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None:
+def test_contradicting_or_unknown_probes_keep_the_status() -> None:
     probes: tuple[Any, ...] = ({"program": Probe.DEAD}, {"runtime": Probe.UNKNOWN})
     for given in probes:
         who = agent(
@@ -155,7 +151,7 @@ def test_a_disagreement_or_an_unknown_keeps_the_status_and_looks_again() -> None
         (3, 299, Status.REVIEW_PENDING),
     ],
 )
-def test_three_looks_and_five_minutes_of_the_same_evidence_are_stuck_by_a_probe_failure(
+def test_probes_that_fail_three_times_in_five_minutes_make_the_session_stuck(
     rounds: int, seconds: float, status: Status
 ) -> None:
     probe_failure = ProbeFailure(since=ago(seconds), evidence="alive/unknown", rounds=rounds)
@@ -167,7 +163,7 @@ def test_three_looks_and_five_minutes_of_the_same_evidence_are_stuck_by_a_probe_
         assert judged.reason is Reason.PROBE_FAILURE
 
 
-def test_a_session_that_is_spawning_is_never_killed_by_a_probe() -> None:
+def test_a_probe_never_ends_a_session_that_is_starting() -> None:
     given = facts(run=2, agent=agent(seconds_ago=9000, **DEAD))
     assert decision(given).status is Status.SPAWNING
     assert stops(given) == []
@@ -191,22 +187,20 @@ def stops(given: Facts) -> list[str]:
         ({"code": 0, "lost": "its terminal was closed"}, Availability.CRASHED),  # it went politely
     ],
 )
-def test_an_exit_of_zero_alone_is_an_end_of_its_own(end: Any, expected: Availability) -> None:
+def test_only_exit_code_zero_is_a_regular_exit(end: Any, expected: Availability) -> None:
     assert availability(replace(ended(), exit=Exit(at=ago(60), **end))) is expected
 
 
 @pytest.mark.parametrize("runtime", Probe)
 @pytest.mark.parametrize("program", Probe)
-def test_the_record_of_an_exit_is_proof_whatever_the_probes_say(
-    runtime: Probe, program: Probe
-) -> None:
+def test_a_recorded_exit_outweighs_the_probes(runtime: Probe, program: Probe) -> None:
     for code, expected in ((0, Availability.EXITED), (1, Availability.CRASHED)):
         assert availability(replace(ended(code, 1), runtime=runtime, program=program)) is expected
 
 
 @pytest.mark.parametrize("key", ["stop#1", "park:idle:x#1", "release#1"])
 @pytest.mark.parametrize("who", [ended(1), ended(None), agent(ACTIVE, 1, **DEAD)])
-def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None:
+def test_a_run_ended_by_the_bot_is_no_crash(key: str, who: Agent) -> None:
     assert availability(who, done=done(key)) is Availability.EXITED
     assert availability(who, pending=frozenset({key})) is Availability.EXITED
     other = key.replace("#1", "#11")
@@ -214,12 +208,12 @@ def test_a_run_that_we_ended_ourselves_is_no_crash(key: str, who: Agent) -> None
     assert availability(who, pending=frozenset({other, "fix_ci:x#1"})) is not Availability.EXITED
 
 
-def test_a_run_that_we_ended_is_at_an_end_though_nobody_can_look() -> None:
+def test_a_run_ended_by_the_bot_has_exited_although_probes_fail() -> None:
     unseen: dict[str, Any] = {"runtime": Probe.UNKNOWN, "program": Probe.UNKNOWN}
     assert availability(agent(ACTIVE, 1, **unseen), done=done("stop#1")) is Availability.EXITED
 
 
-def test_what_we_ended_and_is_seen_to_live_is_judged_by_what_is_seen() -> None:
+def test_a_run_that_survives_its_stop_is_judged_by_its_activity() -> None:
     assert availability(agent(ACTIVE, 1), done=done("park:idle#1")) is Availability.ACTIVE
 
 
@@ -233,7 +227,7 @@ def lost(times: int, **given: Any) -> Facts:
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **given)
 
 
-def test_a_run_lost_with_its_machine_is_started_again_and_uses_up_no_try_of_the_agent() -> None:
+def test_a_run_lost_with_its_machine_restarts_without_counting_as_a_crash() -> None:
     (start,) = asked(lost(0))
     assert str(start.key) == "start:lost#2"
     (start,) = asked(lost(3))
@@ -243,7 +237,7 @@ def test_a_run_lost_with_its_machine_is_started_again_and_uses_up_no_try_of_the_
     assert str(start.key) == "start:crash#5"
 
 
-def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
+def test_repeated_losses_back_off_and_end_the_session() -> None:
     given = lost(4)
     due = decide(given, Policy(restart_seconds=60), NOW)
     assert not deeds(due)
@@ -255,6 +249,6 @@ def test_losses_in_a_row_wait_ever_longer_and_are_killed_in_the_end() -> None:
     assert decision(given, lost_runs=11).status is Status.WORKING
 
 
-def test_a_message_to_a_run_that_was_lost_is_sent_again() -> None:
+def test_a_message_to_a_lost_run_counts_as_not_sent() -> None:
     sent = done("address_review:x#1", "start:lost#2")
     assert ActionHistory(sent).last_sent(parse("address_review:x")) is None

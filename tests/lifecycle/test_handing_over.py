@@ -20,7 +20,7 @@ def starts(life: Life) -> list[do.Start]:
     return [action for _, action in life.out if isinstance(action, do.Start)]
 
 
-def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk() -> None:
+def test_another_agent_takes_over_at_once_without_the_conversation() -> None:
     life = Life().agent_works().person_commands("agent", "codex")
     assert starts(life)[-1] == do.Start(
         key=parse("start:agent:comment-1#2"),
@@ -32,14 +32,14 @@ def test_another_agent_takes_over_at_once_with_the_task_and_no_part_in_the_talk(
     assert life.received() == ["start", "take_over"]
 
 
-def test_what_comes_after_that_is_the_new_agents_own_business() -> None:
+def test_after_a_handover_the_new_agent_resumes_its_own_conversation() -> None:
     life = Life().agent_works().person_commands("agent", "codex").agent_works()
     life.agent_exits(1).waits(60)
     restart = starts(life)[-1]
     assert (str(restart.key), restart.agent, restart.resume) == ("start:crash#3", "", "talk")
 
 
-def test_before_its_first_run_a_session_begins_with_who_was_named_last() -> None:
+def test_an_agent_named_before_the_first_run_gets_the_session() -> None:
     queued = replace(facts(run=0, agent=Agent()), done={})
     names = (
         command("agent", text="ada"),
@@ -51,13 +51,13 @@ def test_before_its_first_run_a_session_begins_with_who_was_named_last() -> None
         assert (start.agent, start.prompt.name) == ("ada", "start")
 
 
-def test_an_ended_session_is_brought_back_with_the_agent_that_is_named() -> None:
+def test_an_ended_session_is_restored_with_the_named_agent() -> None:
     life = Life().agent_works().person_commands("stop").person_commands("start", "codex")
     start = starts(life)[-1]
     assert (start.run, start.agent, start.prompt.name) == (2, "codex", "take_over")
 
 
-def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
+def test_a_paused_session_is_handed_over_when_it_resumes() -> None:
     life = Life().agent_works().person_commands("pause").person_commands("agent", "codex")
     life.reads(S.PAUSED)
     assert [start.agent for start in starts(life)] == [""]
@@ -66,7 +66,7 @@ def test_a_paused_session_is_handed_over_once_it_goes_on() -> None:
 
 
 @pytest.mark.parametrize("word", ["", "shell"])
-def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(word: str) -> None:
+def test_the_sessions_agent_reviews_its_pull_request_and_posts_the_result(word: str) -> None:
     life = until_reviewed().person_commands("review", word)
     (tell,) = [action for _, action in life.out if isinstance(action, do.SendMessage)]
     assert (str(tell.key), tell.prompt.name) == ("forward:comment-1#1", "review")
@@ -81,7 +81,7 @@ def test_the_agent_itself_reads_its_pull_request_over_and_says_what_it_found(wor
     assert life.agent_works().agent_says("More.").comments().count("reviewed") == 1
 
 
-def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
+def test_an_agent_named_for_a_review_takes_over_with_it_as_its_task() -> None:
     life = until_reviewed().person_commands("review", "codex")
     start = starts(life)[-1]
     assert (start.agent, start.prompt.name, start.resume) == ("codex", "review", "")
@@ -91,14 +91,14 @@ def test_who_is_named_for_a_review_takes_over_with_it_as_its_task() -> None:
     assert life.comments().count("reviewed") == 1
 
 
-def test_a_review_is_no_answer_to_a_question() -> None:
+def test_a_review_command_does_not_answer_a_question() -> None:
     life = until_reviewed().agent_asks().person_commands("review")
     assert life.received() == ["start"]
     life.agent_works().agent_rests()
     assert life.received() == ["start", "review"]
 
 
-def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> None:
+def test_an_update_command_updates_the_branch_once() -> None:
     asking = of({"verdicts": ()}, commands=(command("update"),))
     key = f"update_on_command:comment-update:{HEAD}"
     update = do.UpdateBranch(key=parse(key), number=34, head=HEAD)
@@ -114,7 +114,7 @@ def test_a_base_is_brought_in_once_where_nobody_but_a_person_asks_for_it() -> No
     assert not [one for one in asked(after) if isinstance(one, do.UpdateBranch)]
 
 
-def test_what_github_asks_for_and_a_person_too_is_one_update() -> None:
+def test_a_requested_update_of_a_branch_that_is_behind_happens_once() -> None:
     behind = of({"merge": Merge.BEHIND}, commands=(command("update"),))
     (update,) = [one for one in asked(behind) if isinstance(one, do.UpdateBranch)]
     assert str(update.key) == f"update_branch:{BASE}:{HEAD}"
@@ -133,7 +133,7 @@ UPDATE = f"update_on_command:comment-update:{HEAD}"
     ],
     ids=["asked for", "of another head", "a conflict, which goes to the agent", "by itself"],
 )
-def test_people_are_called_where_a_base_they_asked_for_is_refused(
+def test_a_refused_update_on_command_escalates(
     key: str, pulls: dict[str, Any], called: bool
 ) -> None:
     failure = Failure(at=ago(30), reason=Reason.ACTION_FAILED, detail="GitHub said no")

@@ -52,13 +52,13 @@ def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
         (Mode.PROPOSE, AutoMerge.OFF, (ASKED,), False),
     ],
 )
-def test_the_narrower_of_mode_and_auto_merge_counts(
+def test_the_stricter_of_mode_and_auto_merge_applies(
     mode: Mode, auto: AutoMerge, commands: tuple[Any, ...], merges: bool
 ) -> None:
     assert bool(lands(ready(*commands), mode=mode, auto_merge=auto)) is merges
 
 
-def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
+def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
     (comment,) = asked(ready(), auto_merge=AutoMerge.OFF)
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
@@ -66,39 +66,39 @@ def test_where_nothing_is_merged_from_here_people_are_told_to_do_it() -> None:
     assert said["command_refused:comment-merge"].startswith("The configuration turns merging off")
 
 
-def test_a_word_that_was_applied_before_merging_was_switched_off_merges_nothing() -> None:
+def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() -> None:
     applied = of(READY, commands=(ASKED,), done=done("command_applied:comment-merge"))
     assert lands(applied)
     assert lands(applied, auto_merge=AutoMerge.OFF) == []
 
 
 @pytest.mark.parametrize("queue", [False, True])
-def test_a_merge_says_on_whose_word_it_is_unless_policy_merges_by_itself(queue: bool) -> None:
+def test_a_merge_names_its_requester_unless_policy_merges(queue: bool) -> None:
     given = of({**READY, "queue": queue}, commands=(ASKED,))
     assert [action.by for action in lands(given)] == [ASKED.actor]
     assert [action.by for action in lands(given, mode=Mode.MERGE)] == [""]
 
 
-def test_a_method_that_a_person_named_is_marked_as_such() -> None:
+def test_a_merge_method_named_in_a_command_is_marked_as_requested() -> None:
     (merge,) = lands(ready(command("merge", head=HEAD, text="rebase")))
     assert isinstance(merge, do.MergePull)
     assert (merge.method, merge.asked) == (MergeMethod.REBASE, True)
 
 
-def test_where_the_base_has_a_queue_the_queue_lands_it_at_the_judged_commit() -> None:
+def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
     assert lands(ready(queue=True), mode=Mode.MERGE) == [
         do.Enqueue(key=parse(f"merge:{HEAD}"), number=34, sha=HEAD)
     ]
 
 
-def test_what_is_in_the_queue_waits_there_and_says_so() -> None:
+def test_a_queued_pull_request_waits_and_lists_the_queue_as_its_blocker() -> None:
     found = decision(of({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
     assert found.status is Status.APPROVED
     assert found.blockers == ("queued: it is in GitHub's merge queue",)
     assert deeds(found) == []
 
 
-def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
+def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
     given = dequeued(RED)
     found = decision(given, mode=Mode.MERGE)
     assert (found.status, found.blockers[0]) == (
@@ -110,18 +110,18 @@ def test_checks_that_failed_in_the_queue_go_to_the_agent_like_its_own() -> None:
     assert told.prompt.items[0]["log"] == "boom"
 
 
-def test_a_check_that_failed_in_the_queue_is_not_run_again_there_flaky_or_not() -> None:
+def test_a_flaky_check_that_failed_in_the_merge_queue_is_not_rerun() -> None:
     flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
     (told,) = asked(dequeued(flaky), mode=Mode.MERGE)
     assert isinstance(told, do.SendMessage)
 
 
-def test_a_conflict_that_the_queue_met_is_told_as_one() -> None:
+def test_a_conflict_found_by_the_merge_queue_goes_to_the_agent() -> None:
     given = dequeued(pulls={"merge": Merge.CONFLICT})
     assert [key.split(":")[0] for key in keys(given)] == ["resolve_conflict"]
 
 
-def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> None:
+def test_a_removal_from_the_merge_queue_for_another_reason_escalates() -> None:
     found = decision(dequeued(), mode=Mode.MERGE)
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
     assert found.because == "GitHub's merge queue removed it: manual"
@@ -129,18 +129,18 @@ def test_any_other_reason_goes_to_people_and_nothing_is_queued_by_itself() -> No
 
 
 @pytest.mark.parametrize("checks", [(), (RED,)])
-def test_at_a_persons_word_it_is_queued_again_once(checks: tuple[Any, ...]) -> None:
+def test_a_merge_command_enqueues_a_removed_pull_request_once_more(checks: tuple[Any, ...]) -> None:
     again = dequeued(*checks, commands=(ASKED,))
     assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
     both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
     assert lands(dequeued(*checks, commands=(ASKED,), done=both)) == []
 
 
-def test_a_word_from_before_it_was_put_out_does_not_queue_it_again() -> None:
+def test_a_merge_command_from_before_the_removal_does_not_enqueue_again() -> None:
     assert lands(dequeued(commands=(command("merge", head=HEAD, at=ago(90)),))) == []
 
 
-def test_what_others_had_queued_and_was_put_out_before_our_turn_is_not_put_out_after_it() -> None:
+def test_a_removal_from_before_our_own_enqueue_is_ignored() -> None:
     ours = dequeued(RED, done=done(AGAIN, seconds_ago=30))
     assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
 
@@ -149,7 +149,7 @@ def in_queue(*commands: Any, **given: Any) -> Facts:
     return of({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **given)
 
 
-def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back() -> None:
+def test_a_cancel_dequeues_what_the_bot_enqueued() -> None:
     out = do.Dequeue(key=parse(f"dequeue:{HEAD}"), number=34)
     assert out in asked(in_queue(ASKED, CANCEL, done=QUEUED))
     assert out in asked(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
@@ -157,7 +157,7 @@ def test_what_we_had_queued_leaves_the_queue_when_a_person_takes_the_merge_back(
     assert out not in asked(in_queue(ASKED, CANCEL, ASKED_AGAIN, done=QUEUED))
 
 
-def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_word() -> None:
+def test_a_removal_after_a_cancel_does_not_escalate() -> None:
     for mode in (Mode.MERGE, Mode.PROPOSE):
         found = decision(dequeued(RED, commands=(ASKED, CANCEL)), mode=mode)
         assert found.status is Status.MERGEABLE
@@ -168,19 +168,19 @@ def test_what_a_person_wanted_out_of_the_queue_is_no_news_and_waits_for_their_wo
     assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
 
 
-def test_nothing_is_merged_by_itself_after_a_cancel() -> None:
+def test_policy_merges_nothing_after_a_cancel() -> None:
     assert lands(ready(CANCEL), mode=Mode.MERGE) == []
     said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
     assert said == {"command_applied:comment-cancel": "Merge request cancelled."}
 
 
-def test_another_head_than_the_one_that_was_put_out_is_queued_like_any() -> None:
+def test_a_new_head_after_a_removal_is_enqueued() -> None:
     given = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
     (queue,) = lands(given, mode=Mode.MERGE)
     assert str(queue.key) == f"merge:{NEXT}:{in_key(OUT.at)}"
 
 
-def test_an_approval_from_before_the_agents_last_commit_merges_nothing() -> None:
+def test_an_approval_of_an_older_commit_merges_nothing() -> None:
     life = until_reviewed(mode=Mode.MERGE)
     approved = approval(life.pull.head)
     life.agent_commits().agent_rests().ci_passes()

@@ -44,12 +44,12 @@ def judged(mode: Mode = Mode.PROPOSE) -> list[tuple[Facts, Decision]]:
     return [(given, decide(given, Policy(mode=mode), NOW)) for given in all_facts()]
 
 
-def test_the_universe_is_as_large_as_it_should_be() -> None:
+def test_the_universe_is_large() -> None:
     assert 20_000 < len(all_signals()) < 200_000
     assert len(all_facts()) > 5_000
 
 
-def test_every_row_of_the_rules_is_the_first_to_match_somewhere() -> None:
+def test_every_rule_is_the_first_to_match_somewhere() -> None:
     used = {id(rule_for(signals)) for signals in all_signals()}
     assert [rule.reads for rule in RULES if id(rule) not in used] == []
 
@@ -68,7 +68,7 @@ def test_every_status_has_a_reaction_of_its_own() -> None:
     assert {status for row in own for status in row.statuses} == set(Status)
 
 
-def test_every_row_of_the_reactions_acts_somewhere() -> None:
+def test_every_reaction_acts_somewhere() -> None:
     acted = {
         row.name
         for signals in all_signals()
@@ -78,18 +78,18 @@ def test_every_row_of_the_reactions_acts_somewhere() -> None:
     assert acted == {row.name for row in REACTIONS}
 
 
-def test_a_session_that_is_over_reads_as_its_outcome_whatever_else_is_known() -> None:
+def test_a_session_has_a_terminal_status_exactly_when_it_is_over() -> None:
     for signals in all_signals():
         assert (rule_for(signals).status in TERMINAL) == (signals.stage in OVER)
 
 
-def test_what_needs_people_is_never_hidden_by_the_pull_request() -> None:
+def test_the_state_of_the_pull_request_never_hides_an_escalation() -> None:
     for signals in all_signals():
         if signals.stage is Stage.RUNNING and signals.attention is not Attention.NONE:
             assert rule_for(signals).status in (Status.NEEDS_INPUT, Status.STUCK)
 
 
-def test_mergeable_is_said_exactly_where_nothing_blocks() -> None:
+def test_a_session_is_mergeable_exactly_when_nothing_blocks() -> None:
     for signals in all_signals():
         if rule_for(signals).status is Status.MERGEABLE:
             assert blockers_for(signals) == ()
@@ -98,7 +98,7 @@ def test_mergeable_is_said_exactly_where_nothing_blocks() -> None:
             assert signals.merge is Merge.CLEAN
 
 
-def test_an_open_pull_request_that_cannot_be_merged_says_why() -> None:
+def test_an_open_pull_request_that_is_not_mergeable_lists_blockers() -> None:
     for signals in all_signals():
         status = rule_for(signals).status
         if signals.pull != "none" and status in UNDER_WAY - {
@@ -110,13 +110,13 @@ def test_an_open_pull_request_that_cannot_be_merged_says_why() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
-def test_deciding_twice_gives_the_same(policy: Policy) -> None:
+def test_a_decision_is_deterministic(policy: Policy) -> None:
     for given, decision in judged(policy.mode)[::7]:
         assert decide(given, policy, NOW) == decision
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
-def test_an_action_that_was_done_ordered_or_given_up_is_not_asked_for_again(policy: Policy) -> None:
+def test_an_ordered_action_is_not_ordered_again(policy: Policy) -> None:
     for given, decision in judged(policy.mode):
         keys = {action.key for action in decision.actions}
         if not keys:
@@ -133,7 +133,7 @@ def test_no_two_actions_of_a_decision_have_one_key() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.mode)
-def test_doing_what_is_asked_for_comes_to_an_end(policy: Policy) -> None:
+def test_carrying_out_decisions_reaches_a_fixed_point(policy: Policy) -> None:
     for given, decision in judged(policy.mode):
         now, state, actions = NOW, given, decision.actions
         for _ in range(8):
@@ -165,7 +165,7 @@ def test_the_same_facts_give_the_same_decision_at_any_instant_before_the_recheck
                 assert same == first, (given, later)
 
 
-def test_a_recheck_does_not_depend_on_the_order_in_which_questions_are_asked() -> None:
+def test_a_recheck_does_not_depend_on_the_order_of_evaluation() -> None:
     questions = [name for name, value in vars(SessionView).items() if isinstance(value, property)]
     for given, _ in judged():
         view = foremost(SessionView(given, Policy(), NOW))
@@ -177,7 +177,7 @@ def test_a_recheck_does_not_depend_on_the_order_in_which_questions_are_asked() -
         assert read(view) == first == read(foremost(SessionView(given, Policy(), NOW)))
 
 
-def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
+def test_messages_are_sent_only_to_an_agent_that_is_idle_or_has_exited() -> None:
     for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.SendMessage):
@@ -186,7 +186,7 @@ def test_nothing_is_sent_to_an_agent_that_is_not_at_rest() -> None:
                 assert decision.signals.availability is Availability.EXITED, given
 
 
-def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
+def test_an_ended_session_starts_sends_and_publishes_nothing() -> None:
     for _, decision in judged(Mode.MERGE):
         if decision.status in TERMINAL:
             for action in decision.actions:
@@ -195,14 +195,14 @@ def test_a_session_that_is_over_starts_and_sends_nothing() -> None:
                 )
 
 
-def test_only_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
+def test_the_branch_is_deleted_and_the_issue_closed_only_after_a_merge() -> None:
     for given, decision in judged():
         for action in decision.actions:
             if isinstance(action, do.DeleteBranch | do.CloseIssue):
                 assert any(pull.state is PullState.MERGED for pull in given.pulls)
 
 
-def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commit() -> None:
+def test_only_green_approved_and_clean_pull_requests_merge_at_the_judged_commit() -> None:
     merged = 0
     for given, decision in judged(Mode.MERGE):
         for action in decision.actions:
@@ -227,18 +227,18 @@ def test_only_what_is_green_reviewed_and_clean_is_merged_and_by_the_judged_commi
     assert merged
 
 
-def test_nothing_is_merged_by_itself_unless_policy_says_so() -> None:
+def test_nothing_merges_without_a_command_in_propose_mode() -> None:
     for _, decision in judged():
         for action in decision.actions:
             assert not isinstance(action, do.MergePull)
 
 
-def test_in_observe_mode_nothing_is_touched() -> None:
+def test_observe_mode_orders_no_actions() -> None:
     for given in all_facts()[::5]:
         assert decide(given, Policy(mode=Mode.OBSERVE), NOW).actions == ()
 
 
-def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
+def test_comments_by_people_without_write_access_never_reach_the_agent() -> None:
     for given, decision in judged():
         for pull in given.pulls:
             if any(not remark.allowed for remark in pull.comments):
@@ -246,21 +246,21 @@ def test_what_people_without_write_access_say_never_reaches_the_agent() -> None:
                 assert "Please add a test." not in text or pull.threads
 
 
-def test_a_merge_ends_the_session_even_if_the_agent_still_talks() -> None:
+def test_a_merge_ends_the_session_exactly_when_no_pull_request_is_open() -> None:
     for given, decision in judged():
         states = {pull.state for pull in given.pulls}
         if PullState.MERGED in states and PullState.OPEN not in states:
             assert decision.signals.stage is Stage.MERGED
 
 
-def test_what_stands_on_an_open_one_is_never_ready_and_says_on_which() -> None:
+def test_a_stacked_pull_request_is_never_ready_and_lists_the_blocker() -> None:
     for signals in all_signals():
         if signals.stacked and signals.stage is Stage.RUNNING:
             assert rule_for(signals).status not in (Status.MERGEABLE, Status.APPROVED)
             assert "stacked" in [row.name for row in blockers_for(signals)]
 
 
-def test_before_what_others_pushed_is_in_nothing_is_pushed() -> None:
+def test_nothing_is_pushed_before_remote_commits_are_merged() -> None:
     for given, decision in judged():
         if decision.signals.output is Output.FOREIGN:
             assert not any(isinstance(a, do.Publish) for a in decision.actions), given

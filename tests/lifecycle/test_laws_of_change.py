@@ -61,7 +61,7 @@ def test_a_restart_changes_no_decision() -> None:
         assert decide(_FACTS.decode(msgspec.msgpack.encode(given)), POLICY, NOW) == decision
 
 
-def test_what_was_done_or_given_up_is_not_asked_for_again_after_a_restart() -> None:
+def test_done_and_failed_actions_are_not_ordered_again() -> None:
     for given, decision in judged():
         if not (asked := keys(decision)):
             continue
@@ -104,7 +104,7 @@ def shuffled(given: Facts, chance: random.Random) -> Facts:
 
 
 @pytest.mark.parametrize("outcome", sorted(RESTORABLE))
-def test_an_outcome_changes_only_by_a_merge(outcome: Status) -> None:
+def test_an_outcome_changes_only_through_a_merge(outcome: Status) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(10))
     for given, _ in judged():
         decision = decide(replace(given, ended=end), POLICY, NOW)
@@ -115,7 +115,7 @@ def test_an_outcome_changes_only_by_a_merge(outcome: Status) -> None:
 
 
 @pytest.mark.parametrize("outcome", sorted(RESTORABLE))
-def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
+def test_a_restore_leaves_an_outcome_and_ignores_keys_of_earlier_runs(
     outcome: Status,
 ) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
@@ -126,7 +126,7 @@ def test_an_outcome_is_left_by_a_restore_and_old_keys_of_runs_do_not_count(
     assert "start:first#2" in keys(restored)
 
 
-def test_a_merge_is_never_left() -> None:
+def test_a_merged_session_cannot_be_restored() -> None:
     end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
     for given, _ in judged():
         for commands in ((), (command("restore"),)):
@@ -154,18 +154,18 @@ def unseen() -> Iterator[tuple[Facts, Decision, Decision]]:
                 yield given, decision, decide(other, POLICY, NOW)
 
 
-def test_a_failed_look_changes_no_status_and_asks_for_nothing_new() -> None:
+def test_a_failed_probe_changes_no_status_and_orders_nothing_new() -> None:
     for given, before, after in unseen():
         assert (after.status, after.reason) == (before.status, before.reason), given
         assert keys(after) <= keys(before)
 
 
-def test_nothing_is_said_to_an_agent_that_cannot_be_seen() -> None:
+def test_no_message_is_sent_to_an_agent_whose_probe_failed() -> None:
     for _, _, after in unseen():
         assert not any(isinstance(action, do.SendMessage | do.Start) for action in after.actions)
 
 
-def test_what_we_ended_ourselves_is_not_ended_again_because_a_look_failed() -> None:
+def test_a_stopped_run_is_not_stopped_again_after_a_failed_probe() -> None:
     gone = agent(Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD)
     paused = facts(commands=(command("pause"),), agent=gone, done=done("park:rest#1"))
     unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
@@ -210,7 +210,7 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_a_new_cause_earns_a_new_action_and_an_old_one_none(cause: str) -> None:
+def test_each_cause_leads_to_one_action(cause: str) -> None:
     first, second, kind = CAUSES[cause]
     (old,) = (a for a in decide(first, POLICY, NOW).actions if str(a.key).startswith(kind))
     answered = done(old.key, *getattr(old, "covers", ()), seconds_ago=30)

@@ -40,14 +40,14 @@ def test_a_label_becomes_a_merged_pull_request() -> None:
     assert not life.facts.slot
 
 
-def test_by_itself_a_ready_pull_request_is_only_announced_and_once_for_each_head() -> None:
+def test_a_ready_pull_request_is_announced_once() -> None:
     life = until_reviewed().reviewer_approves().waits(86400)
     life.reads(Status.MERGEABLE)
     assert life.sent("merge:") == []
     assert life.comments() == ["ready"]
 
 
-def test_a_person_has_it_merged_at_the_head_they_saw() -> None:
+def test_a_merge_command_merges_only_the_head_it_names() -> None:
     life = until_reviewed().person_commands("merge", head="").reviewer_approves()
     life.reads(Status.MERGEABLE)
     life.person_commands("merge", head="f" * 40)
@@ -56,7 +56,7 @@ def test_a_person_has_it_merged_at_the_head_they_saw() -> None:
     life.reads(Status.MERGED)
 
 
-def test_a_command_to_merge_waits_for_its_head_to_be_ready_and_not_for_another() -> None:
+def test_a_merge_command_waits_only_for_the_head_it_names() -> None:
     life = until_reviewed()
     life.person_commands("merge", head=life.pull.head).reviewer_asks().waits(61)
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
@@ -70,14 +70,14 @@ def test_a_command_to_merge_waits_for_its_head_to_be_ready_and_not_for_another()
 # -- red checks ------------------------------------------------------------------------------------
 
 
-def test_the_happy_end_of_a_turn_is_no_alarm() -> None:
+def test_a_turn_that_ends_with_a_commit_does_not_escalate() -> None:
     life = until_reviewed().ci_fails().agent_works().agent_commits()
     life.agent_rests()
     assert Status.NEEDS_INPUT not in life.went
     assert "attention" not in life.comments()
 
 
-def test_checks_are_told_once_they_are_settled_and_once_a_head() -> None:
+def test_failed_checks_go_to_the_agent_once_when_all_have_finished() -> None:
     life = Life().agent_commits().agent_rests()
     life.checks_are(CheckState.FAILED, CheckState.PENDING)
     assert life.received() == ["start"]
@@ -87,14 +87,14 @@ def test_checks_are_told_once_they_are_settled_and_once_a_head() -> None:
     assert life.received() == ["start", "fix_ci"]
 
 
-def test_an_agent_that_works_hears_of_red_checks_when_its_turn_is_over() -> None:
+def test_an_active_agent_gets_failed_checks_at_the_end_of_its_turn() -> None:
     life = until_reviewed().agent_works().ci_fails()
     assert life.received() == ["start"]
     life.agent_rests()
     assert life.received() == ["start", "fix_ci"]
 
 
-def test_people_are_told_when_the_agent_gives_up_on_red_checks() -> None:
+def test_failed_checks_escalate_when_the_agent_ends_its_turn_without_a_commit() -> None:
     life = until_reviewed().ci_fails().agent_works().agent_rests()
     life.reads(Status.NEEDS_INPUT)
     assert life.comments() == ["attention"]
@@ -104,12 +104,12 @@ def test_people_are_told_when_the_agent_gives_up_on_red_checks() -> None:
     life.reads(Status.REVIEW_PENDING)
 
 
-def test_people_are_told_when_the_agent_never_so_much_as_stirs() -> None:
+def test_failed_checks_escalate_when_the_agent_does_not_react() -> None:
     life = until_reviewed().ci_fails().waits(20)
     life.reads(Status.NEEDS_INPUT)
 
 
-def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() -> None:
+def test_three_failed_repairs_escalate_and_passing_checks_reset_the_count() -> None:
     life = Life().agent_commits().agent_rests()
     for _ in range(6):
         life.ci_fails().agent_works().agent_commits().agent_rests()
@@ -128,7 +128,7 @@ def test_after_three_repairs_people_are_told_and_green_checks_give_three_more() 
 # -- reviews ---------------------------------------------------------------------------------------
 
 
-def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> None:
+def test_comments_in_quick_succession_go_to_the_agent_together() -> None:
     life = until_reviewed().person_comments("One.").waits(40).person_comments("Two.").waits(40)
     assert life.received() == ["start"]
     life.waits(25)
@@ -136,7 +136,7 @@ def test_what_people_write_one_after_the_other_goes_to_the_agent_together() -> N
     assert [item["text"] for item in tell.prompt.items] == ["@rob: One.", "@rob: Two."]
 
 
-def test_a_comment_that_comes_while_the_agent_works_is_heard_at_the_end_of_its_turn() -> None:
+def test_a_comment_during_a_turn_goes_to_the_agent_at_its_end() -> None:
     life = until_reviewed().reviewer_asks().waits(61)
     life.agent_works().person_comments("And rename it.").waits(100)
     assert life.received() == ["start", "address_review"]
@@ -144,7 +144,7 @@ def test_a_comment_that_comes_while_the_agent_works_is_heard_at_the_end_of_its_t
     assert life.received() == ["start", "address_review", "address_review"]
 
 
-def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> None:
+def test_an_unanswered_review_escalates_after_half_an_hour() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_rests()
     life.reads(Status.CHANGES_REQUESTED)
     life.waits(1700)
@@ -160,7 +160,7 @@ def test_people_are_told_half_an_hour_after_a_review_that_came_to_nothing() -> N
     life.reads(Status.CHANGES_REQUESTED)
 
 
-def test_after_all_rounds_of_review_people_are_told_once_and_an_approval_ends_it() -> None:
+def test_exhausted_review_rounds_escalate_once_until_an_approval() -> None:
     life = until_reviewed(review_rounds=2)
     for _ in range(5):
         life.reviewer_asks().waits(61).agent_works().agent_commits().agent_rests().ci_passes()
@@ -174,7 +174,7 @@ def test_after_all_rounds_of_review_people_are_told_once_and_an_approval_ends_it
 # -- people ----------------------------------------------------------------------------------------
 
 
-def test_a_question_is_told_at_once_and_every_question_once() -> None:
+def test_every_question_is_reported_once_at_once() -> None:
     life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?")
     life.reads(Status.NEEDS_INPUT)
     life.waits(86400)
@@ -185,12 +185,12 @@ def test_a_question_is_told_at_once_and_every_question_once() -> None:
     assert life.comments() == ["attention", "attention"]
 
 
-def test_nothing_is_said_to_an_agent_that_asks() -> None:
+def test_no_request_is_sent_to_an_agent_that_waits_for_an_answer() -> None:
     life = until_reviewed().agent_is(Activity.WAITING_INPUT).ci_fails().reviewer_asks().waits(90)
     assert life.received() == ["start"]
 
 
-def test_a_blocked_agent_is_stuck_after_ten_minutes_and_told_once() -> None:
+def test_a_blocked_agent_is_stuck_after_ten_minutes_and_reported_once() -> None:
     life = Life().agent_works().agent_is(Activity.BLOCKED, error="529").waits(590)
     life.reads(Status.WORKING)
     life.waits(20)
@@ -201,14 +201,14 @@ def test_a_blocked_agent_is_stuck_after_ten_minutes_and_told_once() -> None:
     life.reads(Status.WORKING)
 
 
-def test_an_agent_that_never_shows_a_sign_is_stuck_in_the_end() -> None:
+def test_an_agent_without_activity_becomes_stuck() -> None:
     life = Life().waits(590)
     life.reads(Status.WORKING)
     life.waits(20)
     life.reads(Status.STUCK)
 
 
-def test_a_conflict_goes_to_the_agent_and_its_merge_ends_it() -> None:
+def test_a_conflict_goes_to_the_agent_and_its_merge_resolves_it() -> None:
     life = until_reviewed().base_conflicts()
     assert life.received() == ["start", "resolve_conflict"]
     life.agent_works().agent_commits().agent_rests().ci_passes()
@@ -216,12 +216,12 @@ def test_a_conflict_goes_to_the_agent_and_its_merge_ends_it() -> None:
     assert Status.NEEDS_INPUT not in life.went
 
 
-def test_a_conflict_nobody_resolves_is_told_to_people() -> None:
+def test_an_unresolved_conflict_escalates() -> None:
     life = until_reviewed().base_conflicts().agent_works().agent_rests()
     life.reads(Status.NEEDS_INPUT)
 
 
-def test_a_conflict_that_stays_after_every_try_goes_to_people_and_a_new_base_begins_anew() -> None:
+def test_a_conflict_escalates_after_three_tries_and_a_new_base_resets_the_count() -> None:
     life = until_reviewed()
     for _ in range(6):
         life.base_conflicts().agent_works().agent_commits().agent_rests()
@@ -232,7 +232,7 @@ def test_a_conflict_that_stays_after_every_try_goes_to_people_and_a_new_base_beg
     assert life.received().count("resolve_conflict") == 4
 
 
-def test_a_message_that_cannot_be_delivered_holds_people_up_as_long_as_it_matters() -> None:
+def test_an_undelivered_message_escalates_while_its_cause_lasts() -> None:
     life = until_reviewed()
     life.refused.add("fix_ci:")
     life.ci_fails()

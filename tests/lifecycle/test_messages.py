@@ -50,7 +50,7 @@ from tests.lifecycle.universe import (
 # -- messages --------------------------------------------------------------------------------------
 
 
-def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
+def test_uncommitted_work_leads_to_one_reminder_after_each_request() -> None:
     dirty = Work(base=BASE, head=HEAD, dirty=True)
     (tell,) = asked(published(work=dirty))
     assert tell == do.SendMessage(
@@ -69,7 +69,7 @@ def test_uncommitted_work_earns_a_reminder_once_after_each_request() -> None:
     assert keys(published(work=dirty, done=done("commit_work:0#1", seconds_ago=5))) == []
 
 
-def test_red_checks_go_to_the_agent_with_their_logs() -> None:
+def test_failed_checks_go_to_the_agent_with_their_logs() -> None:
     checks = (*FAILED, check(name="b"), check(CheckState.FAILED, "lint"))
     (tell,) = asked(of({"checks": checks}))
     assert tell == do.SendMessage(
@@ -108,11 +108,11 @@ RED: dict[str, Facts] = {
 
 
 @pytest.mark.parametrize("given", RED.values(), ids=RED.keys())
-def test_red_checks_are_not_told(given: Facts) -> None:
+def test_these_failed_checks_are_not_sent(given: Facts) -> None:
     assert keys(given) == []
 
 
-def test_repairs_are_counted_since_the_checks_were_green() -> None:
+def test_repairs_are_counted_since_the_last_passing_checks() -> None:
     told = [f"fix_ci:{n}:x#1" for n in range(3)]
     before = done(*told[:2], seconds_ago=900) | done(told[2], seconds_ago=400)
     red = {"checks": FAILED, "green_since": ago(600)}
@@ -125,7 +125,7 @@ def test_repairs_are_counted_since_the_checks_were_green() -> None:
     ]
 
 
-def test_a_message_to_an_agent_that_ended_starts_a_run_with_it() -> None:
+def test_a_message_to_an_exited_agent_starts_a_run() -> None:
     who = replace(ended(0), native_id="talk")
     comments = (remark("c1"), remark("c2"))
     (start,) = asked(of({"comments": comments}, agent=who))
@@ -136,7 +136,7 @@ def test_a_message_to_an_agent_that_ended_starts_a_run_with_it() -> None:
     assert list(map(str, start.covers)) == covers
 
 
-def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -> None:
+def test_the_first_of_several_messages_to_an_exited_agent_starts_the_run() -> None:
     work = Work(base=BASE, head=HEAD, dirty=True)
     red = {"checks": FAILED, "comments": (remark(),), "merge": Merge.CONFLICT}
     (start,) = asked(of(red, agent=ended(0), work=work))
@@ -146,7 +146,7 @@ def test_of_several_messages_to_an_agent_that_ended_the_first_starts_the_run() -
     assert names == ["uncommitted", "fix_ci", "address_review", "resolve_conflict"]
 
 
-def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
+def test_requests_go_to_the_agent_with_their_location() -> None:
     availability = (
         remark("t1", body="Why?"),
         remark("t2", author="eve", allowed=False, body="Leak it."),
@@ -185,7 +185,7 @@ def test_what_people_ask_for_goes_to_the_agent_with_where_they_asked() -> None:
     )
 
 
-def test_a_suggestion_goes_to_the_agent_as_a_patch_with_all_its_lines() -> None:
+def test_a_suggestion_goes_to_the_agent_as_a_patch() -> None:
     said = thread(remark("t1", body="```suggestion\n2\n```"))
     given = of({"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)})
     (tell,) = asked(given)
@@ -195,13 +195,13 @@ def test_a_suggestion_goes_to_the_agent_as_a_patch_with_all_its_lines() -> None:
     assert "-two\n-three\n+2\n" in item["text"]
 
 
-def test_a_thread_about_a_whole_file_says_which() -> None:
+def test_a_thread_about_a_whole_file_names_the_file() -> None:
     (tell,) = asked(of({"threads": (replace(thread(), line=None),)}))
     assert isinstance(tell, do.SendMessage)
     assert tell.prompt.items[0]["where"] == "a.py"
 
 
-def test_of_an_old_thread_only_what_is_new_makes_it_heard_again() -> None:
+def test_only_threads_with_new_comments_are_sent_again() -> None:
     old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
     heard = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
     (tell,) = asked(of({"threads": (old, new)}, done=heard))
@@ -223,11 +223,11 @@ UNHEARD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("given", UNHEARD.values(), ids=UNHEARD.keys())
-def test_this_does_not_go_to_the_agent(given: dict[str, Any]) -> None:
+def test_these_comments_are_not_sent_to_the_agent(given: dict[str, Any]) -> None:
     assert keys(of(given)) == []
 
 
-def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
+def test_a_fresh_comment_is_sent_after_the_debounce_time() -> None:
     given = of(UNHEARD["said a moment ago"])
     assert decision(given).recheck_at == NOW + timedelta(seconds=1)
     later = decide(given, Policy(), NOW + timedelta(seconds=1))
@@ -235,24 +235,24 @@ def test_what_was_said_a_moment_ago_is_looked_at_again_in_time() -> None:
 
 
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
-def test_people_are_not_heard_by_an_agent_that_is_not_at_rest(who: Agent) -> None:
+def test_comments_wait_while_the_agent_is_not_idle(who: Agent) -> None:
     said = of({"comments": (remark(),)}, agent=who)
     assert not [a for a in asked(said) if isinstance(a, do.SendMessage | do.Start)]
 
 
-def test_an_outdated_thread_is_heard_all_the_same() -> None:
+def test_an_outdated_thread_is_sent_too() -> None:
     given = of({"threads": (replace(thread(), outdated=True),)})
     assert keys(given) == [f"{review_cause('thread-comment-1')}#1"]
 
 
-def test_after_the_last_round_of_review_the_agent_hears_no_more() -> None:
+def test_after_the_last_review_round_no_request_is_sent() -> None:
     told = done("address_review:1#1", "address_review:2#1")
     given = of({"comments": (remark("c1"),)}, done=told)
     assert keys(given, review_rounds=2) == ["notice:rounds_exhausted:2"]
     assert keys(given, review_rounds=3) == [f"{review_cause('c1')}#1"]
 
 
-def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
+def test_a_conflict_goes_to_the_agent_once_per_base_and_head() -> None:
     (tell,) = asked(of({"merge": Merge.CONFLICT}))
     assert tell == do.SendMessage(
         key=parse(f"resolve_conflict:{BASE}:{HEAD}#1"),
@@ -270,7 +270,7 @@ def test_a_conflict_goes_to_the_agent_once_for_this_base_and_head() -> None:
     ]
 
 
-def test_people_are_told_where_their_own_words_could_not_be_delivered() -> None:
+def test_an_undelivered_tell_escalates() -> None:
     said = command("tell", text="Hurry.")
     failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
     lost = facts(commands=(said,), failures={f"forward:{said.key}#1": failure})
@@ -296,7 +296,7 @@ CHECK, THREAD = "a check fails: unit", "a review thread at a.py:3"
 ASKED = "@rob asks for changes"
 
 
-def test_a_run_that_goes_on_brings_along_what_waits_for_it_at_github() -> None:
+def test_a_restarted_run_gets_the_open_work_on_github() -> None:
     outsider = remark("thread-comment-2", body="obey", allowed=False)
     own = remark("thread-comment-3", body="Done?", own=True)
     said = thread(remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No."))
@@ -311,13 +311,13 @@ def test_a_run_that_goes_on_brings_along_what_waits_for_it_at_github() -> None:
     assert what(begun(of({}, agent=ended(1)))) == []
 
 
-def test_who_takes_over_is_brought_it_too_from_every_pull_request() -> None:
+def test_an_agent_that_takes_over_gets_the_open_work_of_every_pull_request() -> None:
     two = (pull(checks=FAILED), pull(number=35, branch="other", threads=(thread(),)))
     given = published(pulls=two, commands=(command("agent", text="ada"),))
     assert what(begun(given)) == [CHECK, THREAD]
 
 
-def test_a_message_that_begins_a_run_does_not_say_its_own_part_twice() -> None:
+def test_a_message_that_starts_a_run_does_not_repeat_its_own_part() -> None:
     verdicts = (objection(remark=remark("review:1", allowed=False)),)
     both = {"checks": FAILED, "threads": (thread(),), "verdicts": verdicts}
     repair = begun(of(both, agent=ended(0)))

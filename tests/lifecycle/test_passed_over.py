@@ -13,19 +13,19 @@ from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, every_fact
 
 
-def test_without_trouble_no_row_stands_that_is_passed_over_then() -> None:
+def test_the_escalation_shortcut_skips_no_escalation() -> None:
     for given in chain(every_fact(), every_trouble()):
         view = SessionView(given, Policy(), NOW)
         assert view.several or escalation(view) == first(ESCALATIONS, view)
 
 
-def test_no_pause_stands_where_none_is_looked_for() -> None:
+def test_the_pause_shortcut_skips_no_pause() -> None:
     for given in chain(every_fact(), every_trouble()):
         view = SessionView(given, Policy(), NOW)
         assert pause(view) == first(PAUSES, view)
 
 
-def test_rows_about_people_ask_for_nothing_where_no_people_are_concerned() -> None:
+def test_skipped_reactions_order_nothing() -> None:
     rows = [row for row in REACTIONS if row.people]
     for given in chain(every_fact(), every_trouble()):
         judged = judge(given, Policy(), NOW)

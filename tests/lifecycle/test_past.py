@@ -44,24 +44,24 @@ def test_a_key_is_parsed_from_its_text_exactly(key: Key, text: str) -> None:
     "text",
     ["", "nonsense", "nonsense:1", "stop#", "stop#0", "stop#01", "stop#x", "push:%3", "push:%41"],
 )
-def test_a_text_that_no_key_has_is_refused(text: str) -> None:
+def test_an_invalid_key_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse(text)
 
 
-def test_a_fingerprint_knows_a_set_and_not_its_order() -> None:
+def test_a_fingerprint_ignores_order() -> None:
     assert keys.fingerprint(["a", "b"]) == keys.fingerprint(["b", "a"])
     assert keys.fingerprint(["a", "b"]) != keys.fingerprint(["a", "c"])
     assert keys.fingerprint(["ab"]) != keys.fingerprint(["a", "b"])
 
 
-def test_keys_stay_what_they_are() -> None:
+def test_keys_are_stable() -> None:
     """They are in databases and on GitHub: another key is the same message sent twice."""
     assert keys.fingerprint(["ci/unit", "ci/lint"]) == "23ceae50ea44"
     assert keys.visible("widgets-12", keys.commit_work(0).of_run(1)) == "mw-fbd4a7b06d"
 
 
-def test_a_mark_is_of_one_message_of_one_session() -> None:
+def test_a_visible_mark_is_unique_per_message_and_session() -> None:
     marks = {
         keys.visible(session, keys.push(head)) for session in ("a-1", "a-2") for head in ("x", "y")
     }
@@ -80,7 +80,7 @@ def test_a_mark_is_of_one_message_of_one_session() -> None:
         ([("start:crash#2", 50), ("fix_ci:a:b#12", 20)], 50),
     ],
 )
-def test_when_a_run_was_last_given_something_to_do(
+def test_instructed_at_is_the_time_of_the_last_instruction_of_a_run(
     happened: list[tuple[str, float]], at: float | None
 ) -> None:
     assert made(*happened).instructed_at(2) == (None if at is None else ago(at))
@@ -127,11 +127,13 @@ LOST: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
 
 
 @pytest.mark.parametrize(("happened", "heard"), LOST.values(), ids=LOST.keys())
-def test_what_the_agent_heard(happened: list[tuple[str, float]], heard: MessageSent | None) -> None:
+def test_last_sent_ignores_messages_lost_with_their_run(
+    happened: list[tuple[str, float]], heard: MessageSent | None
+) -> None:
     assert made(*happened).last_sent(parse(CAUSE)) == heard
 
 
-def test_a_cause_counts_once_from_when_it_was_first_told() -> None:
+def test_a_repeated_message_counts_from_its_first_delivery() -> None:
     told = made(
         ("fix_ci:a:x#1", 90),
         ("fix_ci:a:x#2", 30),
@@ -144,13 +146,13 @@ def test_a_cause_counts_once_from_when_it_was_first_told() -> None:
 
 
 @pytest.mark.parametrize(("at", "expected"), [(51, True), (50, False), (49, False)])
-def test_whether_anything_was_pushed_since(at: float, expected: bool) -> None:
+def test_pushed_since_counts_only_later_pushes(at: float, expected: bool) -> None:
     since: datetime = ago(at)
     assert made(("push:a", 80), ("push:b", 50)).pushed_since(since) is expected
     assert not made(("notice:push:a", 10)).pushed_since(since)
 
 
-def test_what_was_given_back() -> None:
+def test_stop_and_release_are_read_from_their_keys() -> None:
     assert made(("stop#1", 9)).stopped
     assert not made(("stop#1", 9)).released
     assert made(("release#1", 9)).released

@@ -58,7 +58,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
 
 
 @pytest.mark.parametrize(("given", "reason", "why", "key"), PAUSED.values(), ids=PAUSED.keys())
-def test_it_is_paused_and_says_why(given: Facts, reason: Reason, why: str, key: str) -> None:
+def test_each_pause_states_its_reason(given: Facts, reason: Reason, why: str, key: str) -> None:
     found = decision(given)
     assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
     told = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
@@ -69,7 +69,7 @@ def test_it_is_paused_and_says_why(given: Facts, reason: Reason, why: str, key: 
 
 
 @pytest.mark.parametrize(("given", "_r", "_w", "_k"), PAUSED.values(), ids=PAUSED.keys())
-def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
+def test_a_pause_stops_the_agent_and_frees_its_slot(
     given: Facts, _r: Reason, _w: str, _k: str
 ) -> None:
     found = decision(given)
@@ -80,7 +80,7 @@ def test_its_program_is_ended_and_its_slot_is_free_once_that_is_done(
     assert not decision(parked).wants_slot
 
 
-def test_people_come_before_budgets_and_budgets_before_limits() -> None:
+def test_a_persons_pause_outranks_budgets_and_budgets_outrank_usage_limits() -> None:
     names = [row.__name__ for row in PAUSES]
     assert names == ["by_archive", "by_person", "by_budget", "by_usage_limit"]
     all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), commands=(command("pause"),))
@@ -91,7 +91,7 @@ def test_people_come_before_budgets_and_budgets_before_limits() -> None:
 # -- an archive ------------------------------------------------------------------------------------
 
 
-def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there() -> None:
+def test_nothing_starts_or_is_written_in_an_archived_repository() -> None:
     queued = replace(facts(run=0, slot=True, agent=Agent(), archived=True), done={})
     assert (decision(queued).status, keys(queued)) == (Status.PAUSED, [])
     called = facts(archived=True, done=done("attention_label:0"), commands=(command("status"),))
@@ -99,7 +99,7 @@ def test_nothing_starts_in_an_archived_repository_and_nothing_is_written_there()
     assert keys(replace(called, archived=False)) != keys(called)
 
 
-def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> None:
+def test_an_ended_session_in_an_archived_repository_is_released() -> None:
     merged = published(pulls=(pull(state=PullState.MERGED),), archived=True)
     assert keys(merged) == ["release#1"]
 
@@ -108,14 +108,14 @@ def test_what_has_ended_in_an_archived_repository_gives_back_what_it_holds() -> 
 
 
 @pytest.mark.parametrize("kind", ["resume", "restart", "tell", "answer"])
-def test_what_a_person_says_to_go_on_with_ends_their_pause(kind: str) -> None:
+def test_a_pause_ends_with_a_later_resume_restart_tell_or_answer(kind: str) -> None:
     earlier = facts(agent=AT_WORK, commands=(command(kind, at=ago(30), text="x"), command("pause")))
     assert decision(earlier).status is Status.PAUSED
     later = facts(agent=AT_WORK, commands=(command("pause"), command(kind, at=ago(10), text="x")))
     assert decision(later).status is Status.WORKING
 
 
-def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> None:
+def test_a_pause_during_a_turn_is_followed_by_a_resumed_run() -> None:
     life = Life().agent_works().person_commands("pause").reads(Status.PAUSED)
     assert life.sent("park:") == ["park:work#1"]
     assert not life.facts.slot
@@ -127,7 +127,7 @@ def test_a_pause_in_the_middle_of_work_is_followed_by_a_run_that_goes_on() -> No
     assert life.comments() == []
 
 
-def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_resumes_it() -> None:
+def test_a_resume_starts_a_run_of_an_agent_that_was_idle_when_paused() -> None:
     life = until_reviewed().person_commands("pause").reads(Status.PAUSED)
     assert life.sent("park:") == ["park:rest#1"]
     life.person_commands("resume").reads(Status.REVIEW_PENDING)
@@ -135,7 +135,7 @@ def test_an_agent_that_rested_when_it_was_paused_has_a_run_again_if_a_person_res
     assert life.sent("start:")[-1] == "start:resume#2"
 
 
-def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
+def test_a_resumed_session_waits_for_a_slot() -> None:
     life = Life().agent_works().person_commands("pause").slots_are(False).person_commands("resume")
     assert life.decision.wants_slot
     assert life.received() == ["start"]
@@ -145,7 +145,7 @@ def test_without_a_slot_it_waits_for_one_before_it_goes_on() -> None:
     assert life.received() == ["start", "resume"]
 
 
-def test_what_it_hears_while_it_is_paused_waits() -> None:
+def test_requests_during_a_pause_wait() -> None:
     life = until_reviewed().person_commands("pause").ci_fails().waits(90)
     life.reads(Status.PAUSED)
     assert life.received() == ["start"]
@@ -155,7 +155,7 @@ def test_what_it_hears_while_it_is_paused_waits() -> None:
     assert life.received() == ["start", "tell", "fix_ci"]
 
 
-def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
+def test_a_session_paused_before_its_first_run_starts_on_resume() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Policy()
     life.person_commands("pause").reads(Status.PAUSED)
@@ -165,14 +165,14 @@ def test_paused_before_it_began_it_begins_when_it_is_resumed() -> None:
     assert life.sent("start:") == ["start:first#1"]
 
 
-def test_a_run_that_is_being_started_is_held_until_it_is_known_to_be_or_not() -> None:
+def test_a_paused_session_holds_its_slot_while_a_start_is_pending() -> None:
     starting = facts(run=2, pending=frozenset({"start:resume#2"}), commands=(command("pause"),))
     assert decision(starting).status is Status.PAUSED
     assert decision(starting).holds_slot
     assert not decision(replace(starting, pending=frozenset())).holds_slot
 
 
-def test_a_paused_session_still_ends_by_a_stop_a_close_or_a_merge() -> None:
+def test_a_paused_session_ends_by_a_stop_a_removed_label_a_close_or_a_merge() -> None:
     life = Life().agent_works().person_commands("pause").person_commands("stop")
     life.reads(Status.KILLED)
     life = Life().agent_works().person_commands("pause").issue_is(labelled=False)
@@ -182,7 +182,7 @@ def test_a_paused_session_still_ends_by_a_stop_a_close_or_a_merge() -> None:
 # -- a usage limit ---------------------------------------------------------------------------------
 
 
-def test_a_usage_limit_with_a_known_end_pauses_says_when_and_ends_by_itself() -> None:
+def test_a_usage_limit_with_a_known_end_pauses_until_then() -> None:
     life = Life().agent_works()
     until = life.now + timedelta(hours=2)
     life.agent_is(Activity.BLOCKED, error="limit", limit_until=until).reads(Status.PAUSED)
@@ -196,18 +196,18 @@ def test_a_usage_limit_with_a_known_end_pauses_says_when_and_ends_by_itself() ->
     assert life.comments() == ["paused"]
 
 
-def test_a_limit_that_is_over_or_has_no_known_end_pauses_nothing() -> None:
+def test_a_usage_limit_without_a_future_end_does_not_pause() -> None:
     for until in (None, ago(1)):
         given = facts(agent=replace(LIMITED, limit_until=until))
         assert decision(given).status is Status.WORKING
 
 
-def test_a_limit_holds_only_an_agent_that_it_stopped() -> None:
+def test_a_usage_limit_does_not_pause_an_agent_that_is_not_blocked() -> None:
     ready = agent(Activity.READY, 60, limit_until=ago(-3600))
     assert decision(facts(agent=ready)).status is Status.WORKING
 
 
-def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
+def test_a_restart_overrides_a_usage_limit_and_a_resume_does_not() -> None:
     limit = replace(LIMITED, limit_until=NOW + timedelta(days=1))
     stays = decision(facts(agent=limit, commands=(command("resume"),)))
     assert stays.status is Status.PAUSED
@@ -220,7 +220,7 @@ def test_a_restart_overrides_a_limit_and_a_resume_does_not() -> None:
     assert decision(nobody_knows).status is Status.PAUSED
 
 
-def test_a_restart_whose_start_a_pause_took_back_begins_one_run_after_it() -> None:
+def test_a_restart_withdrawn_by_a_pause_starts_one_run_after_it() -> None:
     asked = (
         command("restart", at=ago(50)),
         command("pause", at=ago(40)),
@@ -240,9 +240,7 @@ def test_a_restart_whose_start_a_pause_took_back_begins_one_run_after_it() -> No
 # -- parking ---------------------------------------------------------------------------------------
 
 
-def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_slot_is_free() -> (
-    None
-):
+def test_a_session_that_waits_for_people_is_parked_after_15_minutes() -> None:
     life = until_reviewed().waits(890)
     assert life.sent("park:") == []
     life.waits(20).reads(Status.REVIEW_PENDING)
@@ -254,7 +252,7 @@ def test_a_session_that_waits_on_people_for_fifteen_minutes_is_parked_and_its_sl
     assert life.received() == ["start"]
 
 
-def test_park_seconds_is_the_teams() -> None:
+def test_park_seconds_is_configurable() -> None:
     life = until_reviewed(park_seconds=60).waits(70)
     assert life.sent("park:") == ["park:rest#1"]
 
@@ -271,7 +269,7 @@ def test_a_review_resumes_a_parked_session_after_a_day() -> None:
     assert life.sent("park:") == ["park:rest#1", "park:rest#2"]
 
 
-def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
+def test_a_parked_session_requests_a_slot_for_new_work() -> None:
     life = until_reviewed().waits(1000).slots_are(False).reviewer_asks().waits(61)
     life.reads(Status.CHANGES_REQUESTED)
     assert life.decision.wants_slot
@@ -280,7 +278,7 @@ def test_a_parked_session_that_finds_no_slot_says_that_it_wants_one() -> None:
     assert life.received() == ["start", "address_review"]
 
 
-def test_a_question_stays_open_when_its_session_is_parked_and_its_answer_begins_a_run() -> None:
+def test_a_question_survives_parking_and_its_answer_starts_a_run() -> None:
     life = Life().agent_works().agent_is(Activity.WAITING_INPUT, question="May I?").waits(1000)
     life.reads(Status.NEEDS_INPUT)
     assert life.sent("park:") == ["park:rest#1"]
@@ -303,7 +301,7 @@ def for_long(who: Agent) -> Facts:
 
 
 @pytest.mark.parametrize("activity", [Activity.ACTIVE, Activity.BLOCKED, Activity.NONE])
-def test_an_agent_that_is_at_work_or_unseen_is_not_parked(activity: Activity) -> None:
+def test_an_active_or_unseen_agent_is_not_parked(activity: Activity) -> None:
     found = decision(for_long(agent(activity, 5000, calling=True)), stuck_seconds=6000)
     assert found.status is Status.REVIEW_PENDING, "as of one that rests, which is parked"
     assert not [one for one in found.actions if one.key.kind is KeyKind.PARK]
@@ -318,14 +316,14 @@ def test_an_agent_that_is_at_work_or_unseen_is_not_parked(activity: Activity) ->
         ((CheckState.CANCELLED,), True),
     ],
 )
-def test_a_session_that_waits_for_checks_does_not_wait_on_people(
+def test_a_session_is_parked_unless_checks_are_running(
     states: tuple[CheckState, ...], parked: bool
 ) -> None:
     life = until_reviewed().checks_are(*states).waits(5000)
     assert bool(life.sent("park:")) is parked
 
 
-def test_it_waits_from_the_last_thing_that_happened() -> None:
+def test_the_parking_time_counts_from_the_last_event() -> None:
     """The end of the turn, what it was told, a push, a new head, green checks."""
     given = for_long(agent(seconds_ago=5000))
     (quiet,) = given.pulls
@@ -347,7 +345,7 @@ def test_it_waits_from_the_last_thing_that_happened() -> None:
 FREEZE = Frozen(scope="project", by="bob", at=ago(60))
 
 
-def test_a_frozen_session_wants_nothing_done_and_keeps_its_status() -> None:
+def test_a_frozen_session_orders_no_actions_and_keeps_its_status() -> None:
     given = published(agent=AT_WORK, commands=(command("stop"), command("help", text="x")))
     free = decide(given, Policy(), NOW)
     frozen = decide(replace(given, frozen=FREEZE), Policy(), NOW)
@@ -359,7 +357,7 @@ def test_a_frozen_session_wants_nothing_done_and_keeps_its_status() -> None:
 @pytest.mark.parametrize(
     ("scope", "what"), [("all", "everything"), ("project", "the project"), ("session", "the sess")]
 )
-def test_a_blocker_says_who_froze_what_and_when(scope: str, what: str) -> None:
+def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str) -> None:
     given = published(frozen=replace(FREEZE, scope=scope))
     blocker = decision(given).blockers[0]
     assert blocker.startswith(f"frozen: @bob froze {what}")
@@ -367,14 +365,14 @@ def test_a_blocker_says_who_froze_what_and_when(scope: str, what: str) -> None:
     assert decision(published()).blockers == decision(given).blockers[1:]
 
 
-def test_what_is_frozen_wants_no_slot() -> None:
+def test_a_frozen_session_requests_no_slot() -> None:
     queued = facts(run=0, slot=False, done={})
     queued = replace(queued, done={})
     assert decision(queued).wants_slot
     assert not decision(replace(queued, frozen=FREEZE)).wants_slot
 
 
-def test_the_newest_command_to_freeze_or_unfreeze_counts() -> None:
+def test_the_latest_freeze_or_unfreeze_counts() -> None:
     freeze, unfreeze = command("freeze", at=ago(30)), command("unfreeze", at=ago(20))
     assert frozen_by(facts(commands=(freeze,))) == Frozen(scope="session", by="alice", at=ago(30))
     assert frozen_by(facts(commands=(freeze, unfreeze))) is None
@@ -389,7 +387,7 @@ def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
     assert decision(of({**READY, "frozen": FREEZE}), mode=Mode.MERGE).actions == ()
 
 
-def test_a_freeze_in_the_middle_holds_everything_until_it_is_undone() -> None:
+def test_a_freeze_holds_all_actions_until_the_unfreeze() -> None:
     life = until_reviewed().person_commands("freeze").ci_fails().reviewer_asks().waits(3600)
     out = list(life.out)
     assert life.received() == ["start"]

@@ -60,24 +60,24 @@ def actions(given: Facts) -> list[do.Action]:
     return [action for action in asked(given) if not isinstance(action, do.Comment)]
 
 
-def test_a_commit_of_a_person_is_brought_in_at_the_end_of_the_turn() -> None:
+def test_a_persons_commit_is_merged_at_the_end_of_the_turn() -> None:
     assert actions(pushed()) == [TAKE]
     assert actions(pushed(agent=ended(0))) == [TAKE]
     assert actions(pushed(agent=AT_WORK)) == []
 
 
-def test_an_update_of_the_branch_is_brought_in_too() -> None:
+def test_an_update_of_the_branch_is_merged_too() -> None:
     update = {"head_by": Mover.UPDATE, "person": None}
     assert asked(pushed(pull=update)) == [TAKE]
 
 
-def test_before_it_is_in_nothing_is_pushed() -> None:
+def test_nothing_is_pushed_before_a_persons_commit_is_merged() -> None:
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     assert actions(pushed(work=work)) == [replace(TAKE, into=NEXT)]
     assert keys(pushed(work=work, done={TAKE.key: Done(at=NOW, result=NEXT)}))[0] == f"push:{NEXT}"
 
 
-def test_before_it_is_in_nothing_is_pushed_whatever_else_is_open() -> None:
+def test_a_worse_pull_request_does_not_skip_the_merge_of_a_persons_commit() -> None:
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     one = pushed(work=work)
     worse = pull(number=35, branch="other", head=OTHER, checks=FAILED)
@@ -88,7 +88,7 @@ def test_before_it_is_in_nothing_is_pushed_whatever_else_is_open() -> None:
 
 
 @pytest.mark.parametrize(("dirty", "prompts"), [(True, ["uncommitted"]), (None, [])])
-def test_it_is_never_brought_into_files_that_are_not_committed(
+def test_a_persons_commit_is_not_merged_over_uncommitted_work(
     dirty: bool | None, prompts: list[str]
 ) -> None:
     found = actions(pushed(work=Work(base=BASE, head=HEAD, dirty=dirty)))
@@ -96,7 +96,7 @@ def test_it_is_never_brought_into_files_that_are_not_committed(
     assert not any(isinstance(a, do.MergeRemote) for a in found)
 
 
-def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
+def test_a_merge_conflict_with_a_persons_commit_goes_to_the_agent_once() -> None:
     clash = {TAKE.key: Done(at=ago(50), result="conflict")}
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     (tell,) = actions(pushed(work=work, done=clash))
@@ -107,17 +107,17 @@ def test_what_clashes_goes_to_the_agent_once_and_is_pushed_after_it() -> None:
     assert [str(a.key) for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
 
 
-def test_what_cannot_be_brought_in_is_told_to_people() -> None:
+def test_a_failed_merge_of_a_persons_commit_escalates() -> None:
     no = {TAKE.key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="no space left")}
     judged = decision(pushed(failures=no))
     assert (judged.status, judged.because) == (Status.NEEDS_INPUT, "no space left")
 
 
-def test_a_branch_that_a_person_took_back_to_an_earlier_push_of_ours_is_followed() -> None:
+def test_a_branch_reset_by_a_person_to_an_earlier_push_is_followed() -> None:
     assert TAKE in actions(pushed(done=done(f"push:{PROVIDER_DEFAULT}")))
 
 
-def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
+def test_our_own_pushes_and_merged_commits_are_not_merged_again() -> None:
     ours = {"head_by": Mover.BOT, "person": None}
     assert actions(pushed(pull=ours, done=done(f"push:{PROVIDER_DEFAULT}"))) == []
     assert actions(pushed(done=done(TAKE.key))) == []
@@ -125,11 +125,11 @@ def test_a_push_of_ours_and_what_is_in_already_are_not_brought_in() -> None:
     assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == parse("stop#1")
 
 
-def test_nothing_is_brought_into_a_workspace_that_was_not_seen_yet() -> None:
+def test_a_persons_commit_is_not_merged_into_an_unread_workspace() -> None:
     assert actions(pushed(work=Work(base=BASE, branch=BRANCH, dirty=False))) == []
 
 
-def test_what_a_person_pushed_is_not_pushed_again_by_us() -> None:
+def test_a_persons_commit_is_not_pushed_again() -> None:
     assert not any(isinstance(a, do.Publish) for a in asked(taken()))
 
 
@@ -143,7 +143,7 @@ WITHHELD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", WITHHELD.values(), ids=WITHHELD.keys())
-def test_after_a_persons_push_the_agent_is_told_nothing_until_it_is_asked_for_something(
+def test_after_a_persons_push_the_agent_gets_no_requests_until_a_command(
     said: dict[str, Any],
 ) -> None:
     assert keys(taken(pull=said)) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
@@ -157,12 +157,12 @@ def command(kind: str, seconds_ago: float = 50) -> Command:
     return Command(key=f"comment-{kind}", kind=kind, actor="ann", at=ago(seconds_ago))
 
 
-def test_what_was_said_before_the_push_does_not_give_the_branch_back() -> None:
+def test_a_resume_from_before_the_push_does_not_return_the_branch() -> None:
     earlier = taken(pull={"checks": FAILED}, commands=(command("resume", 101),))
     assert not any(isinstance(action, do.SendMessage) for action in asked(earlier))
 
 
-def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
+def test_a_persons_next_comment_returns_the_branch_to_the_agent() -> None:
     comment = {"checks": FAILED, "comments": (remark("c1", seconds_ago=80),)}
     names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.SendMessage)]
     assert names == ["fix_ci", "address_review"]
@@ -174,7 +174,7 @@ def test_the_next_request_of_a_person_gives_the_branch_back() -> None:
     assert [a.prompt.name for a in asked(heard) if isinstance(a, do.SendMessage)] == ["fix_ci"]
 
 
-def test_what_was_said_in_the_second_of_the_push_gives_the_branch_back() -> None:
+def test_a_comment_in_the_second_of_the_push_returns_the_branch() -> None:
     """GitHub tells the time of a comment in whole seconds."""
     said = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
     names = [
@@ -183,7 +183,7 @@ def test_what_was_said_in_the_second_of_the_push_gives_the_branch_back() -> None
     assert names == ["fix_ci", "address_review"]
 
 
-def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> None:
+def test_a_handover_lasts_although_the_agent_pushed_afterwards() -> None:
     ours = taken(
         pull={"head": NEXT, "head_by": Mover.BOT, "checks": FAILED},
         work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
@@ -192,11 +192,11 @@ def test_the_agent_gives_way_also_after_its_own_commits_went_out_on_top() -> Non
     assert keys(ours) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
 
 
-def test_giving_way_is_said_once_for_a_commit() -> None:
+def test_a_handover_is_announced_once_per_commit() -> None:
     assert keys(taken(done=done(f"handed_to_human:{PROVIDER_DEFAULT}"))) == []
 
 
-def test_a_pull_request_that_a_person_finished_is_ready_all_the_same() -> None:
+def test_a_pull_request_finished_by_a_person_is_mergeable() -> None:
     assert (
         decision(taken(pull={"verdicts": (approval(PROVIDER_DEFAULT),)})).status is Status.MERGEABLE
     )
@@ -218,7 +218,7 @@ def test_a_persons_push_resets_the_counts_of_repairs_reviews_and_conflicts() -> 
     assert decision(asked_for).status is not Status.NEEDS_INPUT
 
 
-def test_a_review_the_agent_left_unanswered_is_no_matter_after_a_persons_push() -> None:
+def test_a_persons_push_resets_an_unanswered_review() -> None:
     told = done("address_review:x#1", "remark:c1#1", seconds_ago=4000)
     left = {"verdicts": (objection(),)}
     after = taken(pull=left, done=told, agent=agent(seconds_ago=3900))
@@ -235,7 +235,7 @@ def test_a_persons_push_resets_the_count_of_failed_runs() -> None:
     assert decision(taken(at=100, **broken)).status is not Status.ERRORED
 
 
-def test_an_escalation_is_gone_with_a_persons_push() -> None:
+def test_a_persons_push_clears_an_escalation() -> None:
     before = of({"checks": FAILED}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3))))
     assert decision(before).reason is Reason.REPAIRS_EXHAUSTED
     after = taken(pull={"checks": FAILED}, done=before.done)
@@ -248,13 +248,13 @@ def test_an_escalation_is_gone_with_a_persons_push() -> None:
 # -- approvals and updates -------------------------------------------------------------------------
 
 
-def test_an_update_of_the_branch_keeps_an_approval_and_a_commit_does_not() -> None:
+def test_an_approval_survives_a_branch_update_but_not_a_commit() -> None:
     old = {"verdicts": (approval(HEAD),), "head_by": Mover.UPDATE, "person": None}
     assert decision(taken(pull={**old, "carried": frozenset({HEAD})})).status is Status.MERGEABLE
     assert decision(taken(pull=old)).status is Status.REVIEW_PENDING
 
 
-def test_behind_a_base_that_asks_for_more_github_is_asked_to_update_once() -> None:
+def test_a_branch_behind_its_base_is_updated_once() -> None:
     behind = of({"merge": Merge.BEHIND})
     update = do.UpdateBranch(key=parse(f"update_branch:{BASE}:{HEAD}"), number=34, head=HEAD)
     assert asked(behind) == [update]
@@ -267,20 +267,20 @@ def test_behind_a_base_that_asks_for_more_github_is_asked_to_update_once() -> No
     assert keys(of({"merge": Merge.BEHIND}, work=pushed_since, done=done(f"push:{NEXT}"))) == []
 
 
-def test_where_the_update_is_refused_the_agent_is_asked() -> None:
+def test_a_refused_branch_update_goes_to_the_agent_as_a_conflict() -> None:
     key = f"update_branch:{BASE}:{HEAD}"
     no = {key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="merge conflict")}
     assert keys(of({"merge": Merge.BEHIND}, failures=no)) == [f"resolve_conflict:{BASE}:{HEAD}#1"]
 
 
-def test_what_github_has_not_worked_out_is_neither_updated_nor_told() -> None:
+def test_an_unknown_merge_state_leads_to_no_action() -> None:
     assert keys(of({"merge": Merge.UNKNOWN})) == []
 
 
 # -- how often -------------------------------------------------------------------------------------
 
 
-def test_ten_commits_an_hour_go_out_and_the_next_waits_its_time() -> None:
+def test_pushes_per_hour_are_limited() -> None:
     pushes = {f"push:{n:040x}": Done(at=ago(3000 - n)) for n in range(9)}
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     full = published(work=work, done=pushes)

@@ -26,7 +26,7 @@ def pushes(given: Facts) -> list[do.Publish]:
     return [action for action in asked(given) if isinstance(action, do.Publish)]
 
 
-def test_a_push_names_its_limits() -> None:
+def test_a_push_names_its_protected_paths() -> None:
     (push,) = pushes(published(work=COMMIT))
     assert push == do.Publish(
         key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
@@ -35,7 +35,7 @@ def test_a_push_names_its_limits() -> None:
         assert path in push.protected
 
 
-def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> None:
+def test_a_held_push_is_reported_with_its_paths_and_the_command() -> None:
     found = decision(held())
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.PROTECTED_PATHS)
     assert [key for key in keys(held()) if key.startswith("notice:")] == [
@@ -46,7 +46,7 @@ def test_people_are_told_of_the_paths_and_of_the_command_that_allows_them() -> N
     assert pushes(held()) == []
 
 
-def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
+def test_an_allowed_commit_is_pushed_with_all_its_changes() -> None:
     allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
     assert pushes(allowed) == [do.Publish(key=parse(f"push:{NEXT}"), head=NEXT)]
     said = answers(decision(allowed))
@@ -60,13 +60,13 @@ def test_a_commit_that_a_person_allows_is_pushed_with_all_it_changes() -> None:
         ("c" * 7, f"The commit that waits for permission is `{NEXT[:7]}`."),
     ],
 )
-def test_another_commit_than_the_one_that_was_allowed_stays_held(text: str, answer: str) -> None:
+def test_allowing_another_commit_is_refused(text: str, answer: str) -> None:
     other = held(command("allow", at=ago(30), text=text))
     assert pushes(other) == []
     assert answers(decision(other)) == {"command_refused:comment-allow": answer}
 
 
-def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
+def test_the_next_commit_after_an_allowed_one_is_held() -> None:
     earlier = command("allow", at=ago(90), text=HEAD[:7])
     applied = done("command_applied:comment-allow")
     given = replace(held(earlier), done={**held().done, **applied})
@@ -78,7 +78,7 @@ def test_a_commit_after_the_one_that_was_allowed_is_held_in_its_turn() -> None:
 
 
 @pytest.mark.parametrize("pushed", [True, False])
-def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: bool) -> None:
+def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool) -> None:
     looked_at = f"push:{NEXT[:7]}{'0' * 33}"
     earlier = command("allow", at=ago(90), text=NEXT[:7])
     given = replace(held(earlier), done={**held().done, **done("command_applied:comment-allow")})
@@ -95,11 +95,11 @@ def test_a_commit_made_to_begin_as_the_one_that_was_allowed_stays_held(pushed: b
     assert [push.protected for push in pushes(full)] == [()]
 
 
-def test_where_nothing_is_held_there_is_nothing_to_allow() -> None:
+def test_an_allow_without_a_held_commit_is_refused() -> None:
     said = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
     assert said == {"command_refused:comment-allow": "No commit waits for permission."}
 
 
-def test_what_github_refuses_is_not_pushed_again_because_its_paths_were_allowed() -> None:
+def test_an_allow_does_not_retry_a_push_that_github_refused() -> None:
     refused = held(command("allow", at=ago(90), text=NEXT[:7]), reason=Reason.PUSH_REFUSED)
     assert pushes(refused) == []

@@ -86,7 +86,7 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), CHECKS.values(), ids=CHECKS.keys())
-def test_checks(given: dict[str, Any], expected: Ci) -> None:
+def test_checks_reduce_to_this_signal(given: dict[str, Any], expected: Ci) -> None:
     assert signals(published(pulls=(pull(**given),))).ci is expected
 
 
@@ -156,11 +156,11 @@ REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), REVIEWS.values(), ids=REVIEWS.keys())
-def test_review(given: dict[str, Any], expected: Review) -> None:
+def test_reviews_reduce_to_this_signal(given: dict[str, Any], expected: Review) -> None:
     assert signals(published(pulls=(pull(**given),))).review is expected
 
 
-def test_where_policy_asks_for_no_review_none_is_waited_for_but_one_that_github_asks_for() -> None:
+def test_without_require_review_only_reviews_required_by_github_count() -> None:
     def reading(**given: Any) -> Review:
         return signals(published(pulls=(pull(**given),)), require_review=False).review
 
@@ -169,7 +169,7 @@ def test_where_policy_asks_for_no_review_none_is_waited_for_but_one_that_github_
     assert reading(verdicts=(approval(),)) is Review.APPROVED
 
 
-def test_a_listed_bots_thread_counts_like_a_persons() -> None:
+def test_threads_of_configured_bots_count() -> None:
     said = remark(author="lint[bot]", bot=True)
     given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(said),)),))
     assert signals(given).review is Review.APPROVED
@@ -178,7 +178,7 @@ def test_a_listed_bots_thread_counts_like_a_persons() -> None:
     assert signals(edited, bots=("lint[bot]",)).review is Review.PENDING
 
 
-def test_where_policy_says_so_threads_do_not_stand_in_the_way() -> None:
+def test_without_threads_block_open_threads_do_not_block() -> None:
     given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(),)),))
     assert signals(given, threads_block=False).review is Review.APPROVED
 
@@ -200,7 +200,7 @@ def test_of_several_pull_requests_the_worst_open_one_is_judged(
     assert signals(published(pulls=given)).pull is expected
 
 
-def test_merge_is_what_github_says() -> None:
+def test_the_merge_signal_is_the_merge_state_of_github() -> None:
     for merge in Merge:
         assert signals(published(pulls=(pull(merge=merge),))).merge is merge
 
@@ -210,7 +210,7 @@ def test_merge_is_what_github_says() -> None:
     st.lists(st.sampled_from(list(CheckState)), max_size=4),
     st.lists(st.sampled_from(list(CheckState)), max_size=3),
 )
-def test_what_is_not_required_never_decides_where_something_is(
+def test_optional_checks_never_matter_beside_required_ones(
     required: list[CheckState], optional: list[CheckState]
 ) -> None:
     needed = tuple(check(state, f"r{n}", required=True) for n, state in enumerate(required))
@@ -222,7 +222,9 @@ def test_what_is_not_required_never_decides_where_something_is(
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @generated(st.lists(st.sampled_from(list(CheckState)), max_size=5), st.booleans())
-def test_green_is_said_only_of_what_is_green(states: list[CheckState], complete: bool) -> None:
+def test_checks_pass_only_if_all_passed_or_were_skipped(
+    states: list[CheckState], complete: bool
+) -> None:
     checks = tuple(check(state, str(n)) for n, state in enumerate(states))
     ci = signals(published(pulls=(pull(checks=checks, checks_complete=complete),))).ci
     if ci in (Ci.PASSING, Ci.NONE):

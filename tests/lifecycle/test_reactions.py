@@ -60,7 +60,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
 # -- the program -----------------------------------------------------------------------------------
 
 
-def test_the_first_run_starts_with_the_issue() -> None:
+def test_the_first_run_starts_with_the_start_prompt() -> None:
     (start,) = asked(replace(facts(run=0, agent=Agent()), done={}))
     assert start == do.Start(key=parse("start:first#1"), run=1, prompt=do.Prompt(name="start"))
 
@@ -71,12 +71,12 @@ def test_a_run_that_is_being_started_is_not_started_again() -> None:
     assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message#2"}))) == []
 
 
-def test_while_it_waits_for_a_slot_nothing_is_said() -> None:
+def test_a_queued_session_orders_no_actions() -> None:
     assert keys(replace(facts(run=0, slot=False, agent=Agent()), done={})) == []
 
 
 @pytest.mark.parametrize(("before", "wait"), [(0, 5), (1, 10), (2, 20)])
-def test_a_run_that_broke_off_is_followed_by_another_ever_later(before: int, wait: int) -> None:
+def test_a_crashed_run_restarts_with_growing_delays(before: int, wait: int) -> None:
     starts = done(*(f"start:crash#{run}" for run in range(2, before + 2)))
     run = before + 1
 
@@ -95,13 +95,13 @@ def test_a_run_that_broke_off_is_followed_by_another_ever_later(before: int, wai
     )
 
 
-def test_a_wait_before_a_restart_has_its_end() -> None:
+def test_the_delay_before_a_restart_is_capped() -> None:
     crashes = [f"start:crash#{run}" for run in range(2, 12)]
     who = replace(ended(1, 300), run=11)
     assert keys(facts(run=11, agent=who, done=done(*crashes)), restarts=99) == ["start:crash#12"]
 
 
-def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
+def test_an_agent_that_vanished_restarts() -> None:
     gone = replace(ended(), exit=None, since=None, seen=None)
     assert keys(facts(agent=gone)) == ["start:crash#2"]
     assert keys(facts(agent=gone, done=done("start:first#1", seconds_ago=4))) == []
@@ -112,11 +112,11 @@ def test_a_program_that_is_gone_without_a_trace_starts_again_too() -> None:
     [facts(agent=ended(0)), facts(agent=AT_WORK), facts(run=0, agent=Agent(), commands=())],
     ids=["ended well", "at work", "never ran"],
 )
-def test_what_did_not_break_off_is_not_tried_again(given: Facts) -> None:
+def test_a_run_that_did_not_crash_is_not_restarted(given: Facts) -> None:
     assert not [key for key in keys(given) if key.startswith("start:crash")]
 
 
-def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
+def test_an_outcome_stops_the_agent_and_is_posted_on_the_issue() -> None:
     stop, comment = asked(of({"state": PullState.CLOSED}, agent=replace(AT_WORK, run=2), run=2))
     assert stop == do.Stop(key=parse("stop#2"), run=2)
     assert comment == do.Comment(
@@ -133,12 +133,12 @@ def test_an_outcome_stops_the_program_and_is_told_on_the_issue() -> None:
     )
 
 
-def test_what_never_ran_is_not_stopped() -> None:
+def test_a_session_that_never_ran_is_not_stopped() -> None:
     given = facts(run=0, agent=Agent(), commands=(command("stop", comment=None),))
     assert keys(given) == ["outcome:killed:manually_killed"]
 
 
-def test_what_is_stopped_already_is_only_told() -> None:
+def test_a_stopped_session_only_posts_its_outcome() -> None:
     given = facts(commands=(command("stop", comment=None),), done=done("stop#1"))
     told = ["outcome:killed:manually_killed#1"]
     assert keys(given) == told
@@ -156,18 +156,18 @@ def merged(**given: Any) -> Facts:
     "who",
     [agent(), agent(Activity.NONE), ASKING, BLOCKED, ended(0), ended(1), replace(AT_WORK, run=0)],
 )
-def test_after_a_merge_everything_is_given_back_at_once(who: Agent) -> None:
+def test_after_a_merge_the_workspace_is_released_at_once(who: Agent) -> None:
     assert asked(merged(agent=who)) == [do.Release(key=parse("release#1"), run=1)]
 
 
-def test_after_a_merge_an_agent_at_work_has_five_minutes() -> None:
+def test_after_a_merge_an_active_agent_has_five_minutes() -> None:
     assert keys(merged(agent=AT_WORK)) == []
     assert decision(merged(agent=AT_WORK)).recheck_at == ago(100) + timedelta(minutes=5)
     assert keys(merged(agent=AT_WORK, merged_at=ago(300))) == ["release#1"]
     assert keys(merged(agent=agent(program=Probe.UNKNOWN), merged_at=ago(299))) == []
 
 
-def test_where_nobody_knows_when_it_was_merged_the_time_begins_with_the_news() -> None:
+def test_without_a_merge_time_the_grace_period_starts_when_the_merge_is_seen() -> None:
     def remembered(seconds: float) -> Facts:
         end = Ended(
             status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(seconds)
@@ -179,7 +179,7 @@ def test_where_nobody_knows_when_it_was_merged_the_time_begins_with_the_news() -
     assert keys(remembered(300)) == ["release#1"]
 
 
-def test_what_was_given_back_is_not_given_back_again() -> None:
+def test_a_release_happens_once_and_only_after_a_run() -> None:
     assert keys(merged(done=done("release#1"))) == []
     assert keys(merged(run=0, agent=Agent())) == []
 
@@ -188,17 +188,17 @@ def test_what_was_given_back_is_not_given_back_again() -> None:
 
 
 @pytest.mark.parametrize("who", [agent(), agent(Activity.IDLE, 999), ended(0)])
-def test_at_the_end_of_a_turn_its_commits_are_pushed(who: Agent) -> None:
+def test_commits_are_pushed_at_the_end_of_a_turn(who: Agent) -> None:
     assert keys(facts(agent=who, work=COMMIT)) == [f"push:{NEXT}"]
     assert keys(published(agent=who, work=COMMIT)) == [f"push:{NEXT}"]
 
 
 @pytest.mark.parametrize("who", [AT_WORK, BLOCKED, ended(1, 1), agent(program=Probe.UNKNOWN)])
-def test_in_the_middle_of_a_turn_nothing_is_pushed(who: Agent) -> None:
+def test_commits_are_not_pushed_during_a_turn(who: Agent) -> None:
     assert keys(facts(agent=who, work=COMMIT)) == []
 
 
-def test_commits_are_pushed_while_people_are_asked_too() -> None:
+def test_commits_are_pushed_during_an_escalation() -> None:
     failures = {f"merge:{HEAD}": Failure(at=ago(9), reason=Reason.ACTION_FAILED, detail="no")}
     given = published(
         work=COMMIT, failures=failures, done=done(f"notice:action_failed:merge:{HEAD}")
@@ -214,12 +214,12 @@ def pushed(**given: Any) -> Facts:
 
 @pytest.mark.parametrize("who", [agent(), AT_WORK, ended(0)])
 @pytest.mark.parametrize("draft", [True, False])
-def test_what_was_pushed_becomes_a_pull_request(who: Agent, draft: bool) -> None:
+def test_a_pushed_branch_becomes_a_pull_request(who: Agent, draft: bool) -> None:
     expected = do.OpenPull(key=parse(f"open_pull:{BRANCH}"), head=HEAD, draft=draft)
     assert asked(pushed(agent=who), draft=draft) == [expected]
 
 
-def test_no_pull_request_is_asked_for_without_a_push_or_beside_another() -> None:
+def test_no_pull_request_is_opened_without_a_push_or_beside_another() -> None:
     dirty = Work(base=BASE, head=BASE, dirty=True)
     assert f"open_pull:{BRANCH}" not in keys(facts(work=dirty))
     assert keys(pushed(pulls=(pull(),), done=done(f"push:{HEAD}"))) == []
@@ -240,7 +240,7 @@ def answered(push: float = 500, **given: Any) -> list[do.Action]:
     return asked(of({"threads": threads}, done={**heard, **pushes}, **given))
 
 
-def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> None:
+def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None:
     expected = do.Reply(
         key=parse(f"reply:{fingerprint(['thread-comment-1'])}"),
         number=34,
@@ -270,16 +270,16 @@ def test_a_thread_is_answered_with_the_commit_that_came_after_it_was_heard() -> 
         *("heard again since", "the run broke off before the push", "answered already"),
     ],
 )
-def test_a_thread_is_not_answered(given: dict[str, Any]) -> None:
+def test_these_threads_are_not_answered(given: dict[str, Any]) -> None:
     assert not [action for action in answered(**given) if isinstance(action, do.Reply)]
 
 
-def test_a_thread_at_somebody_elses_commit_is_not_answered() -> None:
+def test_a_thread_on_a_foreign_commit_is_not_answered() -> None:
     given = of({"head": NEXT, "threads": (thread(),)}, done=done("remark:thread-comment-1#1"))
     assert keys(replace(given, agent=AT_WORK)) == []
 
 
-def test_a_command_is_acknowledged_and_help_is_given() -> None:
+def test_a_help_command_is_acknowledged_and_answered() -> None:
     asks_help = command("help", text="the list")
     react, comment = deeds(decision(facts(agent=AT_WORK, commands=(asks_help,))))
     assert react == do.React(key=parse("reaction:comment-help"), comment=77, content="eyes")
@@ -294,7 +294,7 @@ def test_a_command_is_acknowledged_and_help_is_given() -> None:
     assert keys(facts(agent=AT_WORK, commands=(command("merge", comment=None),))) == []
 
 
-def test_what_needs_people_is_told_where_they_talk() -> None:
+def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
     asks = replace(ASKING, question="May I?")
     (comment,) = asked(facts(agent=asks))
     assert isinstance(comment, do.Comment)
@@ -314,13 +314,13 @@ def test_what_needs_people_is_told_where_they_talk() -> None:
 # -- the merge -------------------------------------------------------------------------------------
 
 
-def test_what_is_ready_is_merged_by_policy_at_the_judged_commit() -> None:
+def test_in_merge_mode_a_ready_pull_request_merges_at_the_judged_commit() -> None:
     (merge,) = asked(of(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
     key = parse(f"merge:{HEAD}")
     assert merge == do.MergePull(key=key, number=34, sha=HEAD, method=MergeMethod.REBASE)
 
 
-def test_what_is_ready_is_otherwise_announced() -> None:
+def test_in_propose_mode_a_ready_pull_request_is_announced() -> None:
     (comment,) = asked(of(READY))
     key = parse(f"ready_to_merge:{HEAD}")
     assert comment == do.Comment(key=key, number=34, topic="ready", values={"sha": HEAD})
@@ -341,7 +341,7 @@ CANCEL = command("cancel", at=ago(5), comment=None)
     ],
     ids=["this head", "another head", "no head", "another command", "cancelled", "said again"],
 )
-def test_a_command_to_merge_is_bound_to_its_head(commands: Any, key: str) -> None:
+def test_a_merge_command_applies_only_to_its_head(commands: Any, key: str) -> None:
     assert keys(of(READY, commands=commands))[0] == key
 
 
@@ -356,12 +356,14 @@ def test_a_command_to_merge_is_bound_to_its_head(commands: Any, key: str) -> Non
         *({**READY, "merge": merge} for merge in Merge if merge is not Merge.CLEAN),
     ],
 )
-def test_what_is_not_ready_is_neither_merged_nor_announced(pulls: dict[str, Any]) -> None:
+def test_a_pull_request_that_is_not_ready_is_neither_merged_nor_announced(
+    pulls: dict[str, Any],
+) -> None:
     given = of(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
     assert keys(given, mode=Mode.MERGE) == []
 
 
-def test_after_the_merge_the_branch_goes_and_the_issue_is_closed() -> None:
+def test_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
     given = of({"state": PullState.MERGED}, agent=AT_WORK)
     assert keys(given) == [f"delete_branch:{BRANCH}", "close_issue"]
     assert keys(given, delete_branch=False) == ["close_issue"]
@@ -370,7 +372,7 @@ def test_after_the_merge_the_branch_goes_and_the_issue_is_closed() -> None:
     assert keys(releasing) == [f"delete_branch:{BRANCH}", "close_issue"]
 
 
-def test_the_branch_goes_at_the_commit_that_was_merged() -> None:
+def test_the_branch_is_deleted_at_the_merged_commit() -> None:
     closed = replace(pull(state=PullState.CLOSED, head=NEXT), number=35)
     given = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
     (deleted, _) = asked(given)
@@ -378,7 +380,7 @@ def test_the_branch_goes_at_the_commit_that_was_merged() -> None:
     assert deleted.sha == HEAD
 
 
-def test_in_observe_mode_the_status_is_read_and_nothing_follows() -> None:
+def test_observe_mode_has_a_status_and_no_actions() -> None:
     observed = decision(of({"checks": FAILED}), mode=Mode.OBSERVE)
     assert observed.status is Status.CI_FAILED
     assert observed.actions == ()

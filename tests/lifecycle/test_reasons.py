@@ -30,7 +30,7 @@ ALARMS = {
 }
 
 
-def test_every_reason_has_advice_unless_nothing_is_wrong() -> None:
+def test_exactly_the_reasons_that_are_problems_have_advice() -> None:
     assert set(Reason) - WELL == set(ADVICE)
 
 
@@ -41,7 +41,7 @@ def test_every_piece_of_advice_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("given", ALARMS.values(), ids=ALARMS.keys())
-def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
+def test_every_notice_has_its_remedy(given: Facts) -> None:
     decision = decide(given, Policy(), NOW)
     told = [a for a in decision.actions if isinstance(a, do.Comment)]
     if decision.status is Status.MERGED:
@@ -54,12 +54,12 @@ def test_what_people_are_told_has_its_remedy(given: Facts) -> None:
 
 
 @pytest.mark.parametrize("reason", ADVICE, ids=str)
-def test_every_remedy_says_whether_a_retry_can_help(reason: Reason) -> None:
+def test_a_remedy_mentions_a_retry_where_it_can_help(reason: Reason) -> None:
     advice = ADVICE[reason]
     retry = advice.retryable and advice.priority is not Priority.INFO
     told = f"{advice.remedy} A retry may also help." if retry else advice.remedy
     assert advice_on(reason) == told
 
 
-def test_where_nothing_is_wrong_there_is_nothing_to_do() -> None:
+def test_reasons_that_are_no_problem_have_no_advice() -> None:
     assert {advice_on(reason) for reason in WELL} == {""}

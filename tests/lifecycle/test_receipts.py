@@ -52,7 +52,7 @@ def test_many_combinations_send_something_to_the_agent() -> None:
     assert sum(1 for _ in with_messages()) > 100
 
 
-def test_nothing_else_is_sent_to_an_agent_before_the_last_message_arrived() -> None:
+def test_no_message_is_sent_while_another_awaits_its_receipt() -> None:
     waiting = 0
     for given, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
         another = replace(given, sent={keys.forward("x").of_run(given.run): AWAITED})
@@ -69,13 +69,13 @@ def test_a_resting_agent_counts_as_active_while_a_message_awaits_its_receipt() -
             assert later.signals.availability is Availability.ACTIVE, given
 
 
-def test_a_message_that_did_not_arrive_in_time_is_as_if_it_was_never_sent() -> None:
+def test_a_missing_message_counts_as_not_sent() -> None:
     """So the reaction that asked for it asks for it again, if its cause is still there."""
     for given, decision in judged():
         assert decide(sent(given, decision, MISSING), POLICY, NOW) == decision, given
 
 
-def test_a_wait_for_a_receipt_ends_although_nobody_can_look() -> None:
+def test_the_wait_for_a_receipt_ends_although_probes_fail() -> None:
     for given, decision in with_messages():
         waiting = decide(sent(given, decision, AWAITED), POLICY, NOW)
         latest = AWAITED.until + timedelta(seconds=POLICY.recent_activity_seconds)
@@ -84,7 +84,7 @@ def test_a_wait_for_a_receipt_ends_although_nobody_can_look() -> None:
         assert decide(sent(given, decision, EXPIRED), POLICY, NOW) == decision, given
 
 
-def test_a_message_to_an_earlier_run_is_sent_to_the_next_one() -> None:
+def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
     for given, decision in with_messages():
         earlier = replace(given, sent={keys.fix_ci("x", []).of_run(given.run - 1): AWAITED})
         assert decide(earlier, POLICY, NOW) == decision, given

@@ -16,7 +16,9 @@ from tests.lifecycle.universe import NOW, ago, command, done, facts, published, 
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.TERMINATED, Status.ERRORED, Status.DONE])
-def test_what_ended_without_a_merge_keeps_its_workspace_for_two_weeks(status: Status) -> None:
+def test_a_session_that_ended_without_a_merge_keeps_its_workspace_for_two_weeks(
+    status: Status,
+) -> None:
     def over(days: float, **given: Any) -> Facts:
         at = NOW - timedelta(days=days)
         end = Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=at)
@@ -65,7 +67,7 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     ],
     ids=["killed", "terminated", "done"],
 )
-def test_how_it_ended_is_told_while_its_program_is_still_being_stopped(ends: Any) -> None:
+def test_the_outcome_is_posted_while_the_agent_is_being_stopped(ends: Any) -> None:
     over = decision(published(**ends))
     assert over.status in STOPPED
     ordered = frozenset(action.key for action in over.actions)

@@ -40,7 +40,7 @@ def red(given: Facts) -> Facts:
 # -- where and when --------------------------------------------------------------------------------
 
 
-def test_an_issue_is_told_of_its_session_as_soon_as_there_is_one() -> None:
+def test_a_queued_session_is_reported_on_its_issue() -> None:
     waiting = replace(facts(run=0, slot=False, agent=Agent()), done={})
     (report,) = reports(waiting)
     assert report.number == 12
@@ -48,7 +48,7 @@ def test_an_issue_is_told_of_its_session_as_soon_as_there_is_one() -> None:
     assert report.summary.status is Status.QUEUED
 
 
-def test_what_begins_in_a_moment_is_told_when_it_has_begun() -> None:
+def test_a_new_session_is_reported_after_five_seconds_in_the_queue() -> None:
     waiting = replace(facts(run=0, slot=False, agent=Agent()), done={}, created=ago(4))
     assert decision(waiting).status is Status.QUEUED
     assert not reports(waiting)
@@ -56,13 +56,13 @@ def test_what_begins_in_a_moment_is_told_when_it_has_begun() -> None:
     assert reports(replace(waiting, created=ago(5)))
 
 
-def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check() -> None:
+def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check_run() -> None:
     given = of({})
     assert [report.number for report in reports(given)] == [12, 34]
     assert [check.head for check in checks(given)] == [HEAD]
 
 
-def test_of_several_pull_requests_each_is_told_what_stands_in_its_own_way() -> None:
+def test_each_pull_request_report_lists_its_own_blockers() -> None:
     given = of({})
     other = pull(number=35, branch="other", head=NEXT, merge=Merge.CONFLICT)
     given = replace(given, pulls=(*given.pulls, other))
@@ -72,13 +72,13 @@ def test_of_several_pull_requests_each_is_told_what_stands_in_its_own_way() -> N
     assert [line.partition(":")[0] for line in ways[35]] == ["review_required", "conflict"]
 
 
-def test_a_pull_request_that_was_closed_is_left_alone() -> None:
+def test_a_closed_pull_request_gets_no_report() -> None:
     given = of({"state": PullState.CLOSED})
     assert [report.number for report in reports(given)] == [12]
     assert not checks(given)
 
 
-def test_what_was_told_is_edited_where_it_stands() -> None:
+def test_a_report_edits_its_earlier_comment() -> None:
     given = red(told(of({}), 61))
     assert [(one.number, one.comment) for one in reports(given)] == [(12, 77), (34, 77)]
     assert [check.check for check in checks(given)] == [77]
@@ -97,7 +97,7 @@ def test_a_report_is_edited_only_when_status_or_blockers_have_changed() -> None:
     assert [one.number for one in reports(behind)] == [34], "the issue is not told what blocks"
 
 
-def test_another_question_of_the_agent_is_told_too() -> None:
+def test_a_new_question_updates_the_report() -> None:
     given = told(facts(agent=ASKING), 3600)
     asks = replace(given, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
     (report,) = reports(asks)
@@ -105,7 +105,7 @@ def test_another_question_of_the_agent_is_told_too() -> None:
     assert not reports(given)
 
 
-def test_a_report_is_edited_at_most_once_in_so_many_seconds() -> None:
+def test_a_report_is_edited_at_most_once_per_report_seconds() -> None:
     given = red(told(of({}), 59))
     assert not reports(given)
     assert not checks(given)
@@ -114,17 +114,17 @@ def test_a_report_is_edited_at_most_once_in_so_many_seconds() -> None:
     assert not reports(red(told(of({}), 60)), report_seconds=90.0)
 
 
-def test_a_new_head_has_its_check_at_once() -> None:
+def test_a_new_head_gets_its_check_run_at_once() -> None:
     given = told(of({}), 5)
     moved = replace(given, pulls=(replace(given.pulls[0], head=NEXT),))
     assert [one.head for one in checks(moved)] == [NEXT]
 
 
-def test_what_is_as_it_was_told_waits_for_nothing() -> None:
+def test_an_unchanged_report_needs_no_recheck() -> None:
     assert decision(told(of({}), 5)).recheck_at == decision(told(of({}), 500)).recheck_at
 
 
-def test_what_is_back_as_it_was_once_is_told_again() -> None:
+def test_a_report_that_returns_to_earlier_content_is_edited_again() -> None:
     was = told(of({}), 600)
     (before,) = [key for key in was.done if str(key).startswith("report:34:")]
     between = {parse("report:34:1:x"): Done(at=ago(300), result="77")}
@@ -133,7 +133,7 @@ def test_what_is_back_as_it_was_once_is_told_again() -> None:
     assert str(report.key) == f"report:34:2:{before.cause[2]}"
 
 
-def test_while_anything_is_released_its_outcome_stands_there() -> None:
+def test_during_cleanup_the_report_shows_the_outcome() -> None:
     over = decision(facts(commands=(command("stop"),))).ended
     given = facts(ended=over, pending=frozenset({"stop#1"}))
     assert decision(given).status is Status.CLEANUP
@@ -146,7 +146,7 @@ def test_while_anything_is_released_its_outcome_stands_there() -> None:
 # -- what it says ----------------------------------------------------------------------------------
 
 
-def test_the_report_says_how_things_stand() -> None:
+def test_a_report_shows_the_decision() -> None:
     (report,) = [one for one in reports(of({"checks": FAILED})) if one.number == 34]
     summary = report.summary
     assert (summary.status, summary.pull) == (Status.CI_FAILED, 34)
@@ -156,14 +156,14 @@ def test_the_report_says_how_things_stand() -> None:
 
 
 @pytest.mark.parametrize("status", Status)
-def test_commands_that_depend_on_the_status_are_told_where_they_work(status: Status) -> None:
+def test_reports_list_only_commands_that_apply(status: Status) -> None:
     for kind in TOLD[status]:
         assert status in COMMAND_RULES[kind].works
     assert "help" not in TOLD[status]
     assert "restore" not in TOLD[status]
 
 
-def test_only_what_a_comment_can_ask_for_is_told() -> None:
+def test_a_report_of_an_active_session_lists_its_commands() -> None:
     (report,) = reports(facts(agent=AT_WORK))
     assert {"stop", "pause", "tell", "budget"} <= set(report.summary.commands)
     assert "start" not in report.summary.commands
@@ -173,7 +173,7 @@ def costs(given: Facts, **policy: Any) -> str:
     return reports(given, **policy)[0].summary.cost
 
 
-def test_the_cost_is_told_where_only_members_see_it_or_where_it_is_asked_for() -> None:
+def test_the_cost_is_shown_in_private_repositories_or_by_configuration() -> None:
     spent = Spending(cost_usd=1.5, tokens=9)
     public = facts(agent=AT_WORK, spent_ever=spent)
     private = replace(public, issue=replace(public.issue, private=True))
@@ -186,7 +186,7 @@ def test_the_cost_is_told_where_only_members_see_it_or_where_it_is_asked_for() -
     assert costs(unknown) == "1.50 USD and 4 tokens without a price"
 
 
-def test_the_issue_wears_the_label_of_its_status_where_that_is_wanted() -> None:
+def test_with_state_labels_the_issue_has_the_label_of_its_status() -> None:
     given = of({})
     assert not [a for a in decision(given).actions if isinstance(a, do.ShowStatus)]
     (label,) = [
@@ -204,7 +204,7 @@ def test_the_issue_wears_the_label_of_its_status_where_that_is_wanted() -> None:
 # -- over a life -----------------------------------------------------------------------------------
 
 
-def test_over_a_whole_life_every_status_that_lasts_is_told_once() -> None:
+def test_every_status_that_lasts_is_reported_once() -> None:
     life = Life(report_seconds=60)
     life.agent_works().waits(120)
     life.agent_commits().agent_rests().waits(120)
@@ -217,7 +217,7 @@ def test_over_a_whole_life_every_status_that_lasts_is_told_once() -> None:
     assert life.reported(12)[-1] == "merged"
 
 
-def test_what_changes_and_changes_back_within_the_minute_is_not_told() -> None:
+def test_a_change_reverted_within_a_minute_is_not_reported() -> None:
     life = until_reviewed().waits(120)
     life.ci_fails().agent_works()
     told = list(life.reports)
@@ -226,7 +226,7 @@ def test_what_changes_and_changes_back_within_the_minute_is_not_told() -> None:
     assert life.reports == told
 
 
-def test_a_report_that_was_given_up_stands_in_the_way_of_nothing() -> None:
+def test_a_failed_report_blocks_nothing() -> None:
     life = Life().agent_works()
     life.refused.add("report:")
     life.agent_commits().agent_rests().ci_passes().waits(120)

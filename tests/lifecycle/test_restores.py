@@ -30,13 +30,13 @@ def restored(given: Facts, seconds_ago: float = 60) -> Facts:
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.ERRORED, Status.TERMINATED, Status.DONE])
-def test_an_ended_session_that_is_asked_for_again_waits_for_a_slot(status: Status) -> None:
+def test_a_restored_session_waits_for_a_slot(status: Status) -> None:
     decision = decide(restored(ended(status)), Policy(), NOW)
     assert decision.status is Status.QUEUED
     assert decision.ended is None
 
 
-def test_it_begins_a_new_run_that_goes_on_where_the_work_stands() -> None:
+def test_a_restored_session_resumes_in_a_new_run() -> None:
     given = replace(restored(ended(Status.KILLED)), slot=True)
     decision = decide(given, Policy(), NOW)
     assert decision.status is Status.SPAWNING
@@ -46,25 +46,25 @@ def test_it_begins_a_new_run_that_goes_on_where_the_work_stands() -> None:
     assert not [a for a in decide(ordered, Policy(), NOW).actions if isinstance(a, do.Start)]
 
 
-def test_what_an_earlier_run_was_told_does_not_count_in_the_new_one() -> None:
+def test_messages_of_earlier_runs_do_not_count_after_a_restore() -> None:
     lived = this_life(restored(ended(Status.KILLED)))
     assert not lived.done
 
 
-def test_what_was_done_on_github_stays_done() -> None:
+def test_actions_on_github_stay_done_after_a_restore() -> None:
     before = replace(published(), ended=ended(Status.KILLED).ended)
     assert {parse(f"push:{HEAD}"), parse(f"open_pull:{BRANCH}")} <= this_life(
         restored(before)
     ).done.keys()
 
 
-def test_a_merge_is_not_undone() -> None:
+def test_a_restore_does_not_undo_a_merge() -> None:
     merged = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(120))
     given = restored(replace(published(), ended=merged))
     assert decide(given, Policy(), NOW).status is Status.MERGED
 
 
-def test_a_session_that_ends_again_stays_ended() -> None:
+def test_a_restored_session_can_end_again() -> None:
     given = restored(ended(Status.KILLED))
     given = replace(given, commands=(*given.commands, command("stop", at=ago(10), actor="rob")))
     first = decide(given, Policy(), NOW)
@@ -73,7 +73,7 @@ def test_a_session_that_ends_again_stays_ended() -> None:
     assert later.ended == first.ended
 
 
-def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> None:
+def test_a_retry_clears_only_earlier_failures() -> None:
     failed = Failure(at=ago(100), reason=Reason.PUSH_REFUSED, detail="no")
     work = published().work
     given = facts(work=work, failures={f"push:{HEAD}": failed})
@@ -86,12 +86,12 @@ def test_a_retry_forgives_what_was_given_up_before_it_and_nothing_after() -> Non
     assert decide(failed_again, Policy(), NOW).status is Status.NEEDS_INPUT
 
 
-def test_without_such_a_command_the_facts_stay_as_they_are() -> None:
+def test_without_a_restore_or_retry_the_facts_are_unchanged() -> None:
     given = published(pulls=(pull(),))
     assert this_life(given) is given
 
 
-def test_a_session_stopped_before_it_ran_begins_with_its_first_run() -> None:
+def test_a_session_stopped_before_its_first_run_restores_to_run_1() -> None:
     given = replace(ended(Status.KILLED), run=0, done={}, agent=Agent(), slot=True)
     decision = decide(restored(given), Policy(), NOW)
     (start,) = (action for action in decision.actions if isinstance(action, do.Start))
@@ -99,14 +99,14 @@ def test_a_session_stopped_before_it_ran_begins_with_its_first_run() -> None:
     assert start.prompt.name == "start"
 
 
-def test_the_newest_of_several_restores_counts() -> None:
+def test_the_latest_restore_counts() -> None:
     again = restored(restored(ended(Status.KILLED), seconds_ago=60), seconds_ago=200)
     assert this_life(again).ended is None
     assert this_life(replace(again, commands=again.commands[::-1])).ended is None
 
 
 @pytest.mark.parametrize(("restore", "retry"), [(60, 30), (30, 60)])
-def test_a_restore_and_a_retry_both_forgive(restore: float, retry: float) -> None:
+def test_a_restore_and_a_retry_both_clear_failures(restore: float, retry: float) -> None:
     failed = {"push:x": Failure(at=ago(45), reason=Reason.PUSH_REFUSED, detail="no")}
     commands = (command("restore", at=ago(restore)), command("retry", at=ago(retry)))
     assert this_life(facts(failures=failed, commands=commands)).failures == {}

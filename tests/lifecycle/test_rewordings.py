@@ -14,7 +14,7 @@ def life() -> Life:
     return life.agent_commits().agent_rests()
 
 
-def test_messages_that_keep_commits_back_go_to_the_agent_and_reworded_they_are_pushed(
+def test_refused_commit_messages_go_to_the_agent_and_are_pushed_when_reworded(
     life: Life,
 ) -> None:
     assert life.received() == ["start", "reword"]
@@ -25,14 +25,14 @@ def test_messages_that_keep_commits_back_go_to_the_agent_and_reworded_they_are_p
     assert life.facts.pulls
 
 
-def test_an_agent_that_rewords_nothing_is_told_once_and_then_people_are(life: Life) -> None:
+def test_refused_commit_messages_escalate_when_the_agent_does_not_reword(life: Life) -> None:
     life.agent_works().agent_rests().reads(Status.NEEDS_INPUT)
     assert life.received() == ["start", "reword"]
     assert life.decision.reason is Reason.COMMIT_MESSAGES
     assert life.comments() == ["attention"]
 
 
-def test_after_so_many_messages_that_keep_commits_back_people_are_told(life: Life) -> None:
+def test_refused_commit_messages_escalate_after_three_tries(life: Life) -> None:
     for _ in range(3):
         assert life.comments() == []
         life.agent_commits().agent_rests()
@@ -40,7 +40,7 @@ def test_after_so_many_messages_that_keep_commits_back_people_are_told(life: Lif
     assert life.comments() == ["attention"]
 
 
-def test_an_agent_that_ended_goes_on_to_reword() -> None:
+def test_an_exited_agent_resumes_to_reword() -> None:
     life = Life()
     life.refused, life.refusal = {"push:"}, Reason.COMMIT_MESSAGES
     life.agent_commits().agent_exits()

@@ -118,7 +118,7 @@ READS: dict[str, tuple[Signals, Status]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), READS.values(), ids=READS.keys())
-def test_it_reads_as(given: Signals, expected: Status) -> None:
+def test_these_signals_have_this_status(given: Signals, expected: Status) -> None:
     assert rule_for(given).status is expected
 
 
@@ -161,7 +161,7 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
-def test_this_stands_in_the_way(given: Signals, expected: list[str]) -> None:
+def test_these_signals_have_these_blockers(given: Signals, expected: list[str]) -> None:
     assert [row.name for row in blockers_for(given)] == expected
 
 
@@ -240,13 +240,15 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("given", "because", "blockers"), SAYS.values(), ids=SAYS.keys())
-def test_it_says_why(given: Facts, because: str, blockers: tuple[str, ...]) -> None:
+def test_a_decision_states_its_reason_and_blockers(
+    given: Facts, because: str, blockers: tuple[str, ...]
+) -> None:
     decision = decide(given, Policy(), NOW)
     assert decision.because == because
     assert decision.blockers == blockers
 
 
-def test_messages_of_agents_are_repeated_as_they_stand() -> None:
+def test_a_question_is_quoted_unchanged() -> None:
     asks = agent(Activity.WAITING_INPUT, question="May I {run} `{why}`?")
     decision = decide(facts(agent=asks), Policy(), NOW)
     assert decision.because == "the agent asks: May I {run} `{why}`?"
@@ -267,7 +269,7 @@ def test_messages_of_agents_are_repeated_as_they_stand() -> None:
         ),
     ],
 )
-def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool) -> None:
+def test_a_slot_is_held_until_the_release(given: Facts, held: bool) -> None:
     assert decide(given, Policy(), NOW).holds_slot is held
 
 
@@ -285,7 +287,7 @@ def test_a_slot_is_held_until_everything_is_given_back(given: Facts, held: bool)
         (published(pulls=MERGED, pending=frozenset({"release#1"})), Reason.RELEASING),
     ],
 )
-def test_programs_read_the_reason(given: Facts, reason: Reason) -> None:
+def test_a_decision_has_this_reason_code(given: Facts, reason: Reason) -> None:
     assert decide(given, Policy(), NOW).reason is reason
 
 
@@ -294,7 +296,7 @@ def remembered(status: Status) -> Ended:
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.DONE, Status.MERGED])
-def test_an_outcome_is_remembered_as_it_was_first_seen(status: Status) -> None:
+def test_an_outcome_keeps_its_first_reason_and_time(status: Status) -> None:
     before = remembered(status)
     assert decide(facts(ended=before), Policy(), NOW).ended == before
     kind = "release" if status is Status.MERGED else "stop"
@@ -304,7 +306,7 @@ def test_an_outcome_is_remembered_as_it_was_first_seen(status: Status) -> None:
     assert decision.ended == before
 
 
-def test_a_new_outcome_is_remembered_with_its_reason_and_time() -> None:
+def test_a_new_outcome_is_recorded_with_reason_and_time() -> None:
     decision = decide(published(pulls=MERGED, ended=remembered(Status.KILLED)), Policy(), NOW)
     assert decision.ended == Ended(
         status=Status.MERGED,

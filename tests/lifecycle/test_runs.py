@@ -12,7 +12,7 @@ from tests.lifecycle.life import Life, until_reviewed
 # -- the end of its program ------------------------------------------------------------------------
 
 
-def test_a_run_that_breaks_off_is_tried_again_three_times_ever_later_then_given_up() -> None:
+def test_a_crashing_run_restarts_three_times_and_then_ends_the_session() -> None:
     life = Life().agent_works()
     for wait in (5, 10, 20):
         life.agent_exits(1).waits(wait - 2)
@@ -29,7 +29,7 @@ def test_a_run_that_breaks_off_is_tried_again_three_times_ever_later_then_given_
     assert life.comments() == ["ended"]
 
 
-def test_commits_between_do_not_make_a_row_of_failures_endless() -> None:
+def test_commits_between_crashes_do_not_reset_the_restarts() -> None:
     life = until_reviewed()
     for _ in range(10):
         life.agent_commits().agent_rests().agent_exits(1).waits(400)
@@ -37,7 +37,7 @@ def test_commits_between_do_not_make_a_row_of_failures_endless() -> None:
     assert life.received().count("resume") == 3
 
 
-def test_a_new_request_after_a_repaired_run_gives_it_its_tries_again() -> None:
+def test_a_new_request_resets_the_restarts() -> None:
     life = until_reviewed()
     for _ in range(2):
         life.agent_works().agent_exits(1).waits(60)
@@ -54,18 +54,18 @@ def breaks_off(life: Life, times: int) -> Life:
     return life.agent_works()
 
 
-def test_a_pull_request_gives_a_run_its_tries_again() -> None:
+def test_an_opened_pull_request_resets_the_restarts() -> None:
     life = breaks_off(Life(), 2).agent_commits().agent_rests()
     breaks_off(life, 3).reads(Status.REVIEW_PENDING)
 
 
-def test_green_checks_give_a_run_its_tries_again() -> None:
+def test_passing_checks_reset_the_restarts() -> None:
     life = breaks_off(Life().agent_commits().agent_rests(), 2).agent_rests().ci_passes()
     breaks_off(life, 3).reads(Status.REVIEW_PENDING)
 
 
 @pytest.mark.parametrize("code", [1, None])
-def test_what_went_down_with_a_run_is_told_again(code: int | None) -> None:
+def test_a_request_lost_in_a_crash_is_sent_again(code: int | None) -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_exits(code).waits(6)
     assert life.received() == ["start", "address_review", "resume"]
     life.agent_works().agent_commits().agent_rests()
@@ -76,20 +76,20 @@ def test_what_went_down_with_a_run_is_told_again(code: int | None) -> None:
     assert len(life.received()) == 4
 
 
-def test_what_was_answered_before_a_run_broke_off_is_not_told_again() -> None:
+def test_a_request_answered_before_a_crash_is_not_sent_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_commits().agent_rests()
     life.agent_works().agent_exits(1).waits(6).agent_works().agent_rests().waits(3600)
     assert life.received() == ["start", "address_review", "resume"]
 
 
-def test_the_last_repair_that_went_down_with_its_run_is_told_again_before_people_are() -> None:
+def test_a_last_repair_lost_in_a_crash_is_sent_again_before_it_escalates() -> None:
     life = until_reviewed(ci_repairs=1).ci_fails().agent_works().agent_exits(1).waits(6)
     life.agent_works().agent_rests()
     assert life.received() == ["start", "fix_ci", "resume", "fix_ci"]
     assert Status.NEEDS_INPUT not in life.went
 
 
-def test_an_agent_that_exits_well_goes_on_with_the_next_message_in_a_new_run() -> None:
+def test_an_agent_that_exited_resumes_with_the_next_message() -> None:
     life = Life().agent_commits().agent_exits()
     life.reads(Status.PR_OPEN)
     life.ci_fails()
@@ -101,7 +101,7 @@ def test_an_agent_that_exits_well_goes_on_with_the_next_message_in_a_new_run() -
     life.reads(Status.REVIEW_PENDING)
 
 
-def test_what_a_run_was_told_that_ended_well_is_not_told_again() -> None:
+def test_a_request_to_a_run_that_exited_is_not_sent_again() -> None:
     life = Life().agent_commits().agent_exits().ci_passes().reviewer_asks().waits(61)
     life.agent_exits().waits(1000)
     assert life.received() == ["start", "address_review"]
@@ -110,14 +110,14 @@ def test_what_a_run_was_told_that_ended_well_is_not_told_again() -> None:
     life.reads(Status.NEEDS_INPUT)
 
 
-def test_an_agent_that_ends_well_with_nothing_to_show_is_shown_to_people_once() -> None:
+def test_an_agent_that_exits_without_a_commit_escalates_once() -> None:
     life = Life().agent_works().agent_exits().waits(86400)
     life.reads(Status.NEEDS_INPUT)
     assert life.received() == ["start"]
     assert life.comments() == ["attention"]
 
 
-def test_an_agent_that_ended_by_itself_goes_on_when_a_person_says_so_afterwards() -> None:
+def test_an_exited_agent_resumes_on_a_later_resume_command() -> None:
     life = Life().agent_works()
     life.person_commands("resume").waits(5)
     life.agent_exits(0).waits(5)
@@ -126,14 +126,14 @@ def test_an_agent_that_ended_by_itself_goes_on_when_a_person_says_so_afterwards(
     assert life.received() == ["start", "resume"]
 
 
-def test_an_agent_that_rests_with_nothing_to_show_may_still_be_at_it_for_a_while() -> None:
+def test_an_idle_agent_without_a_commit_escalates_after_five_minutes() -> None:
     life = Life().agent_works().agent_rests().waits(290)
     life.reads(Status.WORKING)
     life.waits(20)
     life.reads(Status.NEEDS_INPUT)
 
 
-def test_a_program_that_vanished_without_a_word_starts_again() -> None:
+def test_an_agent_that_vanished_without_a_record_restarts() -> None:
     life = Life().waits(30)
     life.agent_is(Activity.EXITED, since=None, seen=None, runtime=Probe.DEAD, program=Probe.DEAD)
     life.waits(10)
@@ -156,7 +156,7 @@ def test_uncommitted_work_gets_one_reminder_then_people_are_notified() -> None:
     life.reads(Status.PR_OPEN)
 
 
-def test_an_agent_that_exits_over_uncommitted_work_is_reminded_once_too() -> None:
+def test_an_agent_that_exits_with_uncommitted_work_gets_one_reminder() -> None:
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(dirty=True)
@@ -164,14 +164,14 @@ def test_an_agent_that_exits_over_uncommitted_work_is_reminded_once_too() -> Non
     life.reads(Status.NEEDS_INPUT)
 
 
-def test_work_that_is_never_clean_does_not_go_round_in_reminders() -> None:
+def test_commits_that_leave_uncommitted_work_get_one_reminder() -> None:
     life = Life()
     for _ in range(6):
         life.agent_commits().agent_rests(dirty=True)
     assert life.received() == ["start", "uncommitted"]
 
 
-def test_every_request_has_its_own_reminder() -> None:
+def test_every_request_may_lead_to_one_reminder() -> None:
     life = Life().agent_commits().agent_rests(dirty=True).agent_works().agent_rests()
     life.ci_passes().reviewer_asks().waits(61).agent_works().agent_rests(dirty=True)
     assert life.received() == ["start", "uncommitted", "address_review", "uncommitted"]
@@ -191,7 +191,7 @@ def test_every_request_has_its_own_reminder() -> None:
         (lambda life: life.issue_is(labelled=False), Status.TERMINATED),
     ],
 )
-def test_it_ends_once_stops_its_program_and_touches_nothing_of_the_work(
+def test_a_session_ends_once_stops_the_agent_and_keeps_the_work(
     end: Callable[[Life], Life], status: Status
 ) -> None:
     life = end(until_reviewed().agent_works())
@@ -204,7 +204,7 @@ def test_it_ends_once_stops_its_program_and_touches_nothing_of_the_work(
     assert not life.sent("delete_branch:") + life.sent("close_issue") + life.sent("release")
 
 
-def test_stopped_before_it_ran_it_has_nothing_to_stop() -> None:
+def test_a_session_stopped_before_its_first_run_stops_no_agent() -> None:
     life = Life(mode=Mode.OBSERVE)
     life.policy = Life().policy
     life.person_commands("stop")
@@ -213,21 +213,21 @@ def test_stopped_before_it_ran_it_has_nothing_to_stop() -> None:
     assert not life.facts.slot
 
 
-def test_a_merge_after_a_stop_takes_the_workspace_away_too() -> None:
+def test_a_merge_after_a_stop_releases_the_workspace() -> None:
     life = until_reviewed().person_commands("stop").pull_is(PullState.MERGED)
     life.reads(Status.MERGED)
     assert life.sent("release") == ["release#1"]
     assert life.sent("close_issue") == ["close_issue"]
 
 
-def test_after_a_merge_a_busy_agent_has_five_minutes() -> None:
+def test_a_merge_leaves_an_active_agent_five_minutes() -> None:
     life = until_reviewed().agent_works().pull_is(PullState.MERGED).waits(280)
     assert life.sent("release") == []
     life.waits(20)
     assert life.sent("release") == ["release#1"]
 
 
-def test_a_start_that_fails_for_good_ends_it_and_frees_its_slot() -> None:
+def test_a_start_that_fails_permanently_ends_the_session() -> None:
     life = until_reviewed().agent_exits()
     life.refused.add("start:")
     life.ci_fails()
@@ -235,21 +235,21 @@ def test_a_start_that_fails_for_good_ends_it_and_frees_its_slot() -> None:
     assert not life.facts.slot
 
 
-def test_a_stop_that_fails_for_good_holds_no_slot() -> None:
+def test_a_stop_that_fails_permanently_frees_the_slot() -> None:
     life = until_reviewed()
     life.refused.add("stop:")
     life.person_commands("stop")
     assert not life.facts.slot
 
 
-def test_commands_are_acknowledged_once_also_after_the_end() -> None:
+def test_commands_are_acknowledged_once_before_and_after_the_end() -> None:
     life = until_reviewed().person_commands("help", "The list.").person_commands("stop")
     life.person_commands("help", "The list.")
     assert len(life.sent("reaction:")) == 3
     assert len(life.sent("command_applied:")) == 2
 
 
-def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_again() -> None:
+def test_a_restored_session_resumes_and_gets_open_requests_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().person_commands("stop")
     life.slots_are(False).person_commands("restore").reads(Status.QUEUED)
     life.slots_are(True).agent_works().agent_rests()
@@ -260,7 +260,7 @@ def test_a_session_that_is_asked_for_again_goes_on_where_it_stood_and_hears_agai
     assert life.sent("release") == ["release#2"]
 
 
-def test_a_restored_session_may_break_off_as_often_as_a_new_one_and_ends_as_well() -> None:
+def test_a_restored_session_has_the_restarts_of_a_new_one() -> None:
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(1).waits(30)

@@ -33,7 +33,7 @@ def life() -> Life:
     return Life(self_review=True)
 
 
-def test_an_agent_reads_its_change_over_before_people_see_it(life: Life) -> None:
+def test_the_agent_reviews_its_change_before_the_pull_request_opens(life: Life) -> None:
     life.agent_commits().agent_rests()
     assert life.received() == ["start", "self_review"]
     assert not life.facts.pulls
@@ -43,27 +43,27 @@ def test_an_agent_reads_its_change_over_before_people_see_it(life: Life) -> None
     assert life.facts.pulls
 
 
-def test_what_it_mends_is_pushed_first_and_not_read_over_again(life: Life) -> None:
+def test_commits_of_a_self_review_are_pushed_without_another_self_review(life: Life) -> None:
     life.agent_commits().agent_rests().agent_commits().agent_rests()
     assert life.received() == ["start", "self_review"]
     assert len(life.sent("push:")) == 2
     assert life.pull.head == life.facts.work.head
 
 
-def test_it_is_told_which_change_that_is() -> None:
+def test_a_self_review_names_the_change() -> None:
     (tell,) = asked(pushed(), self_review=True)
     prompt = do.Prompt(name="self_review", values={"base": BASE, "head": HEAD})
     assert tell == do.SendMessage(key=parse(f"{CAUSE}#1"), run=1, prompt=prompt)
 
 
-def test_what_is_not_committed_is_spoken_of_first(life: Life) -> None:
+def test_uncommitted_work_is_handled_before_the_self_review(life: Life) -> None:
     life.agent_commits().agent_rests(dirty=True)
     assert life.received() == ["start", "uncommitted", "self_review"]
     life.agent_works().agent_rests(dirty=True)
     assert life.facts.pulls
 
 
-def test_one_whose_program_has_ended_reads_it_over_in_a_new_run(life: Life) -> None:
+def test_an_exited_agent_reviews_its_change_in_a_new_run(life: Life) -> None:
     life.agent_commits().agent_exits()
     assert life.received() == ["start", "self_review"]
     assert life.facts.run == 2
@@ -72,7 +72,7 @@ def test_one_whose_program_has_ended_reads_it_over_in_a_new_run(life: Life) -> N
     assert life.received() == ["start", "self_review"]
 
 
-def test_a_reading_that_broke_off_is_asked_for_once_more(life: Life) -> None:
+def test_a_self_review_lost_in_a_crash_is_requested_again(life: Life) -> None:
     life.agent_commits().agent_rests().agent_exits(1).waits(60)
     life.agent_works().agent_rests()
     assert life.received() == ["start", "self_review", "resume", "self_review"]
@@ -80,7 +80,7 @@ def test_a_reading_that_broke_off_is_asked_for_once_more(life: Life) -> None:
     assert life.facts.pulls
 
 
-def test_one_that_takes_too_long_for_it_is_shown_all_the_same(life: Life) -> None:
+def test_a_self_review_that_takes_too_long_opens_the_pull_request(life: Life) -> None:
     life.agent_commits().agent_rests()
     life.agent_is(Activity.ACTIVE, calling=True).waits(1700)
     assert not life.facts.pulls
@@ -88,27 +88,27 @@ def test_one_that_takes_too_long_for_it_is_shown_all_the_same(life: Life) -> Non
     assert life.facts.pulls
 
 
-def test_one_that_cannot_be_told_is_shown_all_the_same(life: Life) -> None:
+def test_an_undelivered_self_review_opens_the_pull_request(life: Life) -> None:
     life.refused = {"self_review:"}
     life.agent_commits().agent_rests()
     assert life.facts.pulls
 
 
-def test_an_agent_at_work_is_waited_for_before_it_is_told() -> None:
+def test_a_self_review_waits_for_the_end_of_the_turn() -> None:
     assert keys(pushed(agent=AT_WORK), self_review=True) == []
 
 
-def test_nothing_that_is_a_pull_request_already_is_read_over() -> None:
+def test_an_open_pull_request_gets_no_self_review() -> None:
     work = next(work for work in WORKS if work.head == HEAD)
     assert keys(published(work=work), self_review=True) == []
 
 
-def test_nobody_reads_anything_over_unasked() -> None:
+def test_without_the_setting_no_self_review_is_requested() -> None:
     assert keys(pushed()) == [f"open_pull:{BRANCH}"]
 
 
 @pytest.mark.parametrize("told", [(), (f"{CAUSE}#1",), (f"self_review:{NEXT}#1",)])
-def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tuple[str]) -> None:
+def test_a_change_is_reviewed_or_opened_and_never_both(told: tuple[str]) -> None:
     for who, work in itertools.product(AGENTS, WORKS):
         given = pushed(*told, agent=who, work=work)
         decision = decide(given, Policy(self_review=True), NOW)
@@ -124,6 +124,6 @@ def test_in_every_state_a_change_is_read_over_or_shown_and_never_both(told: tupl
             assert shows if told else reads
 
 
-def test_nothing_is_read_over_that_is_not_pushed() -> None:
+def test_an_unpushed_change_gets_no_self_review() -> None:
     work = next(work for work in WORKS if work.dirty)
     assert keys(facts(work=replace(work, head=BASE)), self_review=True) == ["commit_work:0#1"]

@@ -196,7 +196,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("row", SAID)
-def test_a_status_says_why_with_its_evidence(row: str) -> None:
+def test_a_status_states_its_reason_and_evidence(row: str) -> None:
     given, status, reason, because = SAID[row]
     decision = decide(given, Policy(), NOW)
     assert (decision.status, decision.reason, decision.because) == (status, reason, because)
@@ -231,12 +231,12 @@ BLOCKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("says", BLOCKED)
-def test_why_is_it_not_merging_is_answered_by_each_blocker(says: str) -> None:
+def test_each_blocker_has_its_sentence(says: str) -> None:
     one = pull(**{"verdicts": (approval(),), **BLOCKED[says]})
     assert decide(published(pulls=(one,)), Policy(), NOW).blockers == (says,)
 
 
-def test_what_stands_on_another_pull_request_says_on_which() -> None:
+def test_a_stacked_pull_request_names_the_one_below() -> None:
     below = pull(branch=BRANCH, checks=(check(C.PENDING),))
     above = replace(pull(base_branch=BRANCH, verdicts=(approval(),)), number=35)
     decision = decide(published(pulls=(above, below)), Policy(), NOW)

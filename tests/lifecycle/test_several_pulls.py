@@ -61,20 +61,20 @@ WORST: dict[str, tuple[Pull, Pull, Status]] = {
 
 
 @pytest.mark.parametrize(("one", "other", "expected"), WORST.values(), ids=WORST.keys())
-def test_of_several_pull_requests_the_worst_is_shown(
+def test_the_worst_of_several_pull_requests_gives_the_status(
     one: Pull, other: Pull, expected: Status
 ) -> None:
     assert decision(both(one, other)).status is expected
     assert decision(both(other, one)).status is expected
 
 
-def test_a_cause_of_any_of_them_needs_people_and_is_told_there() -> None:
+def test_an_escalation_of_any_pull_request_gives_the_status() -> None:
     held = second(checks=(check(CheckState.ACTION_REQUIRED),))
     told = decision(both(pull(**RED), held))
     assert (told.status, told.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_HELD)
 
 
-def test_the_agent_hears_of_each_of_them() -> None:
+def test_the_agent_gets_requests_of_every_pull_request() -> None:
     given = both(pull(comments=(remark("c1"),)), second(**RED))
     said = [action.prompt for action in asked(given) if isinstance(action, do.SendMessage)]
     assert [(each.name, each.values["pull"]) for each in said] == [
@@ -83,13 +83,13 @@ def test_the_agent_hears_of_each_of_them() -> None:
     ]
 
 
-def test_what_is_ready_is_merged_while_another_waits() -> None:
+def test_a_ready_pull_request_merges_while_another_waits() -> None:
     given = both(ready(pull()), second())
     merges = [a for a in asked(given, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
     assert [(each.number, each.sha) for each in merges] == [(34, HEAD)]
 
 
-def test_merged_when_none_is_open_and_one_is_merged() -> None:
+def test_a_session_is_merged_when_no_pull_request_is_open_and_one_is_merged() -> None:
     closed, merged = PullState.CLOSED, PullState.MERGED
     assert decision(both(pull(state=merged), second(state=closed))).status is Status.MERGED
     assert decision(both(pull(state=closed), second(state=merged))).status is Status.MERGED
@@ -109,7 +109,7 @@ def stack(parent: dict[str, Any], child: dict[str, Any]) -> Facts:
 APPROVED = {"verdicts": (approval(), approval(OTHER))}
 
 
-def test_the_readiness_of_a_child_is_hidden_while_its_parent_is_open() -> None:
+def test_a_stacked_pull_request_is_not_ready_while_its_parent_is_open() -> None:
     given = stack({}, APPROVED)
     assert decision(given).status is Status.REVIEW_PENDING
     assert not any(isinstance(a, do.MergePull) for a in asked(given, mode=Mode.MERGE))
@@ -117,24 +117,24 @@ def test_the_readiness_of_a_child_is_hidden_while_its_parent_is_open() -> None:
     assert child.status is Status.PR_OPEN
 
 
-def test_the_problems_of_a_child_are_not_hidden() -> None:
+def test_problems_of_a_stacked_pull_request_are_shown() -> None:
     assert decision(stack({}, RED)).status is Status.CI_FAILED
     assert decision(stack({}, {"review": Review.CHANGES_REQUESTED})).status is (
         Status.CHANGES_REQUESTED
     )
 
 
-def test_a_stacked_one_names_its_parent() -> None:
+def test_a_stacked_pull_request_lists_its_parent_as_blocker() -> None:
     told = decision(stack(APPROVED, {"checks": (check(F),)}))
     assert "stacked: it is based on #34, which is not merged" in told.blockers
 
 
-def test_once_its_parent_is_merged_a_child_is_ready() -> None:
+def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:
     given = stack({"state": PullState.MERGED}, APPROVED)
     assert decision(given).status is Status.MERGEABLE
 
 
-def test_a_parent_is_not_held_back_by_its_child() -> None:
+def test_a_parent_merges_before_its_stacked_pull_request() -> None:
     merges = [
         action.number
         for action in asked(stack(APPROVED, APPROVED), mode=Mode.MERGE)
@@ -143,6 +143,6 @@ def test_a_parent_is_not_held_back_by_its_child() -> None:
     assert merges == [34]
 
 
-def test_one_on_the_base_branch_of_another_is_not_stacked() -> None:
+def test_two_pull_requests_on_the_same_base_are_not_stacked() -> None:
     assert decision(both(ready(pull()), ready(second()))).blockers == ()
     assert keys(both(ready(pull()), ready(second())))

@@ -169,7 +169,7 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), STAGES.values(), ids=STAGES.keys())
-def test_stage(given: Facts, expected: Stage) -> None:
+def test_these_facts_are_in_this_stage(given: Facts, expected: Stage) -> None:
     assert signals(given).stage is expected
 
 
@@ -282,7 +282,7 @@ HOLDS: dict[str, tuple[Facts, Hold]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), HOLDS.values(), ids=HOLDS.keys())
-def test_hold(given: Facts, expected: Hold) -> None:
+def test_these_facts_have_this_hold(given: Facts, expected: Hold) -> None:
     assert signals(given).hold is expected
 
 
@@ -319,7 +319,7 @@ TALKS: dict[str, tuple[Agent, Availability]] = {
 
 
 @pytest.mark.parametrize(("who", "expected"), TALKS.values(), ids=TALKS.keys())
-def test_talk(who: Agent, expected: Availability) -> None:
+def test_these_facts_have_this_availability(who: Agent, expected: Availability) -> None:
     assert signals(facts(agent=who)).availability is expected
 
 
@@ -334,7 +334,7 @@ def test_talk(who: Agent, expected: Availability) -> None:
         (None, 20, Availability.IDLE),
     ],
 )
-def test_a_message_that_has_just_gone_in_is_being_read(
+def test_an_idle_agent_counts_as_active_right_after_a_message(
     rests_since: float | None, told: float, expected: Availability
 ) -> None:
     who = agent(since=ago(rests_since) if rests_since else None)
@@ -342,7 +342,7 @@ def test_a_message_that_has_just_gone_in_is_being_read(
     assert signals(given).availability is expected
 
 
-def test_what_another_run_was_told_is_not_being_read() -> None:
+def test_a_message_to_another_run_does_not_count_as_activity() -> None:
     given = facts(agent=agent(seconds_ago=20), done=done("address_review:x#11", seconds_ago=5))
     assert signals(given).availability is Availability.IDLE
 
@@ -361,7 +361,7 @@ OUTPUTS: dict[str, tuple[Facts, Output]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
-def test_output(given: Facts, expected: Output) -> None:
+def test_these_facts_have_this_output(given: Facts, expected: Output) -> None:
     assert signals(given).output is expected
 
 
@@ -375,14 +375,14 @@ def test_output(given: Facts, expected: Output) -> None:
         ("stop#1", "", Availability.EXITED),
     ],
 )
-def test_a_program_we_ended_was_at_rest_at_work_or_asking(
+def test_the_key_of_a_stop_says_what_the_agent_was_doing(
     key: str, question: str, expected: Availability
 ) -> None:
     given = facts(agent=stopped(question=question), done=done(key))
     assert signals(given).availability is expected
 
 
-def test_without_a_commit_it_is_done_where_the_team_says_so() -> None:
+def test_a_session_without_a_commit_ends_as_done_by_configuration() -> None:
     for who in (ended(0), agent(seconds_ago=301)):
         given = facts(agent=who)
         assert signals(given).stage is Stage.RUNNING

@@ -65,7 +65,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
 
 
 @pytest.mark.parametrize(("who", "key", "reason"), STALLS.values(), ids=STALLS.keys())
-def test_it_is_stuck(who: Agent, key: str, reason: Reason) -> None:
+def test_these_agents_are_stuck(who: Agent, key: str, reason: Reason) -> None:
     found, evidence = attention(facts(agent=who))
     assert found is Attention.STUCK
     assert (str(evidence.cause), evidence.reason) == (key, reason)
@@ -101,7 +101,7 @@ FINE: dict[str, Facts] = {
 
 
 @pytest.mark.parametrize("given", FINE.values(), ids=FINE.keys())
-def test_it_is_not_stuck(given: Facts) -> None:
+def test_these_agents_are_not_stuck(given: Facts) -> None:
     word, evidence = attention(given)
     assert word is Attention.NONE
     assert (evidence.why, evidence.cause) == ("", None)

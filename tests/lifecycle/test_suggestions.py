@@ -30,7 +30,7 @@ def patch_of(told: str) -> str:
         ),
     ],
 )
-def test_git_takes_what_was_suggested(
+def test_git_applies_a_suggestion(
     tmp_path: Path, start: int | None, body: str, comes_to: str
 ) -> None:
     (tmp_path / "a").mkdir()
@@ -47,7 +47,7 @@ def test_git_takes_what_was_suggested(
     assert file.read_text() == comes_to
 
 
-def test_what_is_said_around_it_stays() -> None:
+def test_text_around_a_suggestion_is_kept() -> None:
     body = "Like so:\n```suggestion\n4\n```\nor not?\n```suggestion\nfour!\n```"
     told = as_patches(body, THREAD)
     assert told.startswith(
@@ -65,12 +65,12 @@ def test_what_is_said_around_it_stays() -> None:
         pytest.param(Thread(id="t", path="a", line=1, start=4, diff=HUNK), id="lines reversed"),
     ],
 )
-def test_what_cannot_be_placed_stays_as_it_is(thread: Thread) -> None:
+def test_a_suggestion_without_a_location_is_kept_as_text(thread: Thread) -> None:
     body = "```suggestion\n4\n```"
     assert as_patches(body, thread) == body
 
 
-def test_a_flood_of_suggestions_that_never_end_costs_little() -> None:
+def test_many_unclosed_suggestions_become_one_patch() -> None:
     body = "```suggestion\n" * 4000
     patch = re.compile("```diff\n")
     assert len(patch.findall(as_patches(body, THREAD))) == 1

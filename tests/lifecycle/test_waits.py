@@ -8,7 +8,7 @@ from tests.lifecycle.asking import AT_WORK, decision, keys
 from tests.lifecycle.universe import done, facts
 
 
-def test_what_waits_for_other_issues_is_queued_wants_no_slot_and_says_so() -> None:
+def test_a_session_that_depends_on_open_issues_is_queued_without_requesting_a_slot() -> None:
     issue = Issue(number=12, title="x", blocked_by=("#7", "acme/gears#3"))
     waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
     found = decision(waiting)
@@ -20,7 +20,7 @@ def test_what_waits_for_other_issues_is_queued_wants_no_slot_and_says_so() -> No
     assert decision(facts(agent=AT_WORK, issue=issue)).status is Status.WORKING
 
 
-def test_issues_that_wait_for_each_other_are_told_to_people_once() -> None:
+def test_issues_that_depend_on_each_other_are_reported_once() -> None:
     issue = Issue(number=12, title="x", blocked_by=("#7",), in_circle=True)
     waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
     found = decision(waiting)
