@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.judge.commands import apply_commands
-from lifecycle.judge.judge import Judged, judge
+from lifecycle.judge.judge import Judged, judge, of_pull
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.judge.reduce import of_pull
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
 from lifecycle.judge.stages import parked
 from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop

@@ -19,7 +19,6 @@ from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest
 from bot.web.api import ROUTES
 from config import load
-from lifecycle import diagram
 from scripts import core_tables
 
 ROOT = Path(__file__).parents[1]
@@ -38,12 +37,12 @@ _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 def statuses() -> str:
     """Every status, and when it is said."""
-    return diagram.status_table()
+    return core_tables.status_table()
 
 
 def picture() -> str:
     """The state diagram of a session."""
-    return f"```mermaid\n{diagram.mermaid()}\n```"
+    return f"```mermaid\n{core_tables.mermaid()}\n```"
 
 
 def commands() -> str:

@@ -26,8 +26,8 @@ from bot.store import DueAction, Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.model.actions import Action
-from lifecycle.model.backoff import delay
 from lifecycle.model.key import KeyKind
+from lifecycle.model.policy import delay
 from lifecycle.model.status import Reason
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from config.contradictions import nearest
 from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
-from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
-from lifecycle.model.facts import Command, Issue
+from lifecycle.model.facts import Candidate, Command, Issue, Labelled, Reopened, Requested
 from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from bot.github.errors import TryLater
 from bot.system.clock import Clock
-from lifecycle.model.backoff import delay
+from lifecycle.model.policy import delay
 
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
 

@@ -25,8 +25,7 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
-from lifecycle.model.candidates import Candidate, Labelled, Requested, Trigger
-from lifecycle.model.facts import Issue
+from lifecycle.model.facts import Candidate, Issue, Labelled, Requested, Trigger
 
 log = logging.getLogger(__name__)
 

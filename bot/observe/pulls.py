@@ -17,10 +17,9 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.backoff import delay
-from lifecycle.model.candidates import Candidate
-from lifecycle.model.facts import Pull
+from lifecycle.model.facts import Candidate, Pull
 from lifecycle.model.key import KeyKind
+from lifecycle.model.policy import delay
 from lifecycle.model.status import Merge, Mover, PullState
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Derives a session's status from its facts, with the evidence."""
+"""Derives a session's status: reduces its facts to signals and finds their rule."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -7,18 +7,169 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.blockers import blocker_names, blockers_for
-from lifecycle.judge.reduce import foremost, read
-from lifecycle.judge.rules import rule_for
-from lifecycle.judge.signals import Signals
+from lifecycle.judge.escalations import escalation
+from lifecycle.judge.rules import RULES, blocker_names, blockers_for, rule_for
+from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
+from lifecycle.judge.stages import Evidence, hold_of, stage_of
+from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
+from lifecycle.model import keys
 from lifecycle.model.actions import Action
-from lifecycle.model.facts import Command, Facts
+from lifecycle.model.facts import Command, Facts, Pull
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Reason, Status
+from lifecycle.model.status import Reason, Review, Status
+from lifecycle.read.availability import Availability
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
-from lifecycle.read.session_view import Recheck, SessionView
+from lifecycle.read.session_view import Recheck, SessionView, earliest
+
+# Looked up once: a member of an enumeration costs a search each time it is named.
+_PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
+_OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
+_ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
+#: What checks may say only for a time.
+_SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
+_HANDED_OVER, _ON_PULL = Evidence(Reason.PERSON_PUSHED), Evidence(Reason.PULL_REQUEST)
+
+
+#: The signals of a view, the evidence behind its stage or finding, and when the same facts may read
+#: otherwise; None: never.
+Reading = tuple[Signals, Evidence, datetime | None]
+
+
+def foremost(view: SessionView) -> SessionView:
+    """Return the view of the open pull request that matches the earliest rule."""
+    if not view.several:
+        return view
+    running = Signals(stage=Stage.RUNNING)
+    return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
+
+
+def read(view: SessionView) -> Reading:
+    """Reduce a view to its signals."""
+    stage, evidence, recheck_at = stage_of(view)
+    recheck_at = earliest(recheck_at, view.changes_at)
+    if stage is not _RUNNING:
+        if stage in OVER:
+            hold = hold_of(view, stage)
+            signals = Signals(stage=stage, hold=hold, availability=view.availability)
+            return signals, evidence, recheck_at
+        shown = view.availability if stage is _PAUSED else Availability.NONE
+        return Signals(stage=stage, availability=shown), evidence, recheck_at
+    attention, finding, changes_at = _attention(view)
+    if changes_at is not None:
+        recheck_at = earliest(recheck_at, changes_at)
+    if finding is not None:
+        evidence = Evidence(finding.reason, finding.because, finding.key)
+    elif view.pull is not None:
+        evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
+    signals = Signals(
+        stage=stage, availability=view.availability, attention=attention, output=_output(view)
+    )
+    signals = of_pull(view, signals)
+    if signals.ci in _SETTLING or view.several:
+        recheck_at = earliest(recheck_at, _ci_changes_at(view))
+    return signals, evidence, recheck_at
+
+
+def of_pull(view: SessionView, signals: Signals) -> Signals:
+    """Return the signals with those of this view's pull request filled in."""
+    pull = view.pull
+    if pull is None:
+        return signals
+    return Signals(
+        stage=signals.stage,
+        hold=signals.hold,
+        availability=signals.availability,
+        attention=signals.attention,
+        output=signals.output,
+        pull=PullStage.DRAFT if pull.draft else _OPEN,
+        stacked=bool(view.several) and view.parent is not None,
+        ci=_ci(view, pull),
+        review=_review(view, pull),
+        merge=pull.merge,
+    )
+
+
+def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
+    """Return whether people are needed, the finding, and when that may change."""
+    finding, recheck_at = escalation(view)
+    if finding is not None:
+        return Attention.ESCALATED, finding, recheck_at
+    if view.availability not in STALLABLE:
+        return _UNCALLED, None, recheck_at
+    stall, later = first(STALLS, view)
+    return Attention.STUCK if stall else _UNCALLED, stall, earliest(recheck_at, later)
+
+
+def _output(view: SessionView) -> Output:
+    """Return the state of the agent's work compared with the pushed commits."""
+    if view.has_remote_commits or (
+        view.several and any(one.has_remote_commits for one in view.several)
+    ):
+        # Before anything is pushed; but not into files that are not committed.
+        return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
+    if view.unpushed:
+        return Output.UNPUSHED
+    if view.facts.work.dirty:
+        return Output.DIRTY
+    return _PUSHED if view.pushed else Output.NOTHING
+
+
+def _ci(view: SessionView, pull: Pull) -> Ci:
+    """Required checks decide if there are any; otherwise all of them do."""
+    if view.failed_checks:
+        return Ci.SETTLING if view.pending_checks else Ci.FAILING
+    if view.pending_checks or not pull.checks_complete:
+        return Ci.PENDING
+    if view.held_checks:
+        return Ci.HELD
+    if _begins_after_draft(view, pull):
+        return Ci.UNSETTLED
+    if view.passes:
+        return _PASSING
+    if pull.checks_expected or pull.head_since is None:
+        return Ci.PENDING
+    settling = view.wait(pull.head_since, view.policy.settle_seconds)
+    return Ci.UNSETTLED if settling else Ci.NONE
+
+
+def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
+    """Return the wait for checks that skip drafts to begin after this one was made ready."""
+    if not view.history.readied:
+        return None
+    readied = view.facts.done.get(keys.make_ready(pull.number))
+    return view.wait(readied.at, view.policy.settle_seconds) if readied else None
+
+
+def _ci_changes_at(view: SessionView) -> datetime | None:
+    """Return when time alone may change the checks' signal, for any open pull request."""
+    changes_at: datetime | None = None
+    for one in view.several or (view,):
+        pull = one.pull
+        if pull is None or one.pending_checks or not pull.checks_complete:
+            continue
+        if one.failed_checks or one.held_checks:
+            changes_at = earliest(changes_at, one.rerun_until)
+            continue
+        wait = _begins_after_draft(one, pull)
+        if not (wait or one.passes or pull.checks_expected or pull.head_since is None):
+            wait = one.wait(pull.head_since, one.policy.settle_seconds)
+        changes_at = earliest(changes_at, wait.at if wait else None)
+    return changes_at
+
+
+def _review(view: SessionView, pull: Pull) -> Review:
+    """An approval counts for its own head, from someone allowed who is not the requester."""
+    if view.objectors or pull.review is _ASKED:
+        return Review.CHANGES_REQUESTED
+    if view.policy.threads_block and view.open_threads:
+        return Review.CHANGES_REQUESTED
+    if view.approved and pull.review is not _PENDING:
+        return Review.APPROVED
+    wanted = view.policy.require_review or pull.review is not _UNASKED
+    return _PENDING if wanted else _UNASKED
+
 
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _CLEANUP = Status.CLEANUP

@@ -1,4 +1,8 @@
-"""The table that maps signals to a status. The first matching row wins."""
+"""The tables that map signals to a status and to the blockers of a merge.
+
+The first matching rule gives the status. The blockers explain why a pull request is not merged; the
+condition of a merge is `ready`, which is false whenever one of them applies.
+"""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -12,15 +16,9 @@ from lifecycle.judge.signals import (
     Signals,
     Stage,
     When,
-    alone,
-    attention,
     both,
-    ci,
-    hold,
-    merge,
-    pull,
-    review,
-    stage,
+    one_of,
+    stacked,
 )
 from lifecycle.model.status import Merge, Reason, Review, Status
 
@@ -31,61 +29,56 @@ class Rule(NamedTuple):
     status: Status
     when: When
     reads: str  #: The condition in words, for the documentation.
-    because: str
+    because: str = "{why}"
     reason: Reason | None = None  #: None: the reason that came with the evidence.
 
 
-releasing = hold(Hold.RELEASING)
-has_pull = pull(PullStage.DRAFT, PullStage.OPEN)
-is_open = pull(PullStage.OPEN)
-red = ci(Ci.FAILING, Ci.SETTLING)
-green = ci(Ci.PASSING, Ci.NONE)
-reviewed = review(Review.APPROVED, Review.NONE)
-#: Nothing blocks the merge: the bot merges in no other state. The blockers are in `blockers`.
-ready = both(is_open, alone, green, reviewed, merge(Merge.CLEAN))
+def alone(s: Signals) -> bool:
+    """Whether the pull request is based on no other one that is open."""
+    return not s.stacked
+
+
+has_pull = one_of(PullStage.DRAFT, PullStage.OPEN)
+green = one_of(Ci.PASSING, Ci.NONE)
+#: Nothing blocks the merge: the bot merges in no other state.
+ready = both(
+    one_of(PullStage.OPEN),
+    alone,
+    green,
+    one_of(Review.APPROVED, Review.NONE),
+    one_of(Merge.CLEAN),
+)
 
 RULES: Final = (
     # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.
     Rule(
         Status.CLEANUP,
-        releasing,
+        one_of(Hold.RELEASING),
         "ended; its runtime and workspace are being released",
         "{why}; its runtime and workspace are being released",
         Reason.RELEASING,
     ),
-    Rule(Status.MERGED, stage(Stage.MERGED), "a pull request was merged and none is open", "{why}"),
+    Rule(Status.MERGED, one_of(Stage.MERGED), "a pull request was merged and none is open"),
     Rule(
-        Status.KILLED,
-        stage(Stage.KILLED),
-        "a person stopped it, or its runtime was lost for good",
-        "{why}",
+        Status.KILLED, one_of(Stage.KILLED), "a person stopped it, or its runtime was lost for good"
     ),
     Rule(
         Status.TERMINATED,
-        stage(Stage.TERMINATED),
+        one_of(Stage.TERMINATED),
         "its pull request or issue was closed, or the label was removed",
-        "{why}",
     ),
-    Rule(Status.ERRORED, stage(Stage.ERRORED), "every retry failed", "{why}"),
+    Rule(Status.ERRORED, one_of(Stage.ERRORED), "every retry failed"),
     Rule(
         Status.DONE,
-        stage(Stage.DONE),
+        one_of(Stage.DONE),
         "the issue was completed elsewhere, or nothing had to be changed",
-        "{why}",
     ),
     # It is paused, or not started yet.
-    Rule(
-        Status.PAUSED, stage(Stage.PAUSED), "paused by a person, a budget or a usage limit", "{why}"
-    ),
-    Rule(
-        Status.QUEUED,
-        stage(Stage.QUEUED),
-        "waits for a free slot, another issue or a budget",
-        "{why}",
-    ),
+    Rule(Status.PAUSED, one_of(Stage.PAUSED), "paused by a person, a budget or a usage limit"),
+    Rule(Status.QUEUED, one_of(Stage.QUEUED), "waits for a free slot, another issue or a budget"),
     Rule(
         Status.SPAWNING,
-        stage(Stage.SPAWNING),
+        one_of(Stage.SPAWNING),
         "its workspace and program are being created",
         "run {run} is being started",
         Reason.STARTING,
@@ -93,32 +86,30 @@ RULES: Final = (
     # People have to look, whatever the pull request says.
     Rule(
         Status.NEEDS_INPUT,
-        attention(Attention.ESCALATED),
+        one_of(Attention.ESCALATED),
         "the agent waits for an answer, or cannot continue without people",
-        "{why}",
     ),
     Rule(
         Status.STUCK,
-        attention(Attention.STUCK),
+        one_of(Attention.STUCK),
         "the agent is blocked or shows no progress for too long, or its state is unknown",
-        "{why}",
     ),
     # The pull request's stage, worst first.
     Rule(
         Status.CI_FAILED,
-        red,
+        one_of(Ci.FAILING, Ci.SETTLING),
         "a check that counts failed on the head commit",
         "checks failed on {head}: {failed}",
     ),
     Rule(
         Status.CHANGES_REQUESTED,
-        review(Review.CHANGES_REQUESTED),
+        one_of(Review.CHANGES_REQUESTED),
         "a reviewer requested changes, or threads are unresolved",
         "changes were requested: {asked}",
     ),
     Rule(
         Status.PR_OPEN,
-        pull(PullStage.DRAFT),
+        one_of(PullStage.DRAFT),
         "the pull request is a draft",
         "pull request #{number} is a draft",
     ),
@@ -130,13 +121,13 @@ RULES: Final = (
     ),
     Rule(
         Status.APPROVED,
-        both(alone, review(Review.APPROVED)),
+        both(alone, one_of(Review.APPROVED)),
         "approved, and something else blocks the merge",
         "approved; merge blocked by: {blockers}",
     ),
     Rule(
         Status.REVIEW_PENDING,
-        both(review(Review.PENDING), green),
+        both(one_of(Review.PENDING), green),
         "a required or requested review is missing",
         "waits for a review of {head}",
     ),
@@ -148,7 +139,7 @@ RULES: Final = (
     ),
     Rule(
         Status.WORKING,
-        stage(Stage.RUNNING),
+        one_of(Stage.RUNNING),
         "the agent works, and there is no pull request yet",
         "the agent's last activity: {activity}",
         Reason.AGENT_AT_WORK,
@@ -160,3 +151,52 @@ RULES: Final = (
 def rule_for(signals: Signals) -> Rule:
     """Return the first row that matches. The last row matches every running session."""
     return next(rule for rule in RULES if rule.when(signals))
+
+
+class Blocker(NamedTuple):
+    """A merge blocker: its fixed name, its condition, and the sentence that people read."""
+
+    name: str
+    when: When
+    sentence: str
+
+
+BLOCKERS: Final = (
+    Blocker("ci_failing", one_of(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
+    Blocker("ci_pending", one_of(Ci.PENDING, Ci.SETTLING), "{pending}"),
+    Blocker("ci_failing", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
+    Blocker(
+        "not_settled",
+        one_of(Ci.UNSETTLED),
+        "checks may still start after the last push",
+    ),
+    Blocker(
+        "changes_requested",
+        one_of(Review.CHANGES_REQUESTED),
+        "changes were requested: {asked}",
+    ),
+    Blocker("review_required", one_of(Review.PENDING), "a review is required"),
+    Blocker("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
+    Blocker("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
+    Blocker("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),
+    Blocker("draft", one_of(PullStage.DRAFT), "it is a draft"),
+    Blocker("stacked", stacked, "it is based on #{parent}, which is not merged"),
+    Blocker("protected", one_of(Merge.PROTECTED), "a branch protection rule or ruleset blocks it"),
+    Blocker(
+        "unknown", one_of(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"
+    ),
+)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
+    """All blockers of an open pull request; empty without one."""
+    if signals.pull is PullStage.NONE:
+        return ()
+    return tuple(row for row in BLOCKERS if row.when(signals))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def blocker_names(signals: Signals) -> str:
+    """The names of all blockers, for a sentence."""
+    return ", ".join(row.name for row in blockers_for(signals))

@@ -1,12 +1,12 @@
 """Signals: the enumerations that facts are reduced to, and the conditions of all rules.
 
-There are few enough combinations to test all of them. `lifecycle.judge.reduce` computes the signals
+There are few enough combinations to test all of them. `lifecycle.judge.judge` computes the signals
 from the facts, applying thresholds and weighing evidence.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar, get_type_hints
 
 from msgspec import Struct
 
@@ -98,56 +98,22 @@ REMEMBERED: Final = 4096
 # -- conditions, as the tables use them ------------------------------------------------------------
 
 When = Callable[[Signals], bool]
+_Word = TypeVar("_Word", Stage, Hold, Availability, Attention, Output, PullStage, Ci, Review, Merge)
+#: The signals by the enumeration of their values.
+_SIGNALS: Final = {kind: name for name, kind in get_type_hints(Signals).items()}
 
 
-def stage(*words: Stage) -> When:
-    """Return a condition: the stage is one of these. The functions below do the same."""
-    return lambda s: s.stage in words
-
-
-def hold(*words: Hold) -> When:
-    return lambda s: s.hold in words
-
-
-def availability(*words: Availability) -> When:
-    return lambda s: s.availability in words
-
-
-def attention(*words: Attention) -> When:
-    return lambda s: s.attention in words
-
-
-def output(*words: Output) -> When:
-    return lambda s: s.output in words
-
-
-def pull(*words: PullStage) -> When:
-    return lambda s: s.pull in words
+def one_of(*words: _Word) -> When:
+    """Return a condition: the signal with this enumeration has one of these values."""
+    signal = _SIGNALS[type(words[0])]
+    return lambda s: getattr(s, signal) in words
 
 
 def stacked(s: Signals) -> bool:
+    """Whether the pull request's base is the branch of another one that is open."""
     return s.stacked
 
 
-def alone(s: Signals) -> bool:
-    return not s.stacked
-
-
-def ci(*words: Ci) -> When:
-    return lambda s: s.ci in words
-
-
-def review(*words: Review) -> When:
-    return lambda s: s.review in words
-
-
-def merge(*words: Merge) -> When:
-    return lambda s: s.merge in words
-
-
-def both(one: When, *more: When) -> When:
-    """Whether all of these hold."""
-    if not more:
-        return one
-    rest = both(*more)
-    return lambda s: one(s) and rest(s)
+def both(*conditions: When) -> When:
+    """Return a condition: all of these hold."""
+    return lambda s: all(one(s) for one in conditions)

@@ -134,3 +134,8 @@ class Policy(
 
 def _bare(bot: str) -> str:
     return bot.casefold().removesuffix("[bot]")
+
+
+def delay(tries: int, first: float, most: float = 300.0) -> float:
+    """Seconds to wait after `tries` failures: `first`, doubled each time, never above `most`."""
+    return min(most, first * 2.0 ** max(0, min(tries, 32) - 1))

@@ -1,14 +1,18 @@
 """Pushes the work, opens and updates its pull request, merges it and cleans up."""
 
+from typing import Final
+
 from lifecycle.judge.judge import Judged, Wanted
+from lifecycle.judge.signals import Ci
 from lifecycle.model import actions as do
 from lifecycle.model import keys
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
-from lifecycle.react.self_review import awaited, review_wait
+from lifecycle.read.causes import spent
 from lifecycle.read.restores import allowed
-from lifecycle.read.session_view import Recheck, landing_key
+from lifecycle.read.session_view import Recheck, SessionView, landing_key
 
 
 def publish(judged: Judged) -> Wanted:
@@ -123,3 +127,78 @@ def tidy(judged: Judged) -> Wanted:
         yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head)
     if policy.close_issue:
         yield do.CloseIssue(key=keys.close_issue(), number=view.facts.issue.number)
+
+
+def make_ready(judged: Judged) -> Wanted:
+    """Mark the bot's draft as ready once checks pass; a later return to draft is left to people.
+
+    Many workflows skip drafts, so a draft on which no check starts is made ready too.
+    """
+    view, pull = judged.view, judged.view.pull
+    if pull is None or not view.policy.draft or not view.current:
+        return
+    wait = None
+    if judged.signals.ci not in (Ci.PASSING, Ci.NONE):
+        if not pull.checks_complete or pull.head_since is None:
+            return
+        if any(check.reported for check in pull.checks):
+            return
+        # Checks are expected and none has begun: they have some time for it.
+        wait = view.wait(pull.head_since, view.policy.settle_seconds)
+    yield wait or do.MakeReady(key=keys.make_ready(pull.number), number=pull.number)
+
+
+def ask_reviewers(judged: Judged) -> Wanted:
+    """Request the configured reviews once for each pull request, when checks pass.
+
+    If GitHub refuses, people are warned, and nothing else changes.
+    """
+    pull, reviewers, facts = judged.view.pull, judged.view.policy.reviewers, judged.view.facts
+    if pull is None or not reviewers:
+        return
+    key = keys.request_review(pull.number)
+    yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
+    if refused := facts.failures.get(key):
+        because = f"its reviewers ({', '.join(reviewers)}) could not be asked: {refused.detail}"
+        values = {"session": facts.session, "because": because}
+        notice = keys.warning(key)
+        yield do.Comment(key=notice, number=pull.number, topic="warning", values=values)
+
+
+_SELF_REVIEW: Final = frozenset({KeyKind.SELF_REVIEW})
+
+
+def self_review(judged: Judged) -> Wanted:
+    """Ask the agent to review its own change once before the pull request is opened."""
+    view, policy = judged.view, judged.view.policy
+    if policy.self_review and view.pushed and (cause := _cause(view)):
+        values = {"base": view.facts.work.base, "head": view.facts.work.head}
+        yield from message(judged, cause, do.Prompt(name="self_review", values=values))
+
+
+def awaited(view: SessionView) -> bool:
+    """Whether the agent still has to review the pushed commits.
+
+    Nothing waits for an agent that cannot be asked.
+    """
+    cause = _cause(view) if view.policy.self_review else None
+    return cause is not None and cause.of_run(view.facts.run) not in view.facts.failures
+
+
+def review_wait(view: SessionView) -> Recheck | None:
+    """The time that the agent has left for the review it was asked for."""
+    policy = view.policy
+    if not policy.self_review or view.at_rest or _cause(view):
+        return None
+    asked = max(view.history.first_sent(_SELF_REVIEW).values())
+    return view.wait(asked, policy.self_review_seconds)
+
+
+def _cause(view: SessionView) -> Key | None:
+    """Return the commit that the agent has to review; None if it was asked already, at any commit.
+
+    A request that was lost with a failed run is repeated.
+    """
+    cause = keys.self_review(view.facts.work.head)
+    asked = view.history.last_sent(cause) is not None
+    return None if asked or spent(cause, view.history.first_sent(_SELF_REVIEW), 1) else cause

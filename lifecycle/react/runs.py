@@ -6,8 +6,8 @@ from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
-from lifecycle.model.backoff import delay
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
+from lifecycle.model.policy import delay
 from lifecycle.react.messages import review_prompt, waiting
 from lifecycle.read.availability import Availability
 

@@ -40,8 +40,7 @@ def answers(table: Table) -> Iterator[bytes]:
     from msgspec import json
 
     from lifecycle.decide import decide
-    from lifecycle.judge.blockers import blockers_for
-    from lifecycle.judge.rules import rule_for
+    from lifecycle.judge.rules import blockers_for, rule_for
     from lifecycle.model.policy import Mode, Policy
     from tests.lifecycle.troubles import every_trouble
     from tests.lifecycle.universe import NOW, every_fact, every_signal

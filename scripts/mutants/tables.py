@@ -31,7 +31,7 @@ TABLES: Final = (
         of_signals=True,
     ),
     Table(
-        "lifecycle.judge.blockers",
+        "lifecycle.judge.rules",
         "BLOCKERS",
         ("when",),
         ("name", "sentence"),

@@ -3,12 +3,12 @@
 import re
 
 from lifecycle.decide import decide
-from lifecycle.diagram import mermaid, status_table
 from lifecycle.judge.rules import RULES
 from lifecycle.judge.signals import OVER
 from lifecycle.model.facts import Ended
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import TERMINAL, Reason, Status
+from scripts.core_tables import mermaid, status_table
 from tests.lifecycle.universe import NOW, ago, command, done, published
 
 EDGES = set(re.findall(r"(\S+) --> (\w+|\[\*\])", mermaid()))

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.judge.escalations import ESCALATIONS
-from lifecycle.judge.reduce import read
+from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
 from lifecycle.judge.stages import Evidence
 from lifecycle.model.facts import Agent, Facts, Failure, Work

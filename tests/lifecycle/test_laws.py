@@ -7,11 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
-from lifecycle.judge.blockers import blockers_for
 from lifecycle.judge.escalations import ESCALATIONS
+from lifecycle.judge.judge import foremost, read
 from lifecycle.judge.pauses import PAUSES
-from lifecycle.judge.reduce import foremost, read
-from lifecycle.judge.rules import RULES, rule_for
+from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, Signals, Stage
 from lifecycle.judge.stalls import STALLS
 from lifecycle.model import actions as do

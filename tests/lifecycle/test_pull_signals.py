@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lifecycle.judge.reduce import foremost, read
+from lifecycle.judge.judge import foremost, read
 from lifecycle.judge.signals import Ci, PullStage, Signals
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy

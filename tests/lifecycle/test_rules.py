@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import decide
-from lifecycle.judge.blockers import BLOCKERS, blockers_for
 from lifecycle.judge.capacity import NO_MEMORY
-from lifecycle.judge.rules import RULES, ready, rule_for
+from lifecycle.judge.rules import BLOCKERS, RULES, blockers_for, ready, rule_for
 from lifecycle.judge.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.model.facts import Agent, Ended, Facts
 from lifecycle.model.policy import Policy

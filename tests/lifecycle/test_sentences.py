@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import decide
-from lifecycle.judge.blockers import BLOCKERS
-from lifecycle.judge.rules import RULES
+from lifecycle.judge.rules import BLOCKERS, RULES
 from lifecycle.model.facts import Facts, Failure, Issue, ProbeFailure, Spending
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import (

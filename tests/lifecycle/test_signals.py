@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.reduce import read
+from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Hold, Output, Signals, Stage
 from lifecycle.model.facts import Agent, Ended, Exit, Facts, Failure, Issue, Work
 from lifecycle.model.policy import NothingToShow, Policy

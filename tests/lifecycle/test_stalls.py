@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifecycle.judge.reduce import read
+from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
 from lifecycle.judge.stages import Evidence
 from lifecycle.model.facts import Agent, Facts, ProbeFailure

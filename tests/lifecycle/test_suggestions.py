@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.model.facts import Thread
-from lifecycle.react.suggestions import as_patches
+from lifecycle.react.messages import as_patches
 
 FILE = "one\ntwo\nthree\nfour\n"
 HUNK = "@@ -1,3 +1,4 @@\n one\n+two\n-gone\n three\n+four"
