@@ -34,13 +34,13 @@ def test_an_answer_is_not_given_while_everything_is_frozen(terminal: Terminal) -
     assert terminal.typed == []
 
 
-def test_an_answer_over_http_is_typed_nowhere(terminal: Terminal) -> None:
+def test_an_answer_over_http_is_not_typed(terminal: Terminal) -> None:
     terminal.steps = [AnswerStep(request=terminal.takes_a_step)]
     terminal.is_answered(terminal.answer("The blue one"))
     assert (terminal.steps, terminal.typed) == ([], [])
 
 
-def test_messages_from_before_the_question_are_no_answer_to_it(terminal: Terminal) -> None:
+def test_messages_from_before_a_question_do_not_answer_it(terminal: Terminal) -> None:
     result = terminal.is_sent(terminal.answer("yes", seconds_ago=60))
     assert result == Completed(result=REFUSED)
     assert terminal.typed == []
@@ -121,7 +121,7 @@ def test_an_answer_is_withdrawn_when_the_agent_does_not_ask_any_more(terminal: T
     assert terminal.typed == []
 
 
-def test_a_dialog_that_is_not_understood_is_left_to_people(terminal: Terminal) -> None:
+def test_an_unknown_dialog_is_left_to_people(terminal: Terminal) -> None:
     terminal.goes_on()
     result = terminal.is_sent(terminal.answer("yes"))
     assert isinstance(result, RetryLater)

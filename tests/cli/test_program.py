@@ -213,7 +213,9 @@ def test_colors_are_printed_only_to_terminals(deployment: Deployment) -> None:
     assert "\x1b[" not in piped
 
 
-def test_programs_get_json(mergewright: CommandLine, deployment: Deployment) -> None:
+def test_ls_show_and_why_print_json_on_request(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
     session = deployment.has_session()
     deployment.has_a_red_check(session)
     (row,) = json.loads(mergewright("ls", "--json").out)

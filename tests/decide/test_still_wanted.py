@@ -57,7 +57,7 @@ def test_a_reply_to_a_command_is_posted_whatever_has_changed_since() -> None:
     assert not wanted(facts(), replace(ANSWER, topic="attention"))
 
 
-def test_the_end_of_a_paused_program_is_wanted_as_long_as_it_is_paused() -> None:
+def test_a_stop_is_wanted_while_its_session_is_paused() -> None:
     stop = Stop(key=parse("park:rest#1"), run=1)
     paused = facts(commands=(command("pause"),), pending=frozenset({stop.key}))
     assert wanted(paused, stop)
@@ -168,7 +168,7 @@ def test_a_freeze_that_comes_before_the_message_is_sent_holds_it(red_check: RedC
     assert red_check.scenario.store.facts.get(red_check.name).pending
 
 
-def test_a_decision_counts_until_the_time_at_which_the_same_facts_read_otherwise(
+def test_a_decision_is_valid_until_its_recheck(
     red_check: RedCheck,
 ) -> None:
     red_check.recheck_at = red_check.scenario.clock() + timedelta(seconds=60)

@@ -60,7 +60,7 @@ def ask(model: ModelServer, way: str, prompt: str, done: int = 0, **more: object
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_writes_a_file_with_the_programs_tool_and_ends_its_turn(
+def test_the_model_writes_a_file_with_the_programs_tool_and_ends_its_turn(
     model: ModelServer, way: str
 ) -> None:
     prompt = "#do: write note.txt one\\ntwo\n#do: say Bye now."
@@ -83,7 +83,7 @@ def test_a_stream_ends_with_its_usage(model: ModelServer, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_returns_an_error_as_often_as_scripted(model: ModelServer, way: str) -> None:
+def test_the_model_returns_an_error_as_often_as_scripted(model: ModelServer, way: str) -> None:
     prompt = f"#do: error 429 2\n#do: say Better, {way}."
     answers = [ask(model, way, prompt) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [429, 429, 200]

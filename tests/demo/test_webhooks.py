@@ -154,7 +154,7 @@ def test_a_lost_delivery_is_redelivered_with_its_guid(
     assert ear.heard[-1].body == lost[0].body
 
 
-def test_failed_connections_and_refused_deliveries_are_told_apart(
+def test_failed_connections_and_refused_deliveries_are_distinguished(
     github: FaultyGitHub, repo: Repository, ear: Ear
 ) -> None:
     def statuses() -> list[Any]:

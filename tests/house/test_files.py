@@ -48,7 +48,7 @@ def test_no_file_exceeds_the_line_limit() -> None:
 
 
 @pytest.mark.parametrize("what", NEVER)
-def test_no_file_contains(what: str) -> None:
+def test_no_file_contains_forbidden_text(what: str) -> None:
     found = [
         f"{name}: {hit[0]}"
         for name, text in texts().items()

@@ -4,9 +4,7 @@ import ast
 import re
 import typing
 
-from lifecycle.judge.rules import RULES
 from lifecycle.model.actions import Action
-from lifecycle.model.status import Status
 from runtimes.agents import AGENTS
 from tests.house.source import ROOT
 
@@ -24,7 +22,3 @@ def test_every_action_is_dispatched() -> None:
         if isinstance(node, ast.MatchClass)
     }
     assert {action.__name__ for action in typing.get_args(Action)} <= arms
-
-
-def test_every_status_is_read_by_some_rule() -> None:
-    assert {rule.status for rule in RULES} == set(Status)

@@ -28,7 +28,7 @@ from tests.harness.edges import (
 # -- failed looks ----------------------------------------------------------------------------------
 
 
-def test_a_failed_look_changes_only_the_probes(
+def test_a_failed_observation_changes_only_the_probes(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(scenario, edge, 1)
@@ -81,7 +81,7 @@ def test_a_session_of_an_unconfigured_project_is_not_observed(
 # -- contradictory looks ---------------------------------------------------------------------------
 
 
-def test_contradictory_looks_are_counted_while_their_evidence_is_the_same(
+def test_contradictory_observations_are_counted_while_their_evidence_is_the_same(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(scenario, edge, 1)
@@ -130,7 +130,7 @@ def test_a_program_that_is_being_stopped_does_not_count_as_crashed(
     assert the(scenario).program is Probe.DEAD
 
 
-def test_five_lost_programs_that_are_more_than_half_are_reported_and_not_believed(
+def test_five_lost_programs_and_more_than_half_are_an_incident_and_do_not_count_as_dead(
     scenario: Any, edge: Edge, watch: AgentObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
     running(scenario, edge, *range(1, 10))
@@ -151,7 +151,7 @@ def test_five_lost_programs_that_are_more_than_half_are_reported_and_not_believe
 
 
 @pytest.mark.parametrize(("lost", "all_of_them"), [(4, 4), (5, 10)])
-def test_four_lost_programs_or_half_of_all_are_believed(
+def test_four_lost_programs_or_half_of_all_count_as_dead(
     scenario: Any, edge: Edge, watch: AgentObserver, lost: int, all_of_them: int
 ) -> None:
     running(scenario, edge, *range(1, all_of_them + 1))
@@ -194,7 +194,7 @@ def test_programs_that_were_dead_before_do_not_turn_few_losses_into_many(
     assert Counter(programs(scenario)) == {"dead": 8, "alive": 3}
 
 
-def test_an_exit_that_nothing_proves_is_left_to_the_next_sweep(
+def test_an_unproved_exit_is_left_to_the_next_sweep(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(scenario, edge, 1)
@@ -311,7 +311,7 @@ def test_a_message_that_is_sent_again_during_an_examination_is_not_missing_after
     assert not scenario.store.facts.get("widgets-1").sent[key].missing
 
 
-def test_recorded_exits_are_believed_however_many_there_are(
+def test_recorded_exits_count_however_many_there_are(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(scenario, edge, *range(1, 7))

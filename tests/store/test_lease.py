@@ -44,7 +44,7 @@ def leader_lease(scenario: Scenario, path: Path) -> Iterator[subprocess.Popen[st
         process.kill()
 
 
-def test_a_second_bot_stands_by(scenario: Scenario, store: Store, other: Store) -> None:
+def test_a_second_bot_waits_on_standby(scenario: Scenario, store: Store, other: Store) -> None:
     assert store.lease.acquire("one", scenario.now, 30) == 1
     assert other.lease.acquire("two", scenario.now, 30) is None
     assert other.lease.holder() == ("one", scenario.clock.passes(30))

@@ -80,13 +80,15 @@ def test_several_processes_can_create_the_file_at_once(path: Path) -> None:
 
 @pytest.mark.parametrize("opening", [Store, Store.reading, beside], ids=["serve", "read", "ask"])
 class TestRefused:
-    def test_a_file_that_is_no_database(self, path: Path, opening: Callable[[Path], Store]) -> None:
+    def test_a_file_that_is_no_database_is_refused(
+        self, path: Path, opening: Callable[[Path], Store]
+    ) -> None:
         path.write_text("Dear diary, " * 1000)
         with pytest.raises(StoreUnusable, match=r"mergewright\.db.*not a database.*move the file"):
             opening(path)
         assert path.read_text().startswith("Dear diary")
 
-    def test_a_database_of_another_program(
+    def test_a_database_of_another_program_is_refused(
         self, path: Path, opening: Callable[[Path], Store]
     ) -> None:
         connection = sqlite3.connect(path)
@@ -95,7 +97,7 @@ class TestRefused:
         with pytest.raises(StoreUnusable, match="another program: name another file"):
             opening(path)
 
-    def test_a_database_of_another_version(
+    def test_a_database_of_another_version_is_refused(
         self, path: Path, opening: Callable[[Path], Store]
     ) -> None:
         Store(path).close()
@@ -103,24 +105,26 @@ class TestRefused:
         with pytest.raises(StoreUnusable, match=r"another version .*of_the_future.*: install"):
             opening(path)
 
-    def test_a_database_in_a_missing_folder(
+    def test_a_database_in_a_missing_folder_is_refused(
         self, path: Path, opening: Callable[[Path], Store]
     ) -> None:
         with pytest.raises(StoreUnusable, match="folder"):
             opening(path / "deeper" / "mergewright.db")
 
-    def test_a_folder_instead_of_a_file(self, path: Path, opening: Callable[[Path], Store]) -> None:
+    def test_a_folder_instead_of_a_file_is_refused(
+        self, path: Path, opening: Callable[[Path], Store]
+    ) -> None:
         path.mkdir()
         with pytest.raises(StoreUnusable, match=r"mergewright\.db"):
             opening(path)
 
 
-def test_a_new_file_in_a_folder_that_cannot_be_written(closed_folder: Path) -> None:
+def test_a_new_file_in_an_unwritable_folder_is_refused(closed_folder: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"new\.db.*give this user write access"):
         Store(closed_folder / "new.db")
 
 
-def test_an_old_file_in_a_folder_that_cannot_be_written(closed_folder: Path) -> None:
+def test_an_existing_file_in_an_unwritable_folder_is_refused(closed_folder: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"there\.db.*write access"):
         Store(closed_folder / "there.db")
 

@@ -26,9 +26,7 @@ def files(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
-def test_a_secret_is_taken_out_of_what_was_seen(
-    scenario: Scenario, store: Store, path: Path
-) -> None:
+def test_secrets_are_redacted_in_observations(scenario: Scenario, store: Store, path: Path) -> None:
     name = scenario.session(12)
     scenario.decides(name, run=1, recheck_at=None)
     agent = Agent(run=1, activity=Activity.WAITING_INPUT, question=f"Is {SECRET} right?")
@@ -39,9 +37,7 @@ def test_a_secret_is_taken_out_of_what_was_seen(
     assert SECRET.encode() not in files(path)
 
 
-def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
-    scenario: Scenario, store: Store
-) -> None:
+def test_a_repeated_command_with_a_secret_is_a_duplicate(scenario: Scenario, store: Store) -> None:
     found = store.sessions.get(scenario.session(12))
     assert found is not None
     command = Command(
@@ -51,9 +47,7 @@ def test_what_was_asked_for_with_a_secret_in_it_may_be_asked_for_again(
     assert not add_command(store, found, command)
 
 
-def test_a_secret_is_taken_out_of_whatever_is_written(
-    scenario: Scenario, store: Store, path: Path
-) -> None:
+def test_secrets_are_redacted_in_every_write(scenario: Scenario, store: Store, path: Path) -> None:
     name = scenario.session(12)
     scenario.decides(name, run=1, because=f"it said {SECRET}")
     store.freezes.add("", SECRET)

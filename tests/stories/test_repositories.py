@@ -5,7 +5,7 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, World
 
 
-def test_sessions_survive_a_rename_and_rest_while_the_repository_is_archived(
+def test_sessions_survive_a_rename_and_pause_while_the_repository_is_archived(
     world: World,
 ) -> None:
     world.bot_starts()
@@ -32,7 +32,7 @@ def test_sessions_survive_a_rename_and_rest_while_the_repository_is_archived(
     issue.becomes("review_pending")
 
 
-def test_a_push_follows_a_rename_that_the_bot_was_not_told_of(world: World) -> None:
+def test_a_push_follows_a_rename_without_a_webhook(world: World) -> None:
     issue = world.agent_starts()
     eventually(world.store.repositories.all, "the repository is known by its number")
     world.github.lose_next(1000)

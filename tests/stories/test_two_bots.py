@@ -14,7 +14,7 @@ from tests.world.waiting import eventually
 from tests.world.world import SECRET, TOKEN, World
 
 
-def test_a_second_bot_stands_by_and_takes_over(world: World) -> None:
+def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
     first = world.bot_starts()
     settings = world.settings()
     elsewhere = replace(settings, server=replace(settings.server, port=0))

@@ -33,7 +33,7 @@ def test_the_first_prompt_names_the_summary_file(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["start", "resume", "take_over"])
-def test_agents_without_access_are_not_told_the_summary_file(name: str) -> None:
+def test_prompts_of_agents_without_access_omit_the_summary_file(name: str) -> None:
     values = {**VALUES, "title": "T", "body": "More.", "template": "## What"}
     values |= {"summary": "", "progress": ""}
     told = Prompts().render(Prompt(name=name), values, "mw-1")

@@ -131,7 +131,7 @@ def test_a_running_tool_yields_its_call_first_and_later_its_result(
     assert [each.text for each in everything(messages)] == ["Well."], "its answer went on"
 
 
-def test_a_growing_response_is_yielded_when_it_is_complete(
+def test_a_growing_response_is_returned_when_it_is_complete(
     files: RunFiles, database: sqlite3.Connection
 ) -> None:
     begins(database, "active/tool_runs")
@@ -194,7 +194,7 @@ def test_a_conversation_of_thousands_of_parts_comes_in_batches(
         ),
     ],
 )
-def test_claude_messages_without_usage_are_yielded(
+def test_claude_messages_without_usage_are_returned(
     record: object, expected_messages: list[Message]
 ) -> None:
     assert [*parse_line(json.dumps(record))] == expected_messages

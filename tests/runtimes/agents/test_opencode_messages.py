@@ -35,7 +35,7 @@ def test_malformed_rows_are_skipped(agent: Agent, messages: OpenCodeMessageReade
     assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "Fine.")]
 
 
-def test_open_parts_are_yielded_when_the_turn_is_over(
+def test_open_parts_are_returned_at_the_end_of_the_turn(
     agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.complete("m1", error={"name": "MessageAbortedError"})
@@ -56,7 +56,7 @@ def test_open_parts_are_yielded_when_the_turn_is_over(
     assert {each.at.timestamp() for each in found[:4] if each.at} == {agent.at / 1000}
 
 
-def test_complete_parts_of_an_active_turn_are_yielded_once(
+def test_complete_parts_of_an_active_turn_are_returned_once(
     agent: Agent, messages: OpenCodeMessageReader
 ) -> None:
     agent.message("m1", "user")
