@@ -3,22 +3,22 @@
 Every action is safe to repeat, because a crash before its result is recorded repeats it.
 """
 
+from dataclasses import dataclass
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from bot.act.merging import Merger
+from bot.act.message_sender import MessageSender
 from bot.act.publishing import Publishing, of_branch, of_pull
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.runs import AgentRuns
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
-from bot.github.write_access import WriteAccess
-from bot.store import DueAction, Observation, Session, Store
+from bot.store import DueAction, Observation, RefreshesTable, Session, SessionsTable
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from bot.system.redaction import Redaction
 from bot.text import messages
 from lifecycle.model import actions, keys
 from lifecycle.model.status import Merge, PullState, Reason, Status
@@ -27,41 +27,34 @@ from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import PushRefused
 
+#: Actions that need no session.
+_Post = actions.Comment | actions.React | actions.ReportConfiguration
 
+
+@dataclass(frozen=True)
 class ActionDispatcher:
     """Carries out actions, and translates what libraries raise into results."""
 
-    def __init__(
-        self,
-        store: Store,
-        github: GitHub,
-        locations: Locations,
-        agents: AgentRuns,
-        public_url: str,
-        redact: Redaction,
-        people: WriteAccess,
-        clock: Clock,
-        app_slug: str = "",
-    ) -> None:
-        """`public_url` is the address of the bot's pages and ends with a slash; `app_slug` is the
-        name under which people may mention the bot, besides its own.
-        """
-        self._store = store
-        self._github = github
-        self._locations = locations
-        self._agents = agents
-        self._public_url = public_url
-        self._app_slug = app_slug
-        self._publishing = Publishing(store.facts, github, locations, redact)
-        self._merger = Merger(store.refreshes, github, locations, people, clock)
-        self._clock = clock
+    sessions: SessionsTable
+    refreshes: RefreshesTable
+    github: GitHub
+    locations: Locations
+    agents: AgentRuns
+    sender: MessageSender
+    publishing: Publishing
+    merger: Merger
+    clock: Clock
+    public_url: str  #: The address of the bot's pages, with a slash at its end.
+    app_slug: str = ""  #: The name under which people may mention the bot, besides its own.
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action."""
         try:
             if not due.session:
-                return self._do_without_session(due)
-            session = self._store.sessions.get(due.session)
+                if isinstance(due.action, _Post):
+                    return self._post(due, due.action)
+                return Rejected(f"{type(due.action).__name__} needs a session")
+            session = self.sessions.get(due.session)
             if session is None:
                 return Rejected(f"there is no session {due.session}")
             if missing := self._missing(session, due.action):
@@ -87,7 +80,7 @@ class ActionDispatcher:
         a repository that is gone; its API tells them apart.
         """
         try:
-            self._github.read.repository(repository)
+            self.github.read.repository(repository)
         except NotInstalled as waits:
             return RetryLater(str(waits), waits.at, outage=True)
         except GitHubFailure:
@@ -99,143 +92,128 @@ class ActionDispatcher:
 
         Their effect makes these unwanted. Every other action is repeated, without another effect.
         """
-        session = self._store.sessions.get(due.session)
+        session = self.sessions.get(due.session)
+        pulls = session.pulls if session else ()
         match due.action:
-            case actions.Publish(head=head) if session and any(
-                pull.head == head for pull in session.pulls
-            ):
+            case actions.Publish(head=head) if head in {pull.head for pull in pulls}:
                 return Completed(result=head)
-            case actions.OpenPull() if session and session.pulls:
-                return Completed(result=str(session.pulls[0].number))
-            case actions.MergePull(sha=sha) if session and any(
-                pull.head == sha and pull.state is PullState.MERGED for pull in session.pulls
-            ):
-                return Completed(result="merged")
-            case actions.Enqueue(sha=sha) if session and any(
-                pull.head == sha and pull.merge is Merge.QUEUED for pull in session.pulls
-            ):
-                return Completed(result=QUEUED)
+            case actions.OpenPull() if pulls:
+                return Completed(result=str(pulls[0].number))
+            case actions.MergePull(sha=sha):
+                merged = {pull.head for pull in pulls if pull.state is PullState.MERGED}
+                return Completed(result="merged") if sha in merged else None
+            case actions.Enqueue(sha=sha):
+                queued = {pull.head for pull in pulls if pull.merge is Merge.QUEUED}
+                return Completed(result=QUEUED) if sha in queued else None
             case _:
                 return None
 
     def _missing(self, session: Session, action: actions.Action) -> str:
         """The table this action needs and the configuration lacks; a stop needs none."""
-        if not isinstance(action, actions.Stop) and session.project not in self._locations.projects:
+        if not isinstance(action, actions.Stop) and session.project not in self.locations.projects:
             return f"[projects.{session.project}]"
         if isinstance(action, actions.Start) and action.agent:
-            return "" if self._agents.knows(action.agent) else f"[agents.{action.agent}]"
+            return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)
-        if runs and session.agent_type not in self._locations.adapters:
+        if runs and session.agent_type not in self.locations.adapters:
             return f"[agent-types.{session.agent_type}]"
         return ""
 
     def _do(self, session: Session, due: DueAction, check: FinalCheck) -> ActionResult:
-        key = keys.marker(session.id, due.action.key)
+        repository = session.repository
         match due.action:
+            case actions.Comment() | actions.React() | actions.ReportConfiguration() as post:
+                return self._post(due, post)
             case actions.Start() as start:
-                return self._agents.start(session, start, check)
+                return self.agents.start(session, start, check)
             case actions.SendMessage() as message:
-                return self._agents.send_message(session, due, message, check)
+                return self.sender.send(session, due, message, check)
             case actions.Stop(run=run):
-                return self._agents.stop(session, run)
+                return self.agents.stop(session, run)
             case actions.Release(run=run):
-                return self._agents.release(session, run)
+                return self.agents.release(session, run)
             case actions.Publish() as publish:
-                return self._publishing.publish(session, publish, check)
+                return self.publishing.publish(session, publish, check)
             case actions.MergeRemote(head=head, into=into):
                 return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
-                self._github.write.update_branch(session.repository, number, head)
+                self.github.write.update_branch(repository, number, head)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.Rerun(number=number, runs=runs):
-                self._github.write.rerun(session.repository, runs)
+                self.github.write.rerun(repository, runs)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.OpenPull(head=head, draft=draft):
-                return self._publishing.open_pull(session, head, draft, check)
+                return self.publishing.open_pull(session, head, draft, check)
             case actions.MakeReady(number=number):
-                self._github.write.make_ready(session.repository, number)
+                self.github.write.make_ready(repository, number)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.RequestReview(number=number, reviewers=reviewers):
-                self._github.write.request_review(session.repository, number, reviewers)
+                self.github.write.request_review(repository, number, reviewers)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.MergePull() as merge:
-                return self._merger.merge(session, merge, check)
+                return self.merger.merge(session, merge, check)
             case actions.Enqueue() as enqueue:
-                return self._merger.enqueue(session, enqueue, check)
+                return self.merger.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
-                self._github.merges.dequeue(session.repository, number)
+                self.github.merges.dequeue(repository, number)
                 return Completed(refreshes=(of_pull(session, number),))
-            case actions.Comment(number=number, topic=topic, values=values):
-                body = messages.comment_body(topic, values)
-                written = self._github.write.comment(session.repository, number, body, key)
-                return Completed(result=f"comment {written}")
             case actions.Reply(number=number, threads=threads) as reply:
-                body = messages.comment_body(reply.topic, reply.values)
-                self._github.reviews.reply(session.repository, number, threads, body, key)
+                body, key = messages.comment_body(reply.topic, reply.values), _marker(due)
+                self.github.reviews.reply(repository, number, threads, body, key)
                 if reply.resolve:
-                    self._github.reviews.resolve(session.repository, threads)
+                    self.github.reviews.resolve(repository, threads)
                 return Completed(refreshes=(of_pull(session, number),))
             case actions.Report(number=number, comment=comment, summary=summary):
-                body = messages.report(summary, self._page(session), self._app_slug)
-                place = keys.marker(session.id, keys.report(number))
-                found = self._github.reports.set_comment(
-                    session.repository, number, body, place, comment
-                )
+                body = messages.report(summary, self._page(session), self.app_slug)
+                key = keys.marker(session.id, keys.report(number))
+                found = self.github.reports.set_comment(repository, number, body, key, comment)
                 return Completed(result=str(found))
             case actions.ReportCheck() as report:
                 return self._report_check(session, report)
             case actions.ShowStatus(number=number, status=status):
-                self._github.reports.set_status_label(session.repository, number, status)
+                self.github.reports.set_status_label(repository, number, status)
                 return Completed()
             case actions.Label(number=number, name=name, on=on):
-                self._github.write.label(session.repository, number, name, on=on)
+                self.github.write.label(repository, number, name, on=on)
                 return Completed()
-            case actions.React(comment=comment, content=content):
-                self._github.write.react(session.repository, comment, content)
-                return Completed()
-            case actions.ReportConfiguration():
-                return Rejected("it concerns a repository and no session")
             case actions.CloseIssue(number=number):
-                self._github.write.close_issue(session.repository, number)
+                self.github.write.close_issue(repository, number)
                 return Completed()
             case actions.DeleteBranch(branch=branch, sha=sha):
-                home = self._locations.projects[session.project].home
-                self._github.write.delete_branch(home, branch, sha)
+                self.github.write.delete_branch(
+                    self.locations.projects[session.project].home, branch, sha
+                )
                 return Completed()
             case _ as never:
                 assert_never(never)
 
-    def _do_without_session(self, due: DueAction) -> ActionResult:
-        """Answer people where no session exists, or report a repository's configuration."""
-        write, repository = self._github.write, due.repository
-        match due.action:
-            case actions.Comment(key=key, number=number, topic=topic, values=values):
+    def _post(self, due: DueAction, post: _Post) -> Completed:
+        """Answer people, or report a repository's configuration; neither needs a session."""
+        match post:
+            case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
-                written = write.comment(repository, number, body, str(key))
+                written = self.github.write.comment(due.repository, number, body, _marker(due))
                 return Completed(result=f"comment {written}")
             case actions.React(comment=comment, content=content):
-                write.react(repository, comment, content)
-                return Completed()
+                self.github.write.react(due.repository, comment, content)
             case actions.ReportConfiguration(head=head, path=path, problems=problems):
                 name = messages.CONFIGURATION_CHECK
-                self._github.reports.report_problems(repository, head, name, path, problems)
-                return Completed()
-            case _ as action:
-                return Rejected(f"{type(action).__name__} needs a session")
+                self.github.reports.report_problems(due.repository, head, name, path, problems)
+        return Completed()
 
     def _merge_remote(
         self, session: Session, head: str, into: str, check: FinalCheck
     ) -> ActionResult:
         """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
-        mirror = self._locations.mirror(session.project)
-        workspace = self._locations.workspace_of(session)
+        mirror = self.locations.mirror(session.project)
+        workspace = self.locations.workspace_of(session)
         if not workspace.status().made:
             return Completed(result="there is no workspace; the next one begins with it")
         mirror.refresh()
         if mirror.take(workspace) != into:
             return RetryLater("the agent has moved its branch on")
         if not mirror.contains(head):
-            self._store.refreshes.request([of_branch(session)], self._clock())
+            self.refreshes.request([of_branch(session)], self.clock())
             return RetryLater(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:
@@ -252,19 +230,24 @@ class ActionDispatcher:
 
         See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
-        if not self._github.reports.can_create_check_runs:
+        if not self.github.reports.can_create_check_runs:
             return Completed(result="only an App may make check runs")
         summary, page = report.summary, self._page(session)
-        run = self._github.reports.set_check_run(
+        run = self.github.reports.set_check_run(
             session.repository,
             report.head,
             report.check,
             good=summary.status in (Status.MERGEABLE, Status.MERGED),
             title=messages.report_title(summary),
-            summary=messages.report(summary, page, self._app_slug),
+            summary=messages.report(summary, page, self.app_slug),
             url=page,
         )
         return Completed(result=str(run))
 
     def _page(self, session: Session) -> str:
-        return f"{self._public_url}sessions/{session.id}"
+        return f"{self.public_url}sessions/{session.id}"
+
+
+def _marker(due: DueAction) -> str:
+    """The hidden key of a comment, by which a repeated action finds it."""
+    return keys.marker(due.session, due.action.key) if due.session else str(due.action.key)

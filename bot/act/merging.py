@@ -1,6 +1,7 @@
 """Merges pull requests, directly or through GitHub's merge queue."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from bot.act.publishing import closing_others, of_pull
@@ -17,35 +18,28 @@ from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.mirror import Commit
 
 
+@dataclass(frozen=True)
 class Merger:
     """Merges and enqueues pull requests. Every method is safe to repeat after a crash."""
 
-    def __init__(
-        self,
-        refreshes: RefreshesTable,
-        github: GitHub,
-        locations: Locations,
-        people: WriteAccess,
-        clock: Clock,
-    ) -> None:
-        self._refreshes = refreshes
-        self._github = github
-        self._locations = locations
-        self._people = people
-        self._clock = clock
+    refreshes: RefreshesTable
+    github: GitHub
+    locations: Locations
+    people: WriteAccess
+    clock: Clock
 
     def enqueue(self, session: Session, action: Enqueue, check: FinalCheck) -> ActionResult:
         """Add the judged commit to GitHub's merge queue."""
         if stopped := self._recheck_access(session, action) or check():
             return stopped
-        queue = partial(self._github.merges.enqueue, session.repository, action.number, action.sha)
+        queue = partial(self.github.merges.enqueue, session.repository, action.number, action.sha)
         return self._landed(session, action.number, queue)
 
     def merge(self, session: Session, merge: MergePull, check: FinalCheck) -> ActionResult:
         """Merge the judged commit, with a message made of its commits' subjects."""
         if unsure := self._recheck_access(session, merge):
             return unsure
-        mirror = self._locations.mirror(session.project)
+        mirror = self.locations.mirror(session.project)
         if not mirror.contains(merge.sha):
             mirror.refresh()  # A person pushed it, or GitHub updated the branch.
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
@@ -62,7 +56,7 @@ class Merger:
         return self._landed(
             session,
             merge.number,
-            lambda: self._github.merges.merge(
+            lambda: self.github.merges.merge(
                 session.repository, merge.number, merge.sha, method, title, message
             ),
         )
@@ -81,8 +75,8 @@ class Merger:
         if action.by and not is_local(action.by):
             logins.add(action.by)
         for login in sorted(logins):
-            if not self._people.may_write(session.repository, login, fresh=True):
-                self._refreshes.request([of_pull(session, action.number)], self._clock())
+            if not self.people.may_write(session.repository, login, fresh=True):
+                self.refreshes.request([of_pull(session, action.number)], self.clock())
                 return RetryLater(
                     f"@{login} approved or requested this merge and lost write access meanwhile"
                 )
@@ -96,7 +90,7 @@ class Merger:
         Commits with closing keywords for other issues are squashed: only a squash replaces their
         messages.
         """
-        repository = self._github.read.repository(session.repository)
+        repository = self.github.read.repository(session.repository)
         allowed, method = repository.merge_methods, repository.merge_method(merge.method)
         if merge.asked and method is not merge.method:
             others = ", ".join(allowed)
@@ -118,7 +112,7 @@ class Merger:
         try:
             return Completed(result=land(), refreshes=refreshes)
         except Conflicted:
-            self._refreshes.request(refreshes, self._clock())
+            self.refreshes.request(refreshes, self.clock())
             raise
 
 

@@ -4,7 +4,7 @@ Nothing here waits for an effect. What was sent awaits its receipt (`bot.store.r
 observer sees it arrive, or the next decision orders it again.
 """
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -18,7 +18,8 @@ from bot.act.results import (
     RetryLater,
     Withdrawn,
 )
-from bot.store import DueAction, Receipt, Session, Store
+from bot.act.runs import values_of
+from bot.store import DueAction, Receipt, ReceiptsTable, Session, SessionsTable
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text.prompt_text import one_line, printable
@@ -39,82 +40,67 @@ _STEPS = 50
 _SCREEN_LINES = 8  #: So many lines of a screen are shown to people.
 
 
+@dataclass(frozen=True)
 class MessageSender:
     """Sends messages and answers. Every method is safe to repeat after a crash.
 
     The host sends nothing twice under one key. Each attempt has a key of its own.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        locations: Locations,
-        prompts: Prompts,
-        values_of: Callable[[Session, str], Mapping[str, str]],
-        clock: Clock,
-    ) -> None:
-        """`values_of` a session and its base branch are what every prompt may name."""
-        self._store = store
-        self._locations = locations
-        self._prompts = prompts
-        self._values_of = values_of
-        self._clock = clock
+    sessions: SessionsTable
+    receipts: ReceiptsTable
+    locations: Locations
+    prompts: Prompts
+    clock: Clock
 
     def send(
         self, session: Session, due: DueAction, message: SendMessage, check: FinalCheck
     ) -> ActionResult:
         """Send a message, or take the next step of an answer to a dialog."""
-        run = self._locations.run_of(session, message.run)
-        text = message.prompt.values["text"].strip() if message.prompt.name == ANSWER else ""
+        run, is_answer = self.locations.run_of(session, message.run), message.prompt.name == ANSWER
         if "base" in message.prompt.values:
-            self._locations.mirror(session.project).refresh()
-        dialog = self._locations.host.runs.dialog(run, text)
-        if stopped := check() or self._withdrawn(session, message):
+            self.locations.mirror(session.project).refresh()
+        text = message.prompt.values["text"].strip() if is_answer else ""
+        dialog = self.locations.host.runs.dialog(run, text)
+        if stopped := check():
             return stopped
-        if message.prompt.name == ANSWER and dialog is not None:
+        session = self.sessions.get(session.id) or session
+        asks = session.agent.activity is Activity.WAITING_INPUT
+        # A message and an answer have the same cause: the next decision orders whichever is right.
+        if asks and not is_answer:
+            return Withdrawn("the agent asks something and would take this for the answer")
+        if is_answer and not asks:
+            return Withdrawn("the agent does not ask anything any more")
+        if is_answer and dialog is not None:
             return self._answer(session, due, message, dialog)
         if dialog is not None and dialog.id:
             return RetryLater("the agent asks something and would take this message for the answer")
         return self._paste(session, due, message, run)
 
-    def _withdrawn(self, session: Session, message: SendMessage) -> Withdrawn | None:
-        """Withdraw a message while the agent asks a question, and an answer while it asks none.
-
-        Both have the same cause, so the next decision orders whichever is right by then.
-        """
-        now = self._store.sessions.get(session.id) or session
-        asks = now.agent.activity is Activity.WAITING_INPUT
-        if asks and message.prompt.name != ANSWER:
-            return Withdrawn("the agent asks something and would take this for the answer")
-        if message.prompt.name == ANSWER and not asks:
-            return Withdrawn("the agent does not ask anything any more")
-        return None
-
     def _paste(
         self, session: Session, due: DueAction, message: SendMessage, run: RunRef
     ) -> ActionResult:
         mark, attempt = keys.visible(session.id, message.key), _next_attempt(due.receipt)
-        runs = self._locations.host.runs
+        runs = self.locations.host.runs
         if attempt >= _ATTEMPTS:
             return Rejected(
                 f"the message {mark} did not show up in what the agent reads; its screen ends with:"
                 f" {_last_lines(runs.screen(run))}"
             )
-        values = self._values_of(session, message.prompt.values.get("base", ""))
-        text = self._prompts.render(message.prompt, values, mark)
-        sent_at = self._clock()
-        order = _order(due.receipt, sent_at)
-        receipt = Receipt(sent=self._sent(sent_at, attempt), order=order, tries=attempt + 1)
+        values = values_of(session, message.prompt.values.get("base", ""))
+        text = self.prompts.render(message.prompt, values, mark)
+        receipt = _receipt(due.receipt, attempt, self.clock())
         # Before it is sent: after a crash it may have arrived, although nothing wants it any more.
-        self._store.receipts.note(due.seq, receipt)
+        self.receipts.note(due.seq, receipt)
         try:
-            runs.send(run, text, f"{message.key}{order}#{attempt}")
+            runs.send(run, text, f"{message.key}{receipt.order}#{attempt}")
         except UnsentInput as typed:
             return RetryLater(
                 "the agent's input box holds unsent text; send or delete it at its terminal:"
                 f" {one_line(printable(typed.words))}"
             )
-        return AwaitingReceipt(replace(receipt, sent=self._sent(sent_at, attempt)))
+        sent = replace(receipt.sent, until=self.clock() + _time_limit(attempt))
+        return AwaitingReceipt(replace(receipt, sent=sent))
 
     def _answer(
         self, session: Session, due: DueAction, message: SendMessage, dialog: OpenDialog
@@ -128,10 +114,9 @@ class MessageSender:
             return RetryLater(
                 "what the agent asks is in no dialog that is understood: answer at its terminal"
             )
-        before = due.receipt
+        before, asked_at = due.receipt, session.agent.since
         if before is not None and before.dialog != dialog.id:
             return Completed(result="received")
-        asked_at = (self._store.sessions.get(session.id) or session).agent.since
         early = asked_at and asked_at > datetime.fromisoformat(message.prompt.values["at"])
         if early or (before is None and not dialog.accepts):
             return Completed(result=REFUSED)
@@ -142,33 +127,34 @@ class MessageSender:
         steps = (before.steps if before else 0) + (not again)
         if attempt >= _ATTEMPTS or steps > _STEPS:
             return Rejected(f"it was answered {attempt or steps} times and still asks the same")
-        now = self._clock()
-        receipt = Receipt(
-            sent=self._sent(now, attempt),
-            order=_order(before, now),
-            tries=attempt + 1,
+        receipt = replace(
+            _receipt(before, attempt, self.clock()),
             dialog=dialog.id,
             state=dialog.state,
             steps=steps,
         )
         # Before it is given: after a crash, a dialog that is gone was answered.
-        self._store.receipts.note(due.seq, receipt)
-        run, text = self._locations.run_of(session, message.run), message.prompt.values["text"]
+        self.receipts.note(due.seq, receipt)
+        run, text = self.locations.run_of(session, message.run), message.prompt.values["text"]
         key = f"{message.key}{receipt.order}#{attempt}"
-        if not self._locations.host.runs.answer(run, dialog, text.strip(), key):
+        if not self.locations.host.runs.answer(run, dialog, text.strip(), key):
             if before is None:  # Later it would look as if it had been given.
                 return Completed(result=REFUSED)
             return RetryLater("the agent asks something else now")
         return AwaitingReceipt(receipt)
 
-    def _sent(self, at: datetime, attempt: int) -> Sent:
-        seconds = _RECEIPT_SECONDS * 2**attempt
-        return Sent(at=at, until=self._clock() + timedelta(seconds=seconds))
+
+def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
+    """The receipt of the next attempt. All attempts share an order until the last has failed."""
+    return Receipt(
+        sent=Sent(at=now, until=now + _time_limit(attempt)),
+        order=before.order if before else f"@{now.timestamp()}",
+        tries=attempt + 1,
+    )
 
 
-def _order(receipt: Receipt | None, now: datetime) -> str:
-    """What the keys of all attempts have in common until the message is done or has failed."""
-    return f"@{now.timestamp()}" if receipt is None else receipt.order
+def _time_limit(attempt: int) -> timedelta:
+    return timedelta(seconds=_RECEIPT_SECONDS * 2**attempt)
 
 
 def _next_attempt(receipt: Receipt | None) -> int:

@@ -1,6 +1,7 @@
 """Pushes an agent's commits to GitHub and opens its pull request."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
@@ -21,26 +22,24 @@ from runtimes.workspaces.push_checks import holds, skips_checks, touched
 _MOST_OF_SUMMARY = 65_536
 
 
+@dataclass(frozen=True)
 class Publishing:
     """Pushes commits and opens pull requests. Every method may be repeated after a crash."""
 
-    def __init__(
-        self, facts: FactsReader, github: GitHub, locations: Locations, redact: Redaction
-    ) -> None:
-        self._facts = facts
-        self._github = github
-        self._locations = locations
-        self._redact = redact
+    facts: FactsReader
+    github: GitHub
+    locations: Locations
+    redact: Redaction
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
         """Import the commits as hostile input, check them, and push unless somebody else pushed."""
         # The push goes to a name. Another repository may have taken it since this one was renamed.
-        identity = self._github.read.identity(session.repository)
-        self._github.aliases.record(session.repository, identity)
-        mirror, head = self._locations.mirror(session.project), publish.head
-        workspace = self._locations.workspace_of(session)
+        identity = self.github.read.identity(session.repository)
+        self.github.aliases.record(session.repository, identity)
+        mirror, head = self.locations.mirror(session.project), publish.head
+        workspace = self.locations.workspace_of(session)
         if mirror.take(workspace) != head:
             # Not withdrawn: until the new head is observed, the same push would be ordered again.
             return RetryLater("the agent has committed since")
@@ -77,7 +76,7 @@ class Publishing:
         if closing := closing_others(mirror.unpushed(head), session.issue.number):
             why = f"if merged, the message of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
-        if holds(mirror, head, self._redact.finds):
+        if holds(mirror, head, self.redact.finds):
             why = "a commit contains a secret of this machine; remove it from every commit"
             return Rejected(why, Reason.PUSH_REFUSED)
         onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
@@ -92,10 +91,10 @@ class Publishing:
         self, session: Session, head: str, draft: bool, check: FinalCheck
     ) -> ActionResult:
         """Open a pull request for the pushed branch, with the repository's template."""
-        repository = self._github.read.repository(session.repository)
+        repository = self.github.read.repository(session.repository)
         project, mirror = (
-            self._locations.projects[session.project],
-            self._locations.mirror(session.project),
+            self.locations.projects[session.project],
+            self.locations.mirror(session.project),
         )
         base = project.base_branch or repository.default_branch
         commits = mirror.subjects(session.work.base, head)
@@ -104,7 +103,7 @@ class Publishing:
         owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""
         if stopped := check():
             return stopped
-        number = self._github.write.open_pull(
+        number = self.github.write.open_pull(
             session.repository,
             f"{owner}{session.branch}",
             base,
@@ -122,20 +121,20 @@ class Publishing:
             draft,
             self._pushes(session.id),
         )
-        self._github.write.label_pull(session.repository, number, project.pull_labels)
+        self.github.write.label_pull(session.repository, number, project.pull_labels)
         return Completed(result=str(number), refreshes=(of_pull(session, number),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """The title and text that the agent wrote for its pull request; empty if it wrote none."""
-        run = self._locations.run_of(session)
-        text = self._locations.host.records.handover(run).summary
+        run = self.locations.run_of(session)
+        text = self.locations.host.records.handover(run).summary
         summary = printable(visible(text[:_MOST_OF_SUMMARY]))
         title, _, rest = summary.strip().partition("\n")
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
         """Every commit that the bot pushed to the session's branch, with the time of the push."""
-        done = self._facts.get(session).done.items()
+        done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 

@@ -1,75 +1,252 @@
-"""Starts and stops runs of agents, and releases a session's resources on its host."""
+"""Runs of agents: prepares the workspace, starts the program, ends it, releases what it used."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from bot.act.message_sender import MessageSender
-from bot.act.releasing import end_programs, release
-from bot.act.results import ActionResult, Completed, FinalCheck
-from bot.act.run_start import AgentDirectory, Starting, values_of
+from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.archive.archiver import Archive
-from bot.store import DueAction, Observation, Session, Store
+from bot.github.client import GitHub
+from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
+from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from bot.text.prompts import Prompts
-from lifecycle.model.actions import SendMessage, Start
-from lifecycle.model.facts import Agent
-from lifecycle.model.status import Activity, Probe
+from bot.text import messages
+from bot.text.prompts import BEGINNINGS, Prompts
+from lifecycle.model import keys
+from lifecycle.model.actions import Prompt, Start
+from lifecycle.model.facts import Agent, Work
+from lifecycle.model.key import KeyKind
+from lifecycle.model.status import Activity, Probe, Reason
+from runtimes.agents.base import RunLimits
+from runtimes.host import StartSpec, home_of, run_name
+from runtimes.workspaces.base import Workspace, WorkspaceChanges
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import hold_files, prepare
+
+#: How soon a handover to an agent at its cap is tried again.
+_AT_CAP = timedelta(seconds=10)
+
+#: The last so many characters of the progress file, commits and files are sent.
+_MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
+class AgentDirectory(Protocol):
+    """Configured agents, and the assignment of a session to another one."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def system_prompt(self, agent: str) -> str: ...
+
+    def tools(self, agent: str) -> tuple[str, ...]: ...
+
+    def handover_blocker(self, session: Session, name: str) -> str: ...
+
+    def hand_over(self, session: Session, name: str, run: int) -> Session: ...
+
+
+@dataclass(frozen=True)
 class AgentRuns:
-    """Starts, messages and stops agents. Every method is safe to repeat after a crash."""
+    """Starts, stops and releases runs. Every method is safe to repeat after a crash."""
 
-    def __init__(
-        self,
-        store: Store,
-        locations: Locations,
-        prompts: Prompts,
-        archive: Archive,
-        assignment: AgentDirectory,
-        starting: Starting,
-        clock: Clock,
-    ) -> None:
-        self._locations = locations
-        self._archive = archive
-        self._assignment = assignment
-        self._starting = starting
-        self._messages = MessageSender(store, locations, prompts, values_of, clock)
-
-    def knows(self, word: str) -> bool:
-        """Whether an agent or agent type of this name is configured."""
-        return word in self._assignment.names
+    facts: FactsReader
+    github: GitHub
+    locations: Locations
+    prompts: Prompts
+    archive: Archive
+    agents: AgentDirectory
+    models: ModelEndpoints
+    steering: Sequence[str]  #: Patterns of files that are restored from the base branch.
+    clock: Clock
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
-        """Prepare the workspace and home for a run, and start it."""
-        return self._starting.start(session, start, check)
-
-    def send_message(
-        self, session: Session, due: DueAction, message: SendMessage, check: FinalCheck
-    ) -> ActionResult:
-        """Send a message to the agent, or a person's answer to what it asks."""
-        return self._messages.send(session, due, message, check)
+        """End earlier runs, prepare the workspace and the home, and start the program."""
+        if start.agent:
+            if full := self.agents.handover_blocker(session, start.agent):
+                return RetryLater(full, self.clock() + _AT_CAP)
+            # First, so that what the former agent wrote is archived as its own.
+            end_programs(self.locations, self.archive, session, start.run - 1)
+            session = self.agents.hand_over(session, start.agent, start.run)
+        host, mirror = self.locations.host, self.locations.mirror(session.project)
+        project, before = self.locations.projects[session.project], start.run - 1
+        base_branch = project.base_branch or self._default_branch(session)
+        for earlier in range(1, start.run):
+            host.runs.stop(run_name(session.id, earlier))
+        mirror.refresh()
+        workspace = self.locations.workspace_of(session)
+        if lost := _lost_work(session, workspace, mirror) or self._foreign(session, workspace):
+            return lost
+        base = prepare(mirror, workspace, base_branch, before)
+        tip = mirror.head_of(base_branch) or base
+        held = hold_files(mirror, workspace, tip, self.steering, before)
+        run = self.locations.run_of(session, start.run)
+        self.archive.put_back(session.id)
+        try:
+            spec = StartSpec(
+                prompt=self._first_message(session, start, workspace, base_branch, base, held),
+                resume=start.resume,
+                limits=RunLimits(
+                    system=self.agents.system_prompt(session.agent_name),
+                    endpoint=self.models.endpoint(session, start.run),
+                    tools=self.agents.tools(session.agent_name),
+                ),
+                bootstrap=project.bootstrap,
+            )
+        except ModelUnavailable as missing:
+            return Rejected(str(missing), Reason.SPAWN_FAILED)
+        if stopped := check():  # Preparing a workspace can take minutes.
+            return stopped
+        conversation = host.runs.start(run, spec)
+        status = workspace.status()
+        agent = Agent(
+            run=start.run,
+            since=self.clock(),
+            runtime=Probe.ALIVE,
+            program=Probe.ALIVE,
+            native_id=conversation or start.resume,
+            evidence="its program was started",
+        )
+        head = status.head or base
+        work = Work(path=status.location, branch=session.branch, base=base, head=head)
+        seen = Observation(session=session.id, run=start.run, agent=agent, work=work)
+        return Completed(result=f"run {start.run}", observed=seen)
 
     def stop(self, session: Session, run: int) -> Completed:
         """End the program and all it started; the workspace stays."""
-        end_programs(self._locations, self._archive, session, run)
+        end_programs(self.locations, self.archive, session, run)
         return Completed(
-            observed=Observation(session=session.id, run=run, agent=_gone(session.agent))
+            observed=Observation(session=session.id, run=run, agent=_stopped(session.agent))
         )
 
     def release(self, session: Session, run: int) -> Completed:
         """End the program, keep what would be lost in the mirror, remove the workspace."""
-        kept = release(self._locations, self._archive, session, run)
-        work = replace(session.work, path="")
-        seen = Observation(session=session.id, run=run, agent=_gone(session.agent), work=work)
+        kept = release(self.locations, self.archive, session, run)
+        agent, work = _stopped(session.agent), replace(session.work, path="")
+        seen = Observation(session=session.id, run=run, agent=agent, work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
 
+    def _first_message(
+        self,
+        session: Session,
+        start: Start,
+        workspace: Workspace,
+        base_branch: str,
+        base: str,
+        held: Collection[str],
+    ) -> str:
+        """The text that a run starts with; `held` are the files restored from the base branch."""
+        host, run = self.locations.host, self.locations.run_of(session, start.run)
+        handover = host.records.handover(run)
+        values = {
+            **values_of(session, base_branch),
+            "summary": handover.summary_path if handover.writable else "",
+            "progress": handover.progress_path if handover.writable else "",
+            "template": self.locations.mirror(session.project).pull_template(base),
+        }
+        parts = [self.prompts.render(start.prompt, values, keys.visible(session.id, start.key))]
+        if held:
+            prompt = Prompt(name="held", values={"files": ", ".join(held)})
+            parts.append(self.prompts.render(prompt, {}, ""))
+        if start.run > 1 and not host.runs.resumes(run, start.resume):
+            # It does not know the work that the message is about.
+            notes = _notes(handover.progress, workspace.changes(base), start.waiting)
+            known = self.prompts.render(notes, {}, "")
+            if start.agent or start.prompt.name in BEGINNINGS:
+                parts.append(known)
+            else:
+                parts = [self.prompts.render(Prompt(name="resume"), values, ""), known, *parts]
+        return "\n\n".join(parts)
 
-def _gone(agent: Agent) -> Agent:
+    def _default_branch(self, session: Session) -> str:
+        return self.github.read.repository(session.repository).default_branch
+
+    def _foreign(self, session: Session, workspace: Workspace) -> Rejected | None:
+        """The rejection of a branch that somebody else pushed under the session's branch name."""
+        branch, mirror = session.branch, self.locations.mirror(session.project)
+        if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
+            return None
+        if any(key.kind is KeyKind.PUSH for key in self.facts.get(session.id).done):
+            return None
+        return Rejected(messages.foreign_branch(branch), Reason.SPAWN_FAILED)
+
+
+def end_programs(locations: Locations, archive: Archive, session: Session, run: int) -> None:
+    """End all processes of the runs up to this one, and archive their files.
+
+    Their run tokens are deleted, so that no surviving process can use a model.
+    """
+    for number in range(1, run + 1):
+        locations.host.runs.stop(run_name(session.id, number))
+        locations.paths.run_token(session.id, number).unlink(missing_ok=True)
+    archive.keep(session)
+
+
+def release(locations: Locations, archive: Archive, session: Session, run: int) -> str | None:
+    """End a session's programs, preserve its work in the mirror, remove its workspace and home.
+
+    Every step is safe to repeat. Returns the commit that holds what was preserved; None: nothing
+    would have been lost.
+    """
+    end_programs(locations, archive, session, run)
+    workspace = locations.workspace_of(session)
+    kept = locations.mirror(session.project).preserve(workspace, run)
+    workspace.remove()
+    archive.pack(session.id)
+    locations.host.records.remove(home_of(session.id))
+    return kept
+
+
+def values_of(session: Session, base_branch: str) -> dict[str, str]:
+    """The values that every message to a session's agent may use."""
+    return {
+        "repository": session.repository,
+        "branch": session.branch,
+        "base_branch": base_branch,
+        "number": str(session.issue.number),
+        "title": session.issue.title,
+        "body": session.issue.body,
+    }
+
+
+def _stopped(agent: Agent) -> Agent:
+    exited, dead = Activity.EXITED, Probe.DEAD
     return replace(
-        agent,
-        activity=Activity.EXITED,
-        runtime=Probe.DEAD,
-        program=Probe.DEAD,
-        stopped=True,
-        evidence="stopped",
+        agent, activity=exited, runtime=dead, program=dead, stopped=True, evidence="stopped"
     )
+
+
+def _lost_work(session: Session, workspace: Workspace, mirror: Mirror) -> Rejected | None:
+    """The rejection of a session whose commits are lost."""
+    status, had_commits = workspace.status(), session.work.head not in ("", session.work.base)
+    if not had_commits or status.exists or mirror.known_work(session.id, session.branch):
+        return None
+    return Rejected(
+        f"the branch {session.branch} is gone from GitHub, the workspace {status.location} is gone"
+        f" too, and the mirror {mirror.path} has preserved no work of {session.id}",
+        Reason.BRANCH_GONE,
+    )
+
+
+def _notes(
+    progress: str, changes: WorkspaceChanges, waiting: Iterable[Mapping[str, str]]
+) -> Prompt:
+    """The prompt with the earlier agent's progress file, its commits and files, and open messages.
+
+    `waiting` is as in `lifecycle.model.actions.Start`.
+    """
+    values = {
+        "progress": progress[-_MOST_OF_PROGRESS:],
+        "commits": _last(changes.commits),
+        "uncommitted": _last(changes.uncommitted),
+    }
+    return Prompt(name="notes", values=values, items=tuple(waiting))
+
+
+def _last(lines: Sequence[str]) -> str:
+    left_out = len(lines) - _MOST_LINES
+    more = [f"({left_out} more before these)"] if left_out > 0 else []
+    return "\n".join([*more, *lines[-_MOST_LINES:]])

@@ -8,8 +8,10 @@ from threading import Event
 from msgspec import Struct
 
 from bot.act.dispatch import ActionDispatcher
+from bot.act.merging import Merger
+from bot.act.message_sender import MessageSender
 from bot.act.outbox import Attempts, Outbox
-from bot.act.run_start import Starting
+from bot.act.publishing import Publishing
 from bot.act.runs import AgentRuns
 from bot.app.github_client import github_client
 from bot.app.leader_lease import LeaderLease
@@ -214,10 +216,11 @@ class ActWiring:
     ) -> None:
         store, settings, clock = base.store, base.settings, base.clock
         prompts = Prompts(settings.prompts)
-        starting = Starting(
+        github, locations = base.github, base.locations
+        agents = AgentRuns(
             store.facts,
-            base.github,
-            base.locations,
+            github,
+            locations,
             prompts,
             base.archive,
             decide.assignment,
@@ -225,24 +228,17 @@ class ActWiring:
             settings.runtime.steering_files,
             clock,
         )
-        agents = AgentRuns(
-            store,
-            base.locations,
-            prompts,
-            base.archive,
-            decide.assignment,
-            starting,
-            clock,
-        )
         dispatcher = ActionDispatcher(
-            store,
-            base.github,
-            base.locations,
+            store.sessions,
+            store.refreshes,
+            github,
+            locations,
             agents,
-            settings.public_url,
-            base.redact,
-            people,
+            MessageSender(store.sessions, store.receipts, locations, prompts, clock),
+            Publishing(store.facts, github, locations, base.redact),
+            Merger(store.refreshes, github, locations, people, clock),
             clock,
+            settings.public_url,
             settings.github.app_slug,
         )
         attempts = Attempts(

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.act.releasing import release
+from bot.act.runs import release
 from bot.archive.archiver import Archive
 from bot.archive.retention import Item, Retention
 from bot.cli import context

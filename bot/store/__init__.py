@@ -14,9 +14,11 @@ from bot.store.errors import (
 )
 from bot.store.facts import FactsReader
 from bot.store.history import BOT
-from bot.store.incidents import Freeze, Incident
+from bot.store.incidents import Freeze, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, this_process
+from bot.store.observations import ObservationsTable
 from bot.store.outbox import OutboxTable
+from bot.store.receipts import ReceiptsTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import Configuration, FetchedFile, RepositoryRecord
 from bot.store.retention import ResourceOwner
@@ -71,18 +73,21 @@ __all__ = [
     "HistoryKind",
     "HistoryRow",
     "Incident",
+    "IncidentsTable",
     "LeaseTable",
     "LiveSession",
     "LoadedSession",
     "NewCommand",
     "NewSession",
     "Observation",
+    "ObservationsTable",
     "OutboxEntry",
     "OutboxTable",
     "Outsider",
     "OutsidersTable",
     "QueuedSession",
     "Receipt",
+    "ReceiptsTable",
     "RefreshRequest",
     "RefreshesTable",
     "ReplayableDecision",

@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
 from bot.github.snapshots import RepositorySettings
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
-from bot.system.redaction import Redaction
 from lifecycle.model import keys
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.facts import Pull, Verdict
@@ -89,10 +87,7 @@ class Merger:
         people = WriteAccess(github, scenario.clock)
         people.may_write("acme/widgets", gone)
         self.gone = gone
-        act = ActionDispatcher(
-            *(scenario.store, github, self.site.locations, self.site.agents),
-            *("", Redaction(), people, scenario.clock),
-        )
+        act = self.site.dispatcher(github, people)
         wanted: MergePull | Enqueue = MergePull(
             key=keys.merge(head), number=34, sha=head, method=method, asked=asked, by=by
         )

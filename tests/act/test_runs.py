@@ -2,13 +2,12 @@
 
 import shutil
 from datetime import UTC, datetime
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
+from bot.act.runs import AgentRuns
 from bot.github.errors import NotInstalled, Refused, TryLater
 from bot.store import Observation
 from bot.system.redaction import Redaction
@@ -99,17 +98,8 @@ def refuses_to_publish(site: Site) -> Rejected:
 
 
 def tries_to_publish(site: Site) -> ActionResult:
-    nobody: Any = None
-    act = ActionDispatcher(
-        site.scenario.store,
-        Mock(),  # GitHub is asked for the repository's name alone.
-        site.locations,
-        site.agents,
-        "",
-        REDACT,
-        nobody,
-        site.scenario.clock,
-    )
+    # GitHub is asked for the repository's name alone.
+    act = site.dispatcher(Mock(), redact=REDACT)
     head = site.workspace.head() or ""
     site.scenario.orders(
         site.id, Publish(key=parse(f"push:{head}"), head=head), run=site.session.run
@@ -286,15 +276,10 @@ def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
 
 
 def test_an_agent_that_is_not_configured_any_more_does_not_take_over(site: Site) -> None:
-    nobody: Any = None
-    store = site.scenario.store
-    act = ActionDispatcher(
-        store, nobody, site.locations, site.agents, "", REDACT, nobody, site.scenario.clock
-    )
     start = Start(key=parse("start:agent:x#1"), run=1, prompt=Prompt(name="start"), agent="eve")
     site.scenario.orders(site.id, start)
-    (due,) = store.outbox.due(site.scenario.clock())
-    refusal = act.do(due, lambda: None)
+    (due,) = site.scenario.store.outbox.due(site.scenario.clock())
+    refusal = site.dispatcher().do(due, lambda: None)
     assert isinstance(refusal, Rejected)
     assert "[agents.eve] is not configured any more" in refusal.why
 
@@ -322,18 +307,14 @@ def test_failures_of_git_are_retried_as_an_outage_or_as_a_failed_start(
     def fails(*_: object) -> None:
         raise GitFailure("fetch", "the mirror", words)
 
-    nobody: Any = None
-    store, asked = site.scenario.store, Mock()
+    asked = Mock()
     asked.read.repository.side_effect = github
-    act = ActionDispatcher(
-        store, asked, site.locations, site.agents, "", REDACT, nobody, site.scenario.clock
-    )
-    monkeypatch.setattr(site.agents, "start", fails)
+    monkeypatch.setattr(AgentRuns, "start", fails)
     site.scenario.orders(
         site.id, Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     )
-    (due,) = store.outbox.due(site.scenario.clock())
-    later = act.do(due, lambda: None)
+    (due,) = site.scenario.store.outbox.due(site.scenario.clock())
+    later = site.dispatcher(asked).do(due, lambda: None)
     assert isinstance(later, RetryLater)
     assert says in later.why.lower()
     assert later.outage is outage

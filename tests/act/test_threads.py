@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from bot.act.dispatch import ActionDispatcher
-from bot.system.redaction import Redaction
 from lifecycle.model.actions import Reply
 from lifecycle.model.key import parse
 from tests.harness.site import Site
@@ -30,11 +28,6 @@ class ReviewThreads:
 @pytest.mark.parametrize("resolve", [False, True])
 def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None:
     github: Any = ReviewThreads()
-    unused: Any = None
-    scenario = site.scenario
-    act = ActionDispatcher(
-        scenario.store, github, site.locations, site.agents, "", Redaction(), unused, scenario.clock
-    )
     values = {"sha": "cafe"}
     reply = Reply(
         key=parse("reply:1"),
@@ -46,5 +39,5 @@ def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None
     )
     site.scenario.orders(site.id, reply)
     (due,) = site.scenario.store.outbox.due(site.scenario.clock())
-    act.do(due, lambda: None)
+    site.dispatcher(github).do(due, lambda: None)
     assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 resolved"] if resolve else [])]

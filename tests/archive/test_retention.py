@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.act.releasing import release
+from bot.act.runs import release
 from bot.archive.retention import Busy, Item, Retention, Thing
 from bot.store import Delivery
 from config.settings import RetentionSettings as Days

@@ -7,8 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bot.act.dispatch import ActionDispatcher
+from bot.act.merging import Merger
+from bot.act.message_sender import MessageSender
+from bot.act.publishing import Publishing
 from bot.act.results import ActionResult, Completed
-from bot.act.run_start import Starting
 from bot.act.runs import AgentRuns
 from bot.archive.archiver import Archive
 from bot.decide.assignment import Assignment
@@ -93,17 +96,26 @@ class Site:
             lambda: "http://door",
             Prices({}),
         )
-        caps, prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
+        caps, self.prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Assignment(scenario.store, {"ada": ADA}, projects, caps)
-        starting = Starting(
-            *(scenario.store.facts, nobody, self.locations, prompts, self.archive),
+        self.agents = AgentRuns(
+            *(scenario.store.facts, nobody, self.locations, self.prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), scenario.clock),
         )
-        self.agents = AgentRuns(
-            *(scenario.store, self.locations, prompts, self.archive),
-            *(identities, starting, scenario.clock),
-        )
         self.id: str = scenario.session()
+
+    def dispatcher(
+        self, github: Any = None, people: Any = None, redact: Redaction | None = None
+    ) -> ActionDispatcher:
+        """A dispatcher over this site and a GitHub that a test sets."""
+        store, clock = self.scenario.store, self.scenario.clock
+        return ActionDispatcher(
+            *(store.sessions, store.refreshes, github, self.locations, self.agents),
+            MessageSender(store.sessions, store.receipts, self.locations, self.prompts, clock),
+            Publishing(store.facts, github, self.locations, redact or Redaction()),
+            Merger(store.refreshes, github, self.locations, people, clock),
+            *(clock, "https://bot/"),
+        )
 
     @property
     def session(self) -> Session:

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.act.dispatch import ActionDispatcher
 from bot.act.results import ActionResult, AwaitingReceipt, Completed, FinalCheck, RetryLater
 from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import Observation
 from bot.system.crash_points import log_crash_point
-from bot.system.redaction import Redaction
 from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, SendMessage
 from lifecycle.model.facts import Agent, Facts
@@ -45,11 +43,7 @@ class Terminal:
         monkeypatch.setattr(site.program, "dialog", self._dialog)
         monkeypatch.setattr(site.program, "reader", lambda files: self)
         monkeypatch.setattr(site.runtime, "press", self._pressed(site.runtime.press))
-        nobody: Any = None
-        self._dispatcher = ActionDispatcher(
-            *(site.scenario.store, nobody, site.locations, site.agents, ""),
-            *(Redaction(), nobody, site.scenario.clock),
-        )
+        self._dispatcher = site.dispatcher()
         self._observer = AgentObserver(
             *(site.scenario.store, site.locations, lambda _: Policy(), Prices({})),
             *(site.scenario.clock, log_crash_point, lambda: None),

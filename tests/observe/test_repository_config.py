@@ -69,7 +69,8 @@ class ConfiguredRepository:
         """Carry out what waits in the outbox."""
         unused: Any = None
         dispatcher = ActionDispatcher(
-            *(self.store, self.github, unused, unused, "", unused, unused, self.scenario.clock)
+            *(self.store.sessions, self.store.refreshes, self.github, unused, unused),
+            *(unused, unused, unused, self.scenario.clock, ""),
         )
         for due in self.store.outbox.due(self.scenario.clock()):
             assert dispatcher.do(due, lambda: None) == Completed()
