@@ -1,23 +1,24 @@
 """Checks whether the agent types can start: program, version and model key."""
 
+import os
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from bot.cli.context import Installation
 from bot.cli.options import CliError
+from bot.cli.screens import table
 from bot.model_proxy.endpoints import key_source, real_endpoint, without_endpoint
 from bot.system.locations import agent_type
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.model.text import plain
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, AgentType, Endpoint
+from runtimes.agents.base import AgentAdapter, Endpoint
 from runtimes.agents.shared.launch import login_variable
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
@@ -31,6 +32,15 @@ class AgentCase(Struct, frozen=True, kw_only=True):
     type: str
     agent: str = ""  #: Empty: any agent without a key of its own.
     project: str = ""  #: Empty: any project without a key of its own.
+
+
+class SmokeTestResult(Struct, frozen=True, kw_only=True):
+    """The result of a round trip to the model."""
+
+    succeeded: bool
+    says: str
+    seconds: float
+    remedy: str = ""  #: Empty: `says` is all that is known.
 
 
 class AgentHealth(Struct, frozen=True, kw_only=True):
@@ -62,17 +72,23 @@ def cases_of(settings: Settings, name: str) -> list[AgentCase]:
     return found
 
 
-def program_of(installed: Installation, name: str) -> tuple[AgentType, AgentAdapter]:
-    """Return an agent type and its adapter."""
+def program_of(installed: Installation, name: str) -> AgentAdapter:
+    """Return the adapter of an agent type."""
     kind = agent_type(installed.settings.agent_types[name])
-    return kind, AGENTS[kind.program](kind)
+    return AGENTS[kind.program](kind)
 
 
 def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
     """Return the model endpoint with the real key, which is empty if it is not set."""
-    _, program = program_of(installed, case.type)
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
-    return real_endpoint(installed.settings, keys, program, *whose)
+    return real_endpoint(installed.settings, keys, program_of(installed, case.type), *whose)
+
+
+def check_types(installed: Installation) -> list[AgentHealth]:
+    """Check all agent types with the server's keys, in parallel."""
+    return check_agents(
+        installed, [AgentCase(type=name) for name in installed.settings.agent_types]
+    )
 
 
 def check_agents(installed: Installation, cases: Iterable[AgentCase]) -> list[AgentHealth]:
@@ -82,10 +98,14 @@ def check_agents(installed: Installation, cases: Iterable[AgentCase]) -> list[Ag
 
 
 def _check(installed: Installation, case: AgentCase) -> AgentHealth:
-    kind, program = program_of(installed, case.type)
+    kind, program = installed.settings.agent_types[case.type], program_of(installed, case.type)
     variable, whose = key_source(installed.settings, case.type, case.agent, case.project)
     endpoint = endpoint_of(installed, case)
-    own = login_variable(kind, installed.environ, program.login_variables)
+    signs_in = ""
+    if variable:
+        signs_in = f"{_WHOSE[whose]} {variable}"
+    elif own := login_variable(agent_type(kind), os.environ, program.login_variables):
+        signs_in = f"{own}, visible to the agent"
     version, warnings = "", []
     try:
         version = program.version()
@@ -93,14 +113,13 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
         pass  # The adapter's `check` reports it.
     except subprocess.TimeoutExpired:
         warnings.append("its version is unknown")
-    wanted = installed.settings.agent_types[case.type].version
-    if wanted and version and version != wanted:
+    if kind.version and version and version != kind.version:
         warnings.append(
-            f"version {version} is installed, {wanted} is expected: install that one or change"
-            f" `version` of [agent-types.{case.type}]"
+            f"version {version} is installed, {kind.version} is expected: install that one or"
+            f" change `version` of [agent-types.{case.type}]"
         )
     # Without the key's value, so that a missing key is reported once.
-    problems = list(program.check(installed.environ, Endpoint(url=endpoint.url, key=variable)))
+    problems = list(program.check(os.environ, Endpoint(url=endpoint.url, key=variable)))
     if variable and not endpoint.key:
         problems.append(f"no model key: set {variable} for the server, or {variable}_FILE")
     elif variable and not endpoint.url:
@@ -109,9 +128,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
         case=case,
         program=kind.program,
         version=version,
-        signs_in=f"{_WHOSE[whose]} {variable}"
-        if variable
-        else own and f"{own}, visible to the agent",
+        signs_in=signs_in,
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
@@ -119,36 +136,44 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
 
 def types(checked: Sequence[AgentHealth]) -> RenderableType:
     """A row for each agent type, with the problems below."""
-    rows = Table.grid(padding=(0, 2, 0, 0))
-    rows.add_row(*(Text(name, "dim") for name in ("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")))
+    rows = table("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")
     for one in checked:
         words = (one.program, one.version or "-", one.signs_in or "nothing")
         rows.add_row(Text(one.case.type, "bold"), *(Text(plain(word)) for word in words))
     return Group(rows, *(line for one in checked for line in _problems(one, f"{one.case.type}: ")))
 
 
-def detail(health: AgentHealth) -> RenderableType:
-    """One case: program, sign-in and problems."""
+def details(
+    checked: Sequence[AgentHealth], answers: Mapping[AgentCase, SmokeTestResult]
+) -> RenderableType:
+    """Each case with its program, sign-in, problems and round trip."""
+    lines: list[RenderableType] = []
+    for one in checked:
+        lines += _detail(one)
+        if answer := answers.get(one.case):
+            lines.append(_round_trip(answer))
+    return Group(*lines)
+
+
+def _detail(health: AgentHealth) -> Iterator[Text]:
     case = health.case
     where = f" in {case.project}" if case.project else ""
     head = Text.assemble((f"{case.type}{where}", "bold"), "  ", health.program)
-    head.append(f" {health.version or 'is not installed, or its version is unknown'}")
-    signs_in = Text(f"  signs in with {health.signs_in or 'nothing'}")
-    fine = [] if health.problems else [Text("  can start", "green")]
-    return Group(head, signs_in, *_problems(health, "  "), *fine)
+    yield head.append(f" {health.version or 'is not installed, or its version is unknown'}")
+    yield Text(f"  signs in with {health.signs_in or 'nothing'}")
+    yield from _problems(health, "  ")
+    if not health.problems:
+        yield Text("  can start", "green")
 
 
-def round_trip(says: str, remedy: str, seconds: float, *, succeeded: bool) -> RenderableType:
-    """The result of a round trip to the model."""
-    if succeeded:
-        return Text(f"  answered in {seconds:.1f} s: {plain(says)}", "green")
-    failure = Text(f"  no answer: {plain(says)}", "red")
-    return failure.append(f"\n  {plain(remedy)}", "yellow") if remedy else failure
+def _round_trip(answer: SmokeTestResult) -> Text:
+    if answer.succeeded:
+        return Text(f"  answered in {answer.seconds:.1f} s: {plain(answer.says)}", "green")
+    failure = Text(f"  no answer: {plain(answer.says)}", "red")
+    return failure.append(f"\n  {plain(answer.remedy)}", "yellow") if answer.remedy else failure
 
 
 def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
-    for text, color in (
-        *((problem, "red") for problem in health.problems),
-        *((warning, "yellow") for warning in health.warnings),
-    ):
-        yield Text(f"{prefix}{plain(text)}", color)
+    for color, texts in (("red", health.problems), ("yellow", health.warnings)):
+        for text in texts:
+            yield Text(f"{prefix}{plain(text)}", color)

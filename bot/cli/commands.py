@@ -5,7 +5,7 @@ Anyone who can write the database file may give them. The running bot applies th
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,23 +24,34 @@ PLAIN: Mapping[str, str] = {
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
 }
-Text = Annotated[list[str], typer.Argument(metavar="TEXT", help="The message.")]
-Project = Annotated[
-    str, typer.Option("--project", metavar="NAME", help="All sessions of a project.")
-]
-Everything = Annotated[bool, typer.Option("--all", help="All sessions.")]
-MaybeSession = Annotated[
-    str | None, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
-]
-
-
-def _plain(kind: str) -> Callable[..., None]:
-    def submit(
-        session_id: SessionId, config: Config = None, no_wait: NoWait = False, as_json: Json = False
-    ) -> None:
-        _submit(config, session_id, kind, no_wait=no_wait, as_json=as_json)
-
-    return submit
+#: Commands with a message of several words.
+_WITH_MESSAGE: Mapping[str, str] = {
+    "tell": "Send a message to the agent, at the end of its turn.",
+    "answer": "Answer the agent's question.",
+}
+#: Commands with one argument; `...` marks a required one.
+_WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
+    "allow": (
+        "Allow the push of a commit that changes protected paths.",
+        typer.Argument(..., metavar="COMMIT", help="The held commit."),
+    ),
+    "agent": (
+        "Hand a session to another agent, in a new run.",
+        typer.Argument(..., metavar="NAME", help="Agent or agent type."),
+    ),
+    "review": (
+        "Have an agent review the pull request.",
+        typer.Argument("", metavar="AGENT", help="Reviewer; it takes over the session."),
+    ),
+    "budget": (
+        "Raise a session's budget.",
+        typer.Argument(..., metavar="+USD", help="Dollars to add."),
+    ),
+}
+_FREEZES: Mapping[str, str] = {
+    "freeze": "Stop all actions of a session, a project or the bot.",
+    "unfreeze": "Undo a freeze of the same scope.",
+}
 
 
 @app.command()
@@ -55,35 +66,7 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start an agent on an issue: widgets-12 is issue 12 of widgets."""
-    _submit(config, session_id, "start", agent, resume=resume, no_wait=no_wait, as_json=as_json)
-
-
-for _kind, _help in PLAIN.items():
-    app.command(_kind, help=_help)(_plain(_kind))
-
-
-@app.command()
-def tell(
-    session_id: SessionId,
-    text: Text,
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Send a message to the agent, at the end of its turn."""
-    _submit(config, session_id, "tell", " ".join(text), no_wait=no_wait, as_json=as_json)
-
-
-@app.command()
-def answer(
-    session_id: SessionId,
-    text: Text,
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Answer the agent's question."""
-    _submit(config, session_id, "answer", " ".join(text), no_wait=no_wait, as_json=as_json)
+    _submit(config, session_id, "start", agent, no_wait, as_json, resume=resume)
 
 
 @app.command()
@@ -92,100 +75,90 @@ def merge(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="merge, squash or rebase.")] = "",
     config: Config = None,
     pull: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="NUMBER", help="Pull request, if several are open."),
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Pull request, if several are open.")
     ] = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
     """Merge the current head once nothing blocks it."""
-    _submit(config, session_id, "merge", method, pull=pull, no_wait=no_wait, as_json=as_json)
+    _submit(config, session_id, "merge", method, no_wait, as_json, pull=pull)
 
 
-@app.command()
-def allow(
-    session_id: SessionId,
-    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="The held commit.")],
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Allow the push of a commit that changes protected paths."""
-    _submit(config, session_id, "allow", commit, no_wait=no_wait, as_json=as_json)
+def _plain(kind: str) -> Callable[..., None]:
+    def submit(
+        session_id: SessionId, config: Config = None, no_wait: NoWait = False, as_json: Json = False
+    ) -> None:
+        _submit(config, session_id, kind, "", no_wait, as_json)
+
+    return submit
 
 
-@app.command()
-def agent(
-    session_id: SessionId,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Agent or agent type.")],
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Hand a session to another agent, in a new run."""
-    _submit(config, session_id, "agent", name, no_wait=no_wait, as_json=as_json)
+def _with_message(kind: str) -> Callable[..., None]:
+    def submit(
+        session_id: SessionId,
+        text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The message.")],
+        config: Config = None,
+        no_wait: NoWait = False,
+        as_json: Json = False,
+    ) -> None:
+        _submit(config, session_id, kind, " ".join(text), no_wait, as_json)
+
+    return submit
 
 
-@app.command()
-def review(
-    session_id: SessionId,
-    agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="Reviewer; it takes over the session.")
-    ] = "",
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Have an agent review the pull request."""
-    _submit(config, session_id, "review", agent, no_wait=no_wait, as_json=as_json)
+def _with_argument(kind: str, argument: Any) -> Callable[..., None]:
+    def submit(
+        session_id: SessionId,
+        text: str = argument,
+        config: Config = None,
+        no_wait: NoWait = False,
+        as_json: Json = False,
+    ) -> None:
+        _submit(config, session_id, kind, text, no_wait, as_json)
+
+    return submit
 
 
-@app.command()
-def budget(
-    session_id: SessionId,
-    amount: Annotated[str, typer.Argument(metavar="+USD", help="Dollars to add.")],
-    config: Config = None,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Raise a session's budget."""
-    _submit(config, session_id, "budget", amount, no_wait=no_wait, as_json=as_json)
+def _freezing(kind: str) -> Callable[..., None]:
+    def submit(
+        session_id: Annotated[
+            str | None, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
+        ] = None,
+        config: Config = None,
+        project: Annotated[
+            str, typer.Option("--project", metavar="NAME", help="All sessions of a project.")
+        ] = "",
+        everything: Annotated[bool, typer.Option("--all", help="All sessions.")] = False,
+        no_wait: NoWait = False,
+        as_json: Json = False,
+    ) -> None:
+        if sum(map(bool, (session_id, project, everything))) != 1:
+            raise CliError(f"name what to {kind}: a SESSION, --project NAME or --all")
+        if session_id:
+            _submit(config, session_id, kind, "", no_wait, as_json)
+            return
+        from bot.cli import submit
+
+        submit.set_frozen(config, project, frozen=kind == "freeze", as_json=as_json)
+
+    return submit
 
 
-@app.command()
-def freeze(
-    session_id: MaybeSession = None,
-    config: Config = None,
-    project: Project = "",
-    everything: Everything = False,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Stop all actions of a session, a project or the bot."""
-    _set_frozen(config, session_id, project, everything, "freeze", no_wait=no_wait, as_json=as_json)
-
-
-@app.command()
-def unfreeze(
-    session_id: MaybeSession = None,
-    config: Config = None,
-    project: Project = "",
-    everything: Everything = False,
-    no_wait: NoWait = False,
-    as_json: Json = False,
-) -> None:
-    """Undo a freeze of the same scope."""
-    _set_frozen(
-        config, session_id, project, everything, "unfreeze", no_wait=no_wait, as_json=as_json
-    )
+for _kind, _help in PLAIN.items():
+    app.command(_kind, help=_help)(_plain(_kind))
+for _kind, _help in _WITH_MESSAGE.items():
+    app.command(_kind, help=_help)(_with_message(_kind))
+for _kind, (_help, _argument) in _WITH_ARGUMENT.items():
+    app.command(_kind, help=_help)(_with_argument(_kind, _argument))
+for _kind, _help in _FREEZES.items():
+    app.command(_kind, help=_help)(_freezing(_kind))
 
 
 @app.command()
 def meta(
     session_id: SessionId,
     values: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Set a value; KEY= removes it."),
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Set a value; KEY= removes it.")
     ] = None,
     config: Config = None,
     as_json: Json = False,
@@ -200,39 +173,14 @@ def _submit(
     config: Path | None,
     session_id: str,
     kind: str,
-    text: str = "",
+    text: str,
+    no_wait: bool,
+    as_json: bool,
     *,
     pull: int | None = None,
     resume: str = "",
-    no_wait: bool,
-    as_json: bool,
 ) -> None:
     from bot.cli import submit
 
-    submit.submit(
-        *(config, session_id, kind, text),
-        pull=pull,
-        resume=resume,
-        wait=not no_wait,
-        as_json=as_json,
-    )
-
-
-def _set_frozen(
-    config: Path | None,
-    session_id: str | None,
-    project: str,
-    everything: bool,
-    kind: str,
-    *,
-    no_wait: bool,
-    as_json: bool,
-) -> None:
-    if sum(map(bool, (session_id, project, everything))) != 1:
-        raise CliError(f"name what to {kind}: a SESSION, --project NAME or --all")
-    if session_id:
-        _submit(config, session_id, kind, no_wait=no_wait, as_json=as_json)
-        return
-    from bot.cli import submit
-
-    submit.set_frozen(config, project, frozen=kind == "freeze", as_json=as_json)
+    wait = not no_wait
+    submit.submit(config, session_id, kind, text, pull, resume, wait=wait, as_json=as_json)

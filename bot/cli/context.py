@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,12 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from bot.cli.options import PROBLEM, CliError
-from bot.store import Session, Store, StoreFailure
+from bot.decide.assignment import all_agents
+from bot.store import AgentRecord, Session, Store, StoreFailure
 from bot.system.paths import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
-from config.settings import AgentTypeSettings, Settings
+from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 
@@ -23,12 +24,11 @@ FILE = Path("mergewright.toml")
 
 
 class Installation(Struct, frozen=True, kw_only=True):
-    """The configuration with its secrets and the environment it was read in."""
+    """The configuration with its secrets."""
 
     folder: Path  #: The directory of the configuration file.
     settings: Settings
     secrets: Secrets
-    environ: Mapping[str, str]
 
 
 def file(config: Path | None) -> Path:
@@ -48,88 +48,78 @@ def file(config: Path | None) -> Path:
 def settings(config: Path | None) -> Settings:
     """Return the settings. Raises `CliError`."""
     path = file(config)
-    try:
+    with config_errors():
         found = load_settings(path)
-    except ConfigError as error:
-        raise CliError(str(error)) from None
-    refuse_unknown_names(path, found)
+    _refuse_unknown_names(path, found)
     return found
 
 
-def everything(config: Path | None) -> tuple[Settings, Secrets]:
+def installation(config: Path | None) -> Installation:
     """Return the settings and the secrets. Raises `CliError`."""
     path = file(config)
-    try:
+    with config_errors():
         found, secrets = load(path, os.environ)
-    except ConfigError as error:
-        raise CliError(str(error)) from None
-    refuse_unknown_names(path, found)
-    return found, secrets
-
-
-def installation(config: Path | None, environ: Mapping[str, str]) -> Installation:
-    """Return the whole installation. Raises `CliError`."""
-    found, secrets = everything(config)
-    return Installation(
-        folder=file(config).parent, settings=found, secrets=secrets, environ=environ
-    )
+    _refuse_unknown_names(path, found)
+    return Installation(folder=path.parent, settings=found, secrets=secrets)
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
     """Return the settings, and what replaces secrets in output. Raises `CliError`."""
-    found, secrets = everything(config)
-    return found, Redaction(secret_values(found, secrets, os.environ))
+    found = installation(config)
+    return found.settings, Redaction(secret_values(found.settings, found.secrets, os.environ))
 
 
-def refuse_unknown_names(path: Path, found: Settings) -> None:
-    """Raise `CliError` for programs and runtimes that do not exist.
+@contextmanager
+def config_errors() -> Iterator[None]:
+    """Raise `CliError` for an invalid configuration."""
+    try:
+        yield
+    except ConfigError as error:
+        raise CliError(str(error)) from None
+
+
+def _refuse_unknown_names(path: Path, found: Settings) -> None:
+    if problems := [f"{path}: {problem}" for problem in _misfits(found)]:
+        raise CliError("\n".join(problems))
+
+
+def _misfits(found: Settings) -> Iterator[str]:
+    """Yield a problem for each setting that no program or runtime supports.
 
     `config` cannot check them, because it does not import the runtimes.
     """
-    wrong = [
-        f"{path}: agent-types.{name}.program = {one.program!r}: {nearest(one.program, AGENTS)}"
-        for name, one in found.agent_types.items()
-        if one.program not in AGENTS
-    ]
-    for name, one in found.agent_types.items():
-        ways = {*AGENTS[one.program].preambles, "first-message"} if one.program in AGENTS else set()
-        if one.preamble and ways and one.preamble not in ways:
-            wrong.append(
-                f"{path}: agent-types.{name}.preamble = {one.preamble!r}: {one.program} has"
-                f" {' and '.join(sorted(ways))}"
+    for name, kind in found.agent_types.items():
+        where, program = f"agent-types.{name}", AGENTS.get(kind.program)
+        if program is None:
+            yield f"{where}.program = {kind.program!r}: {nearest(kind.program, AGENTS)}"
+            continue
+        ways = {*program.preambles, "first-message"}
+        if kind.preamble and kind.preamble not in ways:
+            known = " and ".join(sorted(ways))
+            yield f"{where}.preamble = {kind.preamble!r}: {kind.program} has {known}"
+        if kind.subagents is True:
+            continue
+        if not program.supports_subagents:
+            yield (
+                f"{where}.subagents = {str(kind.subagents).lower()}: {kind.program} has no"
+                " subagents that Mergewright could limit; remove this setting"
             )
-        if says := _unfit_agents(one):
-            wrong.append(f"{path}: agent-types.{name}.subagents {says}")
+        elif kind.subagents and not program.limits_subagents:
+            yield (
+                f"{where}.subagents = {kind.subagents}: {kind.program} cannot limit the number of"
+                " subagents; use true or false"
+            )
     for name, agent in found.agents.items():
-        for kind in agent.types if agent.tools else ():
-            program = found.agent_types[kind].program
-            if program in AGENTS and not AGENTS[program].tools:
-                wrong.append(
-                    f"{path}: agents.{name}.tools: {program} ([agent-types.{kind}]) cannot restrict"
+        for type_name in agent.types if agent.tools else ():
+            used = found.agent_types[type_name].program
+            if used in AGENTS and not AGENTS[used].tools:
+                yield (
+                    f"agents.{name}.tools: {used} ([agent-types.{type_name}]) cannot restrict"
                     " its tools; remove it from `types` or remove `tools`"
                 )
-    kind = found.runtime.kind
-    if kind not in RUNTIMES:
-        wrong.append(f"{path}: runtime.kind = {kind!r}: {nearest(kind, RUNTIMES)}")
-    if wrong:
-        raise CliError("\n".join(wrong))
-
-
-def _unfit_agents(kind: AgentTypeSettings) -> str:
-    """Return the problem with an agent type's `subagents`; empty if there is none."""
-    program, allowed = AGENTS.get(kind.program), kind.subagents
-    if program is None or allowed is True:
-        return ""
-    if not program.supports_subagents:
-        return (
-            f"= {str(allowed).lower()}: {kind.program} has no subagents that Mergewright could"
-            " limit; remove this setting"
-        )
-    if allowed and not program.limits_subagents:
-        return (
-            f"= {allowed}: {kind.program} cannot limit the number of subagents; use true or false"
-        )
-    return ""
+    runtime = found.runtime.kind
+    if runtime not in RUNTIMES:
+        yield f"runtime.kind = {runtime!r}: {nearest(runtime, RUNTIMES)}"
 
 
 @contextmanager
@@ -158,12 +148,20 @@ def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store
         raise CliError(str(failure), PROBLEM) from None
 
 
+def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
+    """Return the records of all agents, and all sessions. Raises `CliError`."""
+    records, sessions = [], []
+    if Paths(found.data).database.exists():
+        with store(found) as opened:
+            records, sessions = opened.agents.records(), opened.sessions.all()
+    return all_agents(records, found.identities), sessions
+
+
 def session(opened: Store, id: str) -> Session:
     """Return a session by its ID. Raises `CliError` with the closest IDs."""
     found = opened.sessions.get(id)
     if found is None:
-        ids = [one.id for one in opened.sessions.all()]
-        near = " or ".join(difflib.get_close_matches(id, ids))
+        near = " or ".join(difflib.get_close_matches(id, [one.id for one in opened.sessions.all()]))
         hint = f"did you mean {near}?" if near else "`mergewright ls --all` lists all sessions"
         raise CliError(f"no session {id!r}; {hint}")
     return found

@@ -40,27 +40,38 @@ class CheckResult(Struct, frozen=True):
     remedy: str = ""
 
 
+def ok(says: str) -> CheckResult:
+    return CheckResult(Severity.OK, says)
+
+
+def warn(says: str, remedy: str = "") -> CheckResult:
+    return CheckResult(Severity.WARN, says, remedy)
+
+
+def fail(says: str, remedy: str = "") -> CheckResult:
+    return CheckResult(Severity.FAIL, says, remedy)
+
+
 def github(installed: Installation) -> CheckResult:
     if lacking := no_credentials(installed.settings, installed.secrets):
         says, _, remedy = lacking.partition(": ")
-        return CheckResult(Severity.FAIL, says, remedy)
+        return fail(says, remedy)
     try:
         with closing(github_client(installed.settings, installed.secrets)) as us:
             login = us.read.me()
             for project in installed.settings.projects.values():
                 us.read.repository(project.repository)
     except NotInstalled as failure:
-        return CheckResult(Severity.FAIL, str(failure))  # Its message has the remedy.
+        return fail(str(failure))  # Its message has the remedy.
     except GitHubFailure as failure:
-        return CheckResult(Severity.FAIL, str(failure), "check github.api-url and the credentials")
+        return fail(str(failure), "check github.api-url and the credentials")
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
     if slug not in (login, named.lower(), NAME):
-        return CheckResult(
-            Severity.WARN,
+        return warn(
             f"{installed.settings.github.api_url}: signed in as {login}, but @{slug} is ignored",
             f'set github.app-slug = "{slug}"',
         )
-    return CheckResult(Severity.OK, f"{installed.settings.github.api_url}: signed in as {login}")
+    return ok(f"{installed.settings.github.api_url}: signed in as {login}")
 
 
 def permissions(installed: Installation) -> CheckResult:
@@ -75,33 +86,31 @@ def permissions(installed: Installation) -> CheckResult:
             except GitHubFailure as failure:
                 unseen.append(str(failure))
         if unseen and not wrong:
-            return CheckResult(Severity.FAIL, "\n".join(unseen))
+            return fail("\n".join(unseen))
         if not wrong:
-            return CheckResult(Severity.OK, "complete, as far as GitHub shows them")
+            return ok("complete, as far as GitHub shows them")
         remedy = (
             "grant it in the App's settings, then accept the change for the installation"
             if installed.settings.github.app_id
             else "give the token's account the role `write`, and a classic token the scope `repo`"
         )
-        return CheckResult(Severity.FAIL, "\n".join([*wrong, *unseen]), remedy)
+        return fail("\n".join([*wrong, *unseen]), remedy)
 
     return _looked(installed, look)
 
 
 def events(installed: Installation) -> CheckResult:
     if installed.settings.polls or not installed.settings.github.app_id:
-        return CheckResult(Severity.OK, "not checked: only Apps subscribe to events")
+        return ok("not checked: only Apps subscribe to events")
 
     def look(us: GitHub) -> CheckResult:
         places = [project.repository for project in installed.settings.projects.values()]
         missing = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
         lines = [f"{place}: {', '.join(sorted(some))}" for place, some in missing.items() if some]
         if not lines:
-            return CheckResult(Severity.OK, "the App is subscribed to all events")
+            return ok("the App is subscribed to all events")
         remedy = "subscribe to them in the App's settings, below its permissions"
-        return CheckResult(
-            Severity.WARN, "the App is not subscribed to\n" + "\n".join(lines), remedy
-        )
+        return warn("the App is not subscribed to\n" + "\n".join(lines), remedy)
 
     return _looked(installed, look)
 
@@ -115,9 +124,8 @@ def workflows(installed: Installation) -> CheckResult:
             if (secrets := secrets_for_branches(text))
         ]
         if not found:
-            return CheckResult(Severity.OK, "no workflow gives secrets to pushed branches")
-        return CheckResult(
-            Severity.WARN,
+            return ok("no workflow gives secrets to pushed branches")
+        return warn(
             "these run for every pushed branch and have secrets:\n" + "\n".join(found),
             "move the secrets to an environment for the default branch, or set `push-to` to a fork",
         )
@@ -140,7 +148,7 @@ def signatures(installed: Installation) -> CheckResult:
                 if method is not MergeMethod.SQUASH:
                     severity = Severity.FAIL
         if not wanted:
-            return CheckResult(Severity.OK, "no base branch requires signed commits")
+            return ok("no base branch requires signed commits")
         remedy = (
             'set policy.merge-method = "squash" and allow squash merging in the repository:'
             " GitHub signs squashed commits, agents do not sign theirs"
@@ -155,26 +163,24 @@ def clock(installed: Installation) -> CheckResult:
     try:
         there = parsedate_to_datetime(httpx.head(url, timeout=10).headers["Date"])
     except httpx.HTTPError as error:
-        return CheckResult(Severity.FAIL, f"{url} does not answer: {error}", "check the network")
+        return fail(f"{url} does not answer: {error}", "check the network")
     except (KeyError, ValueError):
-        return CheckResult(Severity.WARN, f"{url} sent no date")
+        return warn(f"{url} sent no date")
     off = abs((utc_now() - there).total_seconds())
     if off > _CLOCK_SECONDS:
-        return CheckResult(
-            Severity.FAIL, f"{off:.0f} s off GitHub's clock", "set the clock with NTP"
-        )
-    return CheckResult(Severity.OK, "in sync with GitHub")
+        return fail(f"{off:.0f} s off GitHub's clock", "set the clock with NTP")
+    return ok("in sync with GitHub")
 
 
 def _looked(installed: Installation, look: Callable[[GitHub], CheckResult]) -> CheckResult:
     """Run a check with a client; if GitHub cannot be reached, the check `github` reports it."""
     if no_credentials(installed.settings, installed.secrets):
-        return CheckResult(Severity.WARN, "not checked: no credentials")
+        return warn("not checked: no credentials")
     try:
         with closing(github_client(installed.settings, installed.secrets)) as us:
             return look(us)
     except GitHubFailure as failure:
-        return CheckResult(Severity.WARN, f"not checked: {failure}")
+        return warn(f"not checked: {failure}")
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:

@@ -32,44 +32,34 @@ def log(
     `read` returns its bytes between two places. `redact` replaces secrets in each line; with
     `ansi`, escape sequences are kept.
     """
-    place = 0
+    place, partial = 0, b""
 
-    def rest() -> Iterator[bytes]:
-        nonlocal place
+    def new_lines() -> Iterator[bytes]:
+        # Whole lines only, because half an escape sequence cannot be recognized.
+        nonlocal place, partial
         while chunk := read(place, place + _CHUNK_BYTES):
             place += len(chunk)
-            yield chunk
+            *whole, partial = (partial + chunk).split(b"\n")
+            yield from (line + b"\n" for line in whole)
 
-    for line in deque(_lines(rest()), maxlen=lines):
-        _print_line(line, redact, ansi)
-    partial = b""
+    def print_line(line: bytes) -> None:
+        text = line.decode(errors="replace")
+        sys.stdout.write(redact(text if ansi else settled(text.rstrip("\n")) + "\n"))
+        sys.stdout.flush()
+
+    last = deque(new_lines(), maxlen=lines)
+    if partial:
+        last.append(partial)
+        partial = b""
+    for line in last:
+        print_line(line)
     try:
         while follow:
-            # Whole lines only, because half an escape sequence cannot be recognized.
-            *whole, partial = (partial + b"".join(rest())).split(b"\n")
-            for one in whole:
-                _print_line(_text(one + b"\n"), redact, ansi)
+            for line in new_lines():
+                print_line(line)
             time.sleep(_LOG_POLL_SECONDS)
     except KeyboardInterrupt:
         return
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
-    partial = b""
-    for chunk in chunks:
-        *whole, partial = (partial + chunk).split(b"\n")
-        yield from (_text(line + b"\n") for line in whole)
-    if partial:
-        yield _text(partial)
-
-
-def _text(line: bytes) -> str:
-    return line.decode(errors="replace")
-
-
-def _print_line(line: str, redact: Callable[[str], str], ansi: bool) -> None:
-    sys.stdout.write(redact(line if ansi else settled(line.rstrip("\n")) + "\n"))
-    sys.stdout.flush()
 
 
 def transcript(

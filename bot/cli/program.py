@@ -3,7 +3,6 @@
 A command imports what it needs when it runs, so that `--help` is fast.
 """
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import agents, commands, sessions
+from bot.cli import commands, sessions
 from bot.cli.options import PROBLEM, CliError, Config, Json
 
 app = typer.Typer(
@@ -23,8 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+agents_app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 app.add_typer(config_app, name="config", help="Check or create a configuration file.")
-app.add_typer(agents.app, name="agents")
+app.add_typer(agents_app, name="agents")
 app.add_typer(sessions.app)
 app.add_typer(commands.app)
 
@@ -66,9 +66,8 @@ def serve(config: Config = None) -> None:
     from bot.cli.doctor import not_installed
     from config.load import missing
 
-    installed = context.installation(config, os.environ)
-    settings, secrets = installed.settings, installed.secrets
-    if wanted := missing(settings, secrets):
+    installed = context.installation(config)
+    if wanted := missing(installed.settings, installed.secrets):
         raise CliError("\n".join(wanted))
     if lacking := not_installed(installed):
         raise CliError("\n".join(lacking), PROBLEM)
@@ -76,7 +75,7 @@ def serve(config: Config = None) -> None:
     from bot.app import process as server
 
     try:
-        server.serve(settings, secrets)
+        server.serve(installed.settings, installed.secrets)
     except server.CANNOT_START as failure:
         raise CliError(str(failure), PROBLEM) from None
 
@@ -123,10 +122,7 @@ def cleanup(
             items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:
             raise CliError(str(failure), PROBLEM) from None
-    if as_json:
-        screens.show_json(items)
-    else:
-        screens.show(cleanup.screen(items, done=not dry_run))
+    screens.report(items, cleanup.screen(items, done=not dry_run), as_json=as_json)
 
 
 @app.command()
@@ -178,5 +174,78 @@ def doctor(config: Config = None, as_json: Json = False) -> None:
     """Check the installation and name a remedy for each problem."""
     from bot.cli.doctor import examine
 
-    if not examine(config, os.environ, as_json=as_json):
+    if not examine(config, as_json=as_json):
+        raise typer.Exit(PROBLEM)
+
+
+@agents_app.callback()
+def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> None:
+    """Show agents, their results and the health of each agent type."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from rich.console import Group
+    from rich.text import Text
+
+    from bot.cli import agent_health, context, screens, tables
+
+    installed = context.installation(config)
+    records, _ = context.agents(installed.settings)
+    checked = agent_health.check_types(installed)
+    screens.report(
+        {"agents": records, "types": checked},
+        Group(tables.agents(records), Text(), agent_health.types(checked)),
+        as_json=as_json,
+    )
+
+
+@agents_app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Agent.")],
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    """Show one agent: sessions, outcomes and cost."""
+    from bot.cli import context, screens, tables
+    from bot.system.clock import utc_now
+    from config.contradictions import nearest
+
+    settings = context.settings(config)
+    records, sessions = context.agents(settings)
+    by_name = {one.agent: one for one in records if one.agent}
+    if name not in by_name:
+        raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
+    theirs = [one for one in sessions if one.agent_name == name]
+    screen = tables.agent(by_name[name], settings.identities.get(name), theirs, utc_now())
+    screens.report(by_name[name], screen, as_json=as_json)
+
+
+@agents_app.command("check")
+def check_agent(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Agent or agent type.")],
+    config: Config = None,
+    ask: Annotated[
+        bool, typer.Option("--round-trip", help="Start the program and ask the model for one word.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time limit of the round trip.")
+    ] = 180.0,
+    as_json: Json = False,
+) -> None:
+    """Check whether an agent can start, with a remedy for each problem."""
+    from bot.cli import agent_health, context, screens
+    from bot.cli.smoke_test import smoke_test
+
+    installed = context.installation(config)
+    checked = agent_health.check_agents(installed, agent_health.cases_of(installed.settings, name))
+    answers = {
+        one.case: smoke_test(installed, one.case, patience)
+        for one in checked
+        if ask and not one.problems
+    }
+    screens.report(
+        [{"health": one, "round_trip": answers.get(one.case)} for one in checked],
+        agent_health.details(checked, answers),
+        as_json=as_json,
+    )
+    if any(one.problems for one in checked) or not all(one.succeeded for one in answers.values()):
         raise typer.Exit(PROBLEM)

@@ -13,15 +13,7 @@ from rich.text import Text
 
 from bot.show.budget_usage import BudgetUsage
 from bot.show.json_values import json_value
-from bot.store import (
-    BOT,
-    Freeze,
-    HistoryKind,
-    HistoryRow,
-    Incident,
-    OutboxEntry,
-    Session,
-)
+from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
 from bot.text.history import describe_action, describe_event
 from bot.text.page_text import sentence
 from lifecycle.decide import Decision
@@ -46,16 +38,28 @@ def show(screen: RenderableType) -> None:
 
 def show_json(value: object) -> None:
     """Print a value as JSON."""
-    sys.stdout.write(
-        msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2).decode() + "\n"
-    )
+    text = msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2)
+    sys.stdout.write(f"{text.decode()}\n")
+
+
+def report(value: object, screen: RenderableType, *, as_json: bool) -> None:
+    """Print a command's result: its value as JSON, or its screen."""
+    if as_json:
+        show_json(value)
+    else:
+        show(screen)
+
+
+def table(*head: str) -> Table:
+    """An empty table without lines, with the names of its columns if there are any."""
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    if head:
+        rows.add_row(*(Text(name, "dim") for name in head))
+    return rows
 
 
 def listing(
-    sessions: Sequence[Session],
-    now: datetime,
-    every: bool,
-    places: Mapping[str, str] = {},
+    sessions: Sequence[Session], now: datetime, every: bool, places: Mapping[str, str] = {}
 ) -> RenderableType:
     """A line for each session with its title and status below; `places` are queue positions."""
     if not sessions:
@@ -105,30 +109,28 @@ def session(
 ) -> RenderableType:
     """Everything about one session and its last events; `place` is its queue position."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
+    issue, agent = session.issue, session.agent
+    named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
     rows = grid()
-    issue = session.issue
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "requester", session.requester or "unknown")
-    named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
-    line = agent_line(session.agent, session.run, now)
-    add(rows, "agent", f"{named}{session.agent_type}, {line}")
-    if session.agent.native_id:
-        add(rows, "resume ID", session.agent.native_id)
+    add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run, now)}")
+    if agent.native_id:
+        add(rows, "resume ID", agent.native_id)
     if place:
         add(rows, "queue", place)
-    add(rows, "spent", cost(session.spent_ever), *map(spent_line, budgets))
-    add_standing(rows, facts, now)
-    add(rows, "work", work_line(session.work, session.branch), session.work.path)
+    add(rows, "spent", cost(session.spent_ever), *map(_spent, budgets))
+    _add_standing(rows, facts, now)
+    add(rows, "work", _work(session.work, session.branch), session.work.path)
     for pull in session.pulls:
-        add(rows, "pull", pull_line(pull), pull.url)
+        add(rows, "pull", _pull(pull), pull.url)
     for key, value in session.metadata.items():
         add(rows, key, value)
     _add_actions(rows, facts, phrases)
     return Group(
         headline(session.id, session.status, session.because),
-        _remedy(session.reason),
-        *_list("merge blocked by", _blockers(session.blockers)),
+        *_advice(session.reason, session.blockers),
         rows,
         Text("\nhistory", "dim"),
         _history(history[:_HISTORY], phrases),
@@ -152,35 +154,34 @@ def explanation(
     budgets: Sequence[BudgetUsage],
 ) -> RenderableType:
     """The facts, the status they lead to, and the actions that follow."""
-    rows = grid()
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
-    words = ", ".join(
-        f"{name}={value}" for name, value in msgspec.structs.asdict(decision.signals).items()
-    )
+    rows = grid()
     add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
-    add(rows, "agent", agent_line(facts.agent, facts.run, now))
+    add(rows, "agent", _agent(facts.agent, facts.run, now))
     if facts.waits:
         add(rows, "queue", facts.waits)
-    add(rows, "spent", *map(spent_line, budgets))
-    add_standing(rows, facts, now)
-    add(rows, "work", work_line(facts.work, facts.branch))
+    add(rows, "spent", *map(_spent, budgets))
+    _add_standing(rows, facts, now)
+    add(rows, "work", _work(facts.work, facts.branch))
     for pull in facts.pulls:
-        add(rows, "pull", pull_line(pull))
+        add(rows, "pull", _pull(pull))
     if facts.done:
         last = str(max(facts.done, key=lambda key: facts.done[key].at))
         add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
     _add_actions(rows, facts, phrases)
-    add(rows, "signals", words)
+    signals = msgspec.structs.asdict(decision.signals)
+    add(rows, "signals", ", ".join(f"{name}={value}" for name, value in signals.items()))
     follows = [describe_action(action) for action in decision.actions] or ["none"]
     if policy.mode is Mode.OBSERVE:
         follows = ['none, because policy.mode is "observe"']
     again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "on the next change"
+    remedy, *blockers = _advice(decision.reason, decision.blockers)
     return Group(
         headline(facts.session, decision.status, decision.because),
-        _remedy(decision.reason),
+        remedy,
         Text("facts", "dim"),
         rows,
-        *_list("merge blocked by", _blockers(decision.blockers)),
+        *blockers,
         *_list("next actions", follows),
         Text.assemble(("next check  ", "dim"), again),
     )
@@ -208,8 +209,7 @@ def duration(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def agent_line(agent: Agent, run: int, now: datetime) -> str:
-    """The agent's activity, with its question, error or evidence."""
+def _agent(agent: Agent, run: int, now: datetime) -> str:
     if not run:
         return "not started yet"
     since = f" since {age(agent.since, now)}" if agent.since else ""
@@ -217,37 +217,33 @@ def agent_line(agent: Agent, run: int, now: datetime) -> str:
     return f"run {run}, {agent.activity}{since}{': ' if said else ''}{said}"
 
 
-def work_line(work: Work, branch: str) -> str:
-    """The branch, its head and whether the workspace has uncommitted changes."""
+def _work(work: Work, branch: str) -> str:
     head = f" at {work.head[:7]}" if work.head else ""
     return f"{branch}{head}{', uncommitted changes' if work.dirty else ''}"
 
 
-def pull_line(pull: Pull) -> str:
-    """A pull request's state, review, merge state and checks."""
-    words = [f"#{pull.number} {'draft' if pull.draft else pull.state} at {pull.head[:7]}"]
-    words.append(f"review {pull.review}, merge {pull.merge}")
-    counted = [
-        f"{sum(check.state is state for check in pull.checks)} {state}"
-        for state in CheckState
-        if any(check.state is state for check in pull.checks)
-    ]
+def _pull(pull: Pull) -> str:
+    states = [check.state for check in pull.checks]
+    counted = [f"{states.count(state)} {state}" for state in CheckState if state in states]
     failed = [check.name for check in pull.checks if check.state is CheckState.FAILED]
     names = f" ({', '.join(failed)})" if failed else ""
-    words.append(f"checks: {', '.join(counted) or 'none'}{names}")
+    words = [
+        f"#{pull.number} {'draft' if pull.draft else pull.state} at {pull.head[:7]}",
+        f"review {pull.review}, merge {pull.merge}",
+        f"checks: {', '.join(counted) or 'none'}{names}",
+    ]
     waiting = sum(not thread.resolved for thread in pull.threads)
     if waiting:
         words.append(f"{waiting} unresolved thread{'' if waiting == 1 else 's'}")
     return "; ".join(words)
 
 
-def spent_line(bar: BudgetUsage) -> str:
-    """A budget and how much of it is used."""
+def _spent(bar: BudgetUsage) -> str:
     spent = f"{bar.spent:,.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
     return f"{spent} of {bar.says}"
 
 
-def add_standing(rows: Table, facts: Facts, now: datetime) -> None:
+def _add_standing(rows: Table, facts: Facts, now: datetime) -> None:
     """Rows for a freeze and for the last restore."""
     if frozen := frozen_by(facts):
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
@@ -263,7 +259,7 @@ def add(rows: Table, name: str, *lines: str) -> None:
 
 def grid() -> Table:
     """An empty table for `add`."""
-    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows = table()
     rows.add_column(min_width=8)
     rows.add_column(overflow="fold")
     return rows
@@ -275,19 +271,17 @@ def headline(name: str, status: str, because: str) -> Text:
     return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
-def _remedy(reason: str) -> Text:
+def _advice(reason: str, blockers: Sequence[str]) -> list[RenderableType]:
+    """The remedy for a status, if there is one, and below it what blocks the merge."""
     advice = advice_on(reason)
-    return Text(f"{advice}\n" if advice else "")
+    blocked = [sentence(blocker.partition(": ")[2]) for blocker in blockers]
+    return [Text(f"{advice}\n" if advice else ""), *_list("merge blocked by", blocked)]
 
 
 def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
     if not lines:
         return []
     return [Text(title, "dim"), *(_below(Text(plain(line))) for line in lines)]
-
-
-def _blockers(blockers: Sequence[str]) -> list[str]:
-    return [sentence(blocker.partition(": ")[2]) for blocker in blockers]
 
 
 def _add_actions(rows: Table, facts: Facts, phrases: Mapping[str, str]) -> None:
@@ -304,7 +298,7 @@ def _below(text: Text) -> Padding:
 
 
 def _history(history: Sequence[HistoryRow], phrases: Mapping[str, str]) -> Table:
-    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows = table()
     for row in history:
         when = row.at.astimezone().strftime("%m-%d %H:%M:%S")
         rows.add_row(Text(when, "dim"), Text(plain(_event(row, phrases)), overflow="fold"))

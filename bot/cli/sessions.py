@@ -35,6 +35,8 @@ def ls(
     as_json: Json = False,
 ) -> None:
     """List sessions, newest first."""
+    from rich.console import Group
+
     from bot.cli import context, screens, tables
     from bot.decide.assignment import caps
     from bot.show.session_summary import summarize
@@ -46,13 +48,13 @@ def ls(
         queued = {one.session: one for one in store.slots.queue(caps(settings))}
         freezes, incidents = store.freezes.all(), store.incidents.current()
     now = utc_now()
-    if as_json:
-        screens.show_json([summarize(one, queued.get(one.id)) for one in sessions])
-    else:
-        positions = {name: tables.queue_position(one, now) for name, one in queued.items()}
-        for notice in screens.notices(incidents, freezes):
-            screens.show(notice)
-        screens.show(screens.listing(sessions, now, every, positions))
+    positions = {name: tables.queue_position(one, now) for name, one in queued.items()}
+    listing = screens.listing(sessions, now, every, positions)
+    screens.report(
+        [summarize(one, queued.get(one.id)) for one in sessions],
+        Group(*screens.notices(incidents, freezes), listing),
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -84,13 +86,14 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     except GitFailure as failure:  # Everything else can be shown.
         preserved = []
         print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
-    if as_json:
-        known = {"session": session, "facts": facts, "history": history}
-        screens.show_json({**known, "place": queued, "budgets": budgets, "preserved": preserved})
-    else:
-        position = tables.queue_position(queued, now) if queued else ""
-        screen = screens.session(session, facts, history, outbox, now, budgets, position)
-        screens.show(Group(screen, *screens.preserved(preserved, mirror, now)))
+    known = {"session": session, "facts": facts, "history": history, "place": queued}
+    position = tables.queue_position(queued, now) if queued else ""
+    screen = screens.session(session, facts, history, outbox, now, budgets, position)
+    screens.report(
+        {**known, "budgets": budgets, "preserved": preserved},
+        Group(screen, *screens.preserved(preserved, mirror, now)),
+        as_json=as_json,
+    )
 
 
 @app.command(hidden=True)
@@ -109,10 +112,7 @@ def queue(config: Config = None, as_json: Json = False) -> None:
     settings = context.settings(config)
     with context.store(settings) as store:
         entries = store.slots.queue(caps(settings))
-    if as_json:
-        screens.show_json(entries)
-    else:
-        screens.show(tables.queue(entries, utc_now()))
+    screens.report(entries, tables.queue(entries, utc_now()), as_json=as_json)
 
 
 @app.command()
@@ -131,10 +131,11 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
         policy = Policies(store, settings.projects, settings.policy).of(facts.project)
     now = utc_now()
     decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
-    if as_json:
-        screens.show_json({"facts": facts, "decision": decision, "budgets": budgets})
-    else:
-        screens.show(screens.explanation(facts, decision, outbox, policy, now, budgets))
+    screens.report(
+        {"facts": facts, "decision": decision, "budgets": budgets},
+        screens.explanation(facts, decision, outbox, policy, now, budgets),
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -238,10 +239,7 @@ def usage(
         rows = store.usage.totals(
             by or (UsageGroup.RUN if session_id else UsageGroup.SESSION), session_id
         )
-    if as_json:
-        screens.show_json(rows)
-    else:
-        screens.show(tables.usage(rows, sessions, settings.prices))
+    screens.report(rows, tables.usage(rows, sessions, settings.prices), as_json=as_json)
 
 
 @app.command()

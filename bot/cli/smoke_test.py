@@ -1,5 +1,6 @@
 """Starts an agent's program once and asks its model for one word."""
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -9,9 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from secrets import token_urlsafe
 
-from msgspec import Struct
-
-from bot.cli.agent_health import AgentCase, endpoint_of, program_of
+from bot.cli.agent_health import AgentCase, SmokeTestResult, endpoint_of, program_of
 from bot.cli.context import Installation
 from bot.model_proxy.endpoints import ModelUnavailable, key_source
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
@@ -40,15 +39,6 @@ _REMEDIES: Mapping[int, str] = {
 #: Retries do not help against these; the first one may still belong to another request.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
-
-
-class SmokeTestResult(Struct, frozen=True, kw_only=True):
-    """The result of a round trip."""
-
-    succeeded: bool
-    says: str
-    seconds: float
-    remedy: str = ""  #: Empty: `says` is all that is known.
 
 
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
@@ -94,11 +84,10 @@ def _remedy(installed: Installation, case: AgentCase, error: UpstreamError) -> s
 def _ask(
     installed: Installation, case: AgentCase, place: Path, until: float
 ) -> tuple[Agent, UpstreamError | None]:
-    _, program = program_of(installed, case.type)
     runtime = RUNTIMES[installed.settings.runtime.kind](
-        Options(data=place / "runtime", path=installed.environ.get("PATH", ""))
+        Options(data=place / "runtime", path=os.environ.get("PATH", ""))
     )
-    host = LocalHost(runtime, {case.type: program}, place / "host")
+    host = LocalHost(runtime, {case.type: program_of(installed, case.type)}, place / "host")
     run = RunRef(session="check-1", run=1, agent_type=case.type, branch="main")
     _make_workspace(host, run, place / "origin.git")
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from rich.console import Group
 from rich.text import Text
 
 from bot.cli import agent_health, context, screens
@@ -55,9 +56,9 @@ def submit(
     id: str,
     kind: str,
     text: str,
-    *,
     pull: int | None,
     resume: str,
+    *,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -71,10 +72,7 @@ def submit(
         else:
             outcome = _submit(store, id, kind, text, pull, wait)
         running = _bot_runs(store)
-    if as_json:
-        screens.show_json(outcome)
-    else:
-        screens.show(_screen(outcome, running=running))
+    screens.report(outcome, _screen(outcome, running=running), as_json=as_json)
 
 
 def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
@@ -87,14 +85,10 @@ def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool
         set_state = store.freezes.add if frozen else store.freezes.remove
         changed = set_state(scope, _actor())
         freezes = store.freezes.all()
-    if as_json:
-        screens.show_json(freezes)
-        return
     what, state = project or "everything", "frozen" if frozen else "not frozen"
-    screens.show(Text(f"{what} is {'now' if changed else 'already'} {state}"))
-    for one in freezes:
-        if one.scope != scope:
-            screens.show(Text(screens.freeze_line(one), "dim"))
+    now = Text(f"{what} is {'now' if changed else 'already'} {state}")
+    others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
+    screens.report(freezes, Group(now, *others), as_json=as_json)
 
 
 def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
@@ -106,11 +100,8 @@ def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json
         if pairs:
             store.metadata.set(session.id, pairs)
         metadata = store.metadata.of(session.id)
-    if as_json:
-        screens.show_json(metadata)
-        return
-    for key, value in metadata.items():
-        screens.show(Text(f"{key}={plain(value)}"))
+    lines = (Text(f"{key}={plain(value)}") for key, value in metadata.items())
+    screens.report(metadata, Group(*lines), as_json=as_json)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -137,18 +128,26 @@ def _submit(
     except InvalidArgument as problem:
         raise CliError(str(problem)) from None
     local_commands.add_command(store, session, command)
-    applied = wait and _bot_runs(store) and _wait_until(lambda: _applied(store, command, id))
-    now, frozen = context.session(store, id), frozen_by(store.facts.get(id))
+    applied = wait and _wait_until(store, lambda: _applied(store, command, id))
+    frozen = frozen_by(store.facts.get(id))
     held = f"Frozen by {frozen.by}. The command waits for `unfreeze`." if frozen else ""
+    reply = local_commands.replies_by_command(store.outbox.of(id)).get(key, "")
+    return _outcome(store, id, command, applied=applied, reply=reply or held)
+
+
+def _outcome(
+    store: Store, id: str, command: Command | NewCommand, *, applied: bool, reply: str
+) -> CommandOutcome:
+    session = store.sessions.get(id)
     return CommandOutcome(
-        key=key,
+        key=command.key,
         session=id,
-        kind=kind,
+        kind=command.kind,
         text=command.text,
         applied=applied,
-        status=now.status,
-        because=now.because,
-        reply=local_commands.replies_by_command(store.outbox.of(id)).get(key, "") or held,
+        status=session.status if session else "",
+        because=session.because if session else "",
+        reply=reply,
     )
 
 
@@ -193,26 +192,13 @@ def _start(
         resume=resume,
     )
     store.commands.add(command)
-    applied = (
-        wait
-        and _bot_runs(store)
-        and _wait_until(lambda: store.commands.outcome(command.key) is not None)
-    )
-    session, reply = store.sessions.get(id), store.commands.outcome(command.key)
-    if reply and session is None:
+    applied = wait and _wait_until(store, lambda: store.commands.outcome(command.key) is not None)
+    reply = store.commands.outcome(command.key) or ""
+    if reply and store.sessions.get(id) is None:
         if resume:
             local_records(Paths(settings.data), {}).remove(home_of(id))
         raise CliError(f"{id} was not started: {reply}", PROBLEM)
-    return CommandOutcome(
-        key=command.key,
-        session=id,
-        kind="start",
-        text=name,
-        applied=applied,
-        status=session.status if session else "",
-        because=session.because if session else "",
-        reply=reply or "",
-    )
+    return _outcome(store, id, command, applied=applied, reply=reply)
 
 
 def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
@@ -236,8 +222,10 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
         raise CliError(str(failure), PROBLEM) from None
 
 
-def _wait_until(condition: Callable[[], bool]) -> bool:
-    """Wait up to 15 seconds for a condition and return whether it came true."""
+def _wait_until(store: Store, condition: Callable[[], bool]) -> bool:
+    """Wait up to 15 seconds for the running bot and return whether the condition came true."""
+    if not _bot_runs(store):
+        return False
     until = time.monotonic() + _WAIT_SECONDS
     while not condition():
         if time.monotonic() > until:

@@ -7,10 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli.options import CliError
-from bot.cli.screens import add, age, duration, grid, listing
+from bot.cli import screens
+from bot.cli.screens import add, age, duration
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
-from config.contradictions import nearest
 from config.settings import AgentSettings, ModelPrice
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
@@ -22,8 +21,7 @@ def queue(entries: Sequence[QueuedSession], now: datetime) -> RenderableType:
     """The sessions that wait for a slot, the next one first."""
     if not entries:
         return Text("No sessions are queued.")
-    rows = Table.grid(padding=(0, 2, 0, 0))
-    rows.add_row(*(Text(name, "dim") for name in ("", "SESSION", "WAITED", "STARTS", "REASON")))
+    rows = screens.table("", "SESSION", "WAITED", "STARTS", "REASON")
     for one in entries:
         waited = age(one.since, now)
         rows.add_row(str(one.position), one.session, waited, _start(one, now), Text(_reason(one)))
@@ -49,19 +47,11 @@ def _reason(one: QueuedSession) -> str:
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
-def record_of(records: Sequence[AgentRecord], name: str) -> AgentRecord:
-    """The record of one agent. Raises `CliError`."""
-    by_name = {one.agent: one for one in records if one.agent}
-    if name not in by_name:
-        raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
-    return by_name[name]
-
-
 def agents(records: Sequence[AgentRecord]) -> RenderableType:
     """A row for each agent."""
-    rows = Table.grid(padding=(0, 2, 0, 0))
-    names = ("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
-    rows.add_row(*(Text(name, "dim") for name in names))
+    rows = screens.table(
+        *("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
+    )
     for one in records:
         rows.add_row(
             Text(one.agent or "-", "bold"),
@@ -75,7 +65,7 @@ def agent(
     one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session], now: datetime
 ) -> RenderableType:
     """One agent's record and its sessions."""
-    rows = grid()
+    rows = screens.grid()
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one.outcomes.items())
     add(rows, "types", ", ".join(identity.types) if identity else "not in the configuration")
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
@@ -85,7 +75,7 @@ def agent(
     add(rows, "to merge", _time_to_merge(one))
     if identity and identity.system_prompt:
         add(rows, "prompt", identity.system_prompt)
-    return Group(Text(one.agent, "bold"), rows, Text(), listing(sessions, now, every=True))
+    return Group(Text(one.agent, "bold"), rows, Text(), screens.listing(sessions, now, every=True))
 
 
 def _first_pass(one: AgentRecord) -> str:
