@@ -21,10 +21,10 @@ class KeyKind(StrEnum):
     STOP = "stop"
     RELEASE = "release"
     # Messages to the agent.
-    FIX_CI = "fix_ci"  #: Head, fingerprint of the failed checks.
+    FIX_CI = "fix_ci"  #: Head, fingerprint of the failed checks' ids.
     RESOLVE_CONFLICT = "resolve_conflict"  #: Base, head.
     MERGE_BRANCH = "merge_branch"  #: Head with other people's commits.
-    ADDRESS_REVIEW = "address_review"  #: Fingerprint of the remarks.
+    ADDRESS_REVIEW = "address_review"  #: Fingerprint of the remarks' ids.
     FORWARD = "forward"  #: The command's key.
     COMMIT_WORK = "commit_work"  #: How many requests and interrupted runs came before it.
     REWORD = "reword"  #: Head.
@@ -59,7 +59,7 @@ class KeyKind(StrEnum):
     READY_TO_MERGE = "ready_to_merge"  #: Head.
     OUTCOME = "outcome"  #: Status, reason.
     SUMMARY = "summary"  #: When the last session of the project ended.
-    REPLY = "reply"  #: Fingerprint of the last remarks of the threads.
+    REPLY = "reply"  #: Fingerprint of the ids of each thread's last remark.
     REPLY_WITHOUT_SESSION = "reply_without_session"  #: Topic, the command's key.
     OUTSIDER = "outsider"  #: Id of the issue, login.
     REACTION = "reaction"  #: The command's key.
@@ -72,9 +72,9 @@ class KeyKind(StrEnum):
     DEQUEUED = "dequeued"  #: Head, when it was removed from the queue.
     REPAIRS_EXHAUSTED = "repairs_exhausted"  #: Head.
     ROUNDS_EXHAUSTED = "rounds_exhausted"  #: How many rounds there were.
-    NO_RESULT = "no_result"  #: Kind and cause of the message without effect.
-    BASE_RED = "base_red"  #: Head, fingerprint of the failed checks.
-    CHECKS_HELD = "checks_held"  #: Head, fingerprint of the checks.
+    NO_RESULT = "no_result"  #: Kind and cause of a message that led to no commit.
+    BASE_RED = "base_red"  #: Head, fingerprint of the failed checks' ids.
+    CHECKS_HELD = "checks_held"  #: Head, fingerprint of the checks' ids.
     NOTHING_TO_SHOW = "nothing_to_show"
     STUCK = "stuck"  #: Reason, since when.
     USAGE_LIMIT = "usage_limit"  #: When it resets.

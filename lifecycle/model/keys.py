@@ -1,15 +1,35 @@
-"""Makes the keys of actions and findings: one function for each kind."""
+"""Makes the keys of actions and findings: one function for each kind.
+
+The comment beside each `KeyKind` says what its function takes.
+"""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
 from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
 
-#: So many keys of one kind are remembered, of those that nearly every decision asks about.
-_REMEMBERED: Final = 1024
+#: Caches the keys of one kind that nearly every decision needs.
+_remembered: Final = lru_cache(maxsize=1024)
+#: The kinds of actions that end a run's program.
+ENDINGS: Final = frozenset({KeyKind.STOP, KeyKind.PARK, KeyKind.RELEASE})
+#: The kinds of messages to the agent.
+MESSAGES: Final = frozenset(
+    {
+        KeyKind.FIX_CI,
+        KeyKind.RESOLVE_CONFLICT,
+        KeyKind.MERGE_BRANCH,
+        KeyKind.ADDRESS_REVIEW,
+        KeyKind.FORWARD,
+        KeyKind.COMMIT_WORK,
+        KeyKind.REWORD,
+        KeyKind.SELF_REVIEW,
+    }
+)
+#: The kinds of actions that keep a report up to date.
+REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 
 def fingerprint(parts: Iterable[str]) -> str:
@@ -27,10 +47,35 @@ def marker(session: str, key: Key) -> str:
     return f"{session}/{key}"
 
 
-# -- actions on a program --------------------------------------------------------------------------
+def _of_text(kind: KeyKind) -> Callable[[str], Key]:
+    return lambda text: Key(kind, (text,))
 
-#: The kinds of actions that end a run's program.
-ENDINGS: Final = frozenset({KeyKind.STOP, KeyKind.PARK, KeyKind.RELEASE})
+
+def _of_texts(kind: KeyKind) -> Callable[[str, str], Key]:
+    return lambda one, other: Key(kind, (one, other))
+
+
+def _of_number(kind: KeyKind) -> Callable[[int], Key]:
+    return lambda number: Key(kind, (str(number),))
+
+
+def _of_run(kind: KeyKind) -> Callable[[int], Key]:
+    return lambda run: Key(kind, (), run)
+
+
+def _of_set(kind: KeyKind) -> Callable[[Iterable[str]], Key]:
+    return lambda parts: Key(kind, (fingerprint(parts),))
+
+
+def _of_head_and_set(kind: KeyKind) -> Callable[[str, Iterable[str]], Key]:
+    return lambda head, parts: Key(kind, (head, fingerprint(parts)))
+
+
+def _of_key(kind: KeyKind) -> Callable[[Key], Key]:
+    return lambda other: Key(kind, (other.kind, *other.cause), other.run)
+
+
+# -- actions on a program --------------------------------------------------------------------------
 
 
 def start(cause: StartCause, run: int, command: str = "") -> Key:
@@ -38,107 +83,37 @@ def start(cause: StartCause, run: int, command: str = "") -> Key:
     return Key(KeyKind.START, (cause, command) if command else (cause,), run)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@_remembered
 def park(cause: ParkCause, run: int) -> Key:
     return Key(KeyKind.PARK, (cause,), run)
 
 
-def stop(run: int) -> Key:
-    return Key(KeyKind.STOP, (), run)
-
-
-def release(run: int) -> Key:
-    return Key(KeyKind.RELEASE, (), run)
-
+stop = _of_run(KeyKind.STOP)
+release = _of_run(KeyKind.RELEASE)
 
 # -- messages to the agent: causes, to which `of_run` adds the run ---------------------------------
 
-#: The kinds of messages to the agent.
-MESSAGES: Final = frozenset(
-    {
-        KeyKind.FIX_CI,
-        KeyKind.RESOLVE_CONFLICT,
-        KeyKind.MERGE_BRANCH,
-        KeyKind.ADDRESS_REVIEW,
-        KeyKind.FORWARD,
-        KeyKind.COMMIT_WORK,
-        KeyKind.REWORD,
-        KeyKind.SELF_REVIEW,
-    }
-)
-
-
-def fix_ci(head: str, failed: Iterable[str]) -> Key:
-    """`failed`: the ids of the failed checks."""
-    return Key(KeyKind.FIX_CI, (head, fingerprint(failed)))
-
-
-def resolve_conflict(base: str, head: str) -> Key:
-    return Key(KeyKind.RESOLVE_CONFLICT, (base, head))
-
-
-def merge_branch(head: str) -> Key:
-    return Key(KeyKind.MERGE_BRANCH, (head,))
-
-
-def address_review(remarks: Iterable[str]) -> Key:
-    """`remarks`: the ids of the review comments and other comments to address."""
-    return Key(KeyKind.ADDRESS_REVIEW, (fingerprint(remarks),))
-
-
-def forward(command: str) -> Key:
-    return Key(KeyKind.FORWARD, (command,))
-
-
-def commit_work(requests: int) -> Key:
-    return Key(KeyKind.COMMIT_WORK, (str(requests),))
-
-
-def reword(head: str) -> Key:
-    return Key(KeyKind.REWORD, (head,))
-
-
-def self_review(head: str) -> Key:
-    return Key(KeyKind.SELF_REVIEW, (head,))
-
-
-def remark(id: str) -> Key:
-    return Key(KeyKind.REMARK, (id,))
-
+fix_ci = _of_head_and_set(KeyKind.FIX_CI)
+resolve_conflict = _of_texts(KeyKind.RESOLVE_CONFLICT)
+merge_branch = _of_text(KeyKind.MERGE_BRANCH)
+address_review = _of_set(KeyKind.ADDRESS_REVIEW)
+forward = _of_text(KeyKind.FORWARD)
+commit_work = _of_number(KeyKind.COMMIT_WORK)
+reword = _of_text(KeyKind.REWORD)
+self_review = _of_text(KeyKind.SELF_REVIEW)
+remark = _of_text(KeyKind.REMARK)
 
 # -- commits and pull requests ---------------------------------------------------------------------
 
-
-def push(head: str) -> Key:
-    return Key(KeyKind.PUSH, (head,))
-
-
-def merge_remote(head: str) -> Key:
-    return Key(KeyKind.MERGE_REMOTE, (head,))
-
-
-def update_branch(base: str, head: str) -> Key:
-    return Key(KeyKind.UPDATE_BRANCH, (base, head))
-
-
-def update_on_command(command: str, head: str) -> Key:
-    return Key(KeyKind.UPDATE_ON_COMMAND, (command, head))
-
-
-def rerun(head: str) -> Key:
-    return Key(KeyKind.RERUN, (head,))
-
-
-def open_pull(branch: str) -> Key:
-    return Key(KeyKind.OPEN_PULL, (branch,))
-
-
-def make_ready(number: int) -> Key:
-    return Key(KeyKind.MAKE_READY, (str(number),))
-
-
-def request_review(number: int) -> Key:
-    return Key(KeyKind.REQUEST_REVIEW, (str(number),))
+push = _of_text(KeyKind.PUSH)
+merge_remote = _of_text(KeyKind.MERGE_REMOTE)
+update_branch = _of_texts(KeyKind.UPDATE_BRANCH)
+update_on_command = _of_texts(KeyKind.UPDATE_ON_COMMAND)
+rerun = _of_text(KeyKind.RERUN)
+open_pull = _of_text(KeyKind.OPEN_PULL)
+make_ready = _of_number(KeyKind.MAKE_READY)
+request_review = _of_number(KeyKind.REQUEST_REVIEW)
+delete_branch = _of_text(KeyKind.DELETE_BRANCH)
 
 
 def merge(head: str, dequeued_at: datetime | None = None) -> Key:
@@ -151,32 +126,15 @@ def dequeue(queued: Key) -> Key:
     return Key(KeyKind.DEQUEUE, queued.cause)
 
 
-def delete_branch(branch: str) -> Key:
-    return Key(KeyKind.DELETE_BRANCH, (branch,))
-
-
 def close_issue() -> Key:
     return Key(KeyKind.CLOSE_ISSUE)
 
 
 # -- reports: a place, to which `edit` adds how often it was edited and what it says ---------------
 
-#: The kinds of actions that keep a place up to date.
-REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def report(number: int) -> Key:
-    return Key(KeyKind.REPORT, (str(number),))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def report_check(head: str) -> Key:
-    return Key(KeyKind.REPORT_CHECK, (head,))
-
-
-def show_status(number: int) -> Key:
-    return Key(KeyKind.SHOW_STATUS, (str(number),))
+report = _remembered(_of_number(KeyKind.REPORT))
+report_check = _remembered(_of_text(KeyKind.REPORT_CHECK))
+show_status = _of_number(KeyKind.SHOW_STATUS)
 
 
 def edit(place: Key, before: int, content: str) -> Key:
@@ -201,37 +159,19 @@ def edits_before(edit: Key) -> int:
 
 # -- comments, reactions and labels ----------------------------------------------------------------
 
-
-def notice(finding: Key) -> Key:
-    return _about(KeyKind.NOTICE, finding)
-
-
-def warning(finding: Key) -> Key:
-    return _about(KeyKind.WARNING, finding)
-
-
-def command_applied(command: str) -> Key:
-    return Key(KeyKind.COMMAND_APPLIED, (command,))
-
-
-def command_refused(command: str) -> Key:
-    return Key(KeyKind.COMMAND_REFUSED, (command,))
-
-
-def answer_refused(command: str) -> Key:
-    return Key(KeyKind.ANSWER_REFUSED, (command,))
-
-
-def review_result(command: str) -> Key:
-    return Key(KeyKind.REVIEW_RESULT, (command,))
-
-
-def handed_to_human(sha: str) -> Key:
-    return Key(KeyKind.HANDED_TO_HUMAN, (sha,))
-
-
-def ready_to_merge(head: str) -> Key:
-    return Key(KeyKind.READY_TO_MERGE, (head,))
+notice = _of_key(KeyKind.NOTICE)
+warning = _of_key(KeyKind.WARNING)
+command_applied = _of_text(KeyKind.COMMAND_APPLIED)
+command_refused = _of_text(KeyKind.COMMAND_REFUSED)
+answer_refused = _of_text(KeyKind.ANSWER_REFUSED)
+review_result = _of_text(KeyKind.REVIEW_RESULT)
+handed_to_human = _of_text(KeyKind.HANDED_TO_HUMAN)
+ready_to_merge = _of_text(KeyKind.READY_TO_MERGE)
+reply = _of_set(KeyKind.REPLY)
+reply_without_session = _of_texts(KeyKind.REPLY_WITHOUT_SESSION)
+report_configuration = _of_texts(KeyKind.REPORT_CONFIGURATION)
+reaction = _of_text(KeyKind.REACTION)
+attention_label = _of_number(KeyKind.ATTENTION_LABEL)
 
 
 def outcome(status: str, reason: str, run: int) -> Key:
@@ -242,41 +182,21 @@ def summary(at: datetime) -> Key:
     return Key(KeyKind.SUMMARY, (at.isoformat(),))
 
 
-def reply(remarks: Iterable[str]) -> Key:
-    """`remarks`: the ids of the last remarks of the threads."""
-    return Key(KeyKind.REPLY, (fingerprint(remarks),))
-
-
-def reply_without_session(topic: str, command: str) -> Key:
-    return Key(KeyKind.REPLY_WITHOUT_SESSION, (topic, command))
-
-
 def outsider(issue: str | int, login: str) -> Key:
     return Key(KeyKind.OUTSIDER, (str(issue), login))
 
 
-def report_configuration(head: str, blob: str) -> Key:
-    return Key(KeyKind.REPORT_CONFIGURATION, (head, blob))
-
-
-def reaction(command: str) -> Key:
-    return Key(KeyKind.REACTION, (command,))
-
-
-def attention_label(before: int) -> Key:
-    return Key(KeyKind.ATTENTION_LABEL, (str(before),))
-
-
 # -- findings --------------------------------------------------------------------------------------
 
-
-def action_failed(action: Key) -> Key:
-    return _about(KeyKind.ACTION_FAILED, action)
-
-
-def no_result(message: Key) -> Key:
-    """A message after which the agent ended its turn without a commit."""
-    return _about(KeyKind.NO_RESULT, message)
+action_failed = _of_key(KeyKind.ACTION_FAILED)
+no_result = _of_key(KeyKind.NO_RESULT)
+protected_paths = _of_text(KeyKind.PROTECTED_PATHS)
+repairs_exhausted = _of_text(KeyKind.REPAIRS_EXHAUSTED)
+rounds_exhausted = _of_number(KeyKind.ROUNDS_EXHAUSTED)
+base_red = _of_head_and_set(KeyKind.BASE_RED)
+checks_held = _of_head_and_set(KeyKind.CHECKS_HELD)
+nothing_to_show = _of_run(KeyKind.NOTHING_TO_SHOW)
+issues_in_circle = _of_set(KeyKind.ISSUES_IN_CIRCLE)
 
 
 def question(since: datetime | None, run: int) -> Key:
@@ -287,36 +207,12 @@ def stuck(reason: str, since: datetime | None, run: int = 0) -> Key:
     return Key(KeyKind.STUCK, (reason, _time(since)), run)
 
 
-def protected_paths(head: str) -> Key:
-    return Key(KeyKind.PROTECTED_PATHS, (head,))
-
-
 def pushes_used_up(since: datetime) -> Key:
     return Key(KeyKind.PUSHES_USED_UP, (_time(since),))
 
 
 def dequeued(head: str, at: datetime) -> Key:
     return Key(KeyKind.DEQUEUED, (head, _time(at)))
-
-
-def repairs_exhausted(head: str) -> Key:
-    return Key(KeyKind.REPAIRS_EXHAUSTED, (head,))
-
-
-def rounds_exhausted(rounds: int) -> Key:
-    return Key(KeyKind.ROUNDS_EXHAUSTED, (str(rounds),))
-
-
-def base_red(head: str, failed: Iterable[str]) -> Key:
-    return Key(KeyKind.BASE_RED, (head, fingerprint(failed)))
-
-
-def checks_held(head: str, held: Iterable[str]) -> Key:
-    return Key(KeyKind.CHECKS_HELD, (head, fingerprint(held)))
-
-
-def nothing_to_show(run: int) -> Key:
-    return Key(KeyKind.NOTHING_TO_SHOW, (), run)
 
 
 def usage_limit(until: datetime, run: int) -> Key:
@@ -326,14 +222,6 @@ def usage_limit(until: datetime, run: int) -> Key:
 def budget(name: str, limit: float, since: str) -> Key:
     """`since`: the day, or the time of the last restore; empty: the whole session."""
     return Key(KeyKind.BUDGET, (name, f"{limit:g}", since))
-
-
-def issues_in_circle(issues: Iterable[str]) -> Key:
-    return Key(KeyKind.ISSUES_IN_CIRCLE, (fingerprint(issues),))
-
-
-def _about(kind: KeyKind, other: Key) -> Key:
-    return Key(kind, (other.kind, *other.cause), other.run)
 
 
 def _time(at: datetime | None) -> str:
