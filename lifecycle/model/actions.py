@@ -3,6 +3,7 @@
 Actions on the program carry the run in their key; actions on GitHub do not.
 """
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -10,6 +11,23 @@ from msgspec import Struct, field
 from lifecycle.model.key import Key
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import Status
+
+
+def _tag(name: str) -> str:
+    """Return the name of a class in snake case."""
+    return re.sub("(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+class _Action(Struct, frozen=True, kw_only=True, tag=_tag):
+    key: Key
+
+
+class _OnRun(_Action, frozen=True, kw_only=True):
+    run: int
+
+
+class _OnNumber(_Action, frozen=True, kw_only=True):
+    number: int  #: Of the issue or the pull request.
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
@@ -20,11 +38,9 @@ class Prompt(Struct, frozen=True, kw_only=True):
     items: tuple[Mapping[str, str], ...] = ()  #: What it lists: failed checks, remarks.
 
 
-class Start(Struct, frozen=True, kw_only=True, tag="start"):
+class Start(_OnRun, frozen=True, kw_only=True):
     """Make the workspace if it is not there and start the program of one run."""
 
-    key: Key
-    run: int
     prompt: Prompt
     resume: str = ""  #: The agent's own conversation to resume.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
@@ -33,78 +49,62 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     waiting: tuple[Mapping[str, str], ...] = ()
 
 
-class SendMessage(Struct, frozen=True, kw_only=True, tag="send_message"):
+class SendMessage(_OnRun, frozen=True, kw_only=True):
     """Send a message to the running program."""
 
-    key: Key
-    run: int
     prompt: Prompt
     covers: tuple[Key, ...] = ()
 
 
-class Publish(Struct, frozen=True, kw_only=True, tag="publish"):
+class Publish(_Action, frozen=True, kw_only=True):
     """Fetch the workspace's commits, check them and push them to the session's branch."""
 
-    key: Key
     head: str
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
 
-class MergeRemote(Struct, frozen=True, kw_only=True, tag="merge_remote"):
+class MergeRemote(_Action, frozen=True, kw_only=True):
     """Merge the commits that others pushed to the session's branch into its workspace.
 
     Its result is `conflict` if they conflict with the agent's own commits.
     """
 
-    key: Key
     head: str  #: GitHub's commit.
     into: str  #: The workspace's.
 
 
-class UpdateBranch(Struct, frozen=True, kw_only=True, tag="update_branch"):
+class UpdateBranch(_OnNumber, frozen=True, kw_only=True):
     """Have GitHub merge the base into a pull request's branch, if its head has not changed."""
 
-    key: Key
-    number: int
     head: str
 
 
-class Rerun(Struct, frozen=True, kw_only=True, tag="rerun"):
+class Rerun(_OnNumber, frozen=True, kw_only=True):
     """Rerun failed or cancelled checks."""
 
-    key: Key
-    number: int
     runs: tuple[int, ...]  #: Numbers of check runs.
 
 
-class OpenPull(Struct, frozen=True, kw_only=True, tag="open_pull"):
+class OpenPull(_Action, frozen=True, kw_only=True):
     """Open the pull request of the pushed branch."""
 
-    key: Key
     head: str
     draft: bool = False
 
 
-class MakeReady(Struct, frozen=True, kw_only=True, tag="make_ready"):
+class MakeReady(_OnNumber, frozen=True, kw_only=True):
     """Take a pull request out of draft."""
 
-    key: Key
-    number: int
 
-
-class RequestReview(Struct, frozen=True, kw_only=True, tag="request_review"):
+class RequestReview(_OnNumber, frozen=True, kw_only=True):
     """Ask people and teams for their review."""
 
-    key: Key
-    number: int
     reviewers: tuple[str, ...]  #: Logins; a team is `owner/team`.
 
 
-class Comment(Struct, frozen=True, kw_only=True, tag="comment"):
+class Comment(_OnNumber, frozen=True, kw_only=True):
     """Comment on the issue or the pull request."""
 
-    key: Key
-    number: int
     topic: str  #: Which sentence of `bot/text/messages.py`.
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -125,19 +125,16 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()  #: Names of those that depend on the status and work in it.
 
 
-class Report(Struct, frozen=True, kw_only=True, tag="report"):
+class Report(_OnNumber, frozen=True, kw_only=True):
     """Create or update the bot's status comment on an issue or a pull request."""
 
-    key: Key
-    number: int
     comment: int | None  #: The comment, where it is known.
     summary: StatusSummary
 
 
-class ReportCheck(Struct, frozen=True, kw_only=True, tag="report_check"):
+class ReportCheck(_Action, frozen=True, kw_only=True):
     """Create or update the bot's check run on a commit. It never blocks a merge."""
 
-    key: Key
     head: str
     check: int | None  #: The check run, where it is known.
     summary: StatusSummary
@@ -150,105 +147,80 @@ class FaultyLine(Struct, frozen=True, kw_only=True):
     says: str
 
 
-class ReportConfiguration(Struct, frozen=True, kw_only=True, tag="report_configuration"):
+class ReportConfiguration(_Action, frozen=True, kw_only=True):
     """Report what is wrong with a repository's own configuration, as a check of its commit."""
 
-    key: Key
     head: str
     path: str
     problems: tuple[FaultyLine, ...]
 
 
-class ShowStatus(Struct, frozen=True, kw_only=True, tag="show_status"):
+class ShowStatus(_OnNumber, frozen=True, kw_only=True):
     """Label the issue with a status, and remove the labels of all others."""
 
-    key: Key
-    number: int
     status: Status
 
 
-class Label(Struct, frozen=True, kw_only=True, tag="label"):
+class Label(_OnNumber, frozen=True, kw_only=True):
     """Add a label to the issue, or remove it."""
 
-    key: Key
-    number: int
     name: str
     on: bool
 
 
-class React(Struct, frozen=True, kw_only=True, tag="react"):
+class React(_Action, frozen=True, kw_only=True):
     """Add a reaction to a comment, as an acknowledgement."""
 
-    key: Key
     comment: int
     content: str  #: GitHub's name of it, e.g. `eyes`.
 
 
-class Reply(Struct, frozen=True, kw_only=True, tag="reply"):
+class Reply(_OnNumber, frozen=True, kw_only=True):
     """Answer in review threads, as one review."""
 
-    key: Key
-    number: int
     threads: tuple[str, ...]
     topic: str
     values: Mapping[str, str] = field(default_factory=dict)
     resolve: bool = False  #: Whether that settles it.
 
 
-class MergePull(Struct, frozen=True, kw_only=True, tag="merge_pull"):
+class MergePull(_OnNumber, frozen=True, kw_only=True):
     """Merge a pull request, but only at the commit that was judged."""
 
-    key: Key
-    number: int
     sha: str
     method: MergeMethod
     asked: bool = False  #: Whether a person named the method, so that no other will do.
     by: str = ""  #: On whose word; empty: policy merges by itself.
 
 
-class Enqueue(Struct, frozen=True, kw_only=True, tag="enqueue"):
+class Enqueue(_OnNumber, frozen=True, kw_only=True):
     """Add a pull request to GitHub's merge queue, but only at the commit that was judged."""
 
-    key: Key
-    number: int
     sha: str
     by: str = ""  #: As of a merge.
 
 
-class Dequeue(Struct, frozen=True, kw_only=True, tag="dequeue"):
+class Dequeue(_OnNumber, frozen=True, kw_only=True):
     """Remove a pull request from GitHub's merge queue."""
 
-    key: Key
-    number: int
 
-
-class CloseIssue(Struct, frozen=True, kw_only=True, tag="close_issue"):
+class CloseIssue(_OnNumber, frozen=True, kw_only=True):
     """Close the issue, if the merge did not."""
 
-    key: Key
-    number: int
 
-
-class DeleteBranch(Struct, frozen=True, kw_only=True, tag="delete_branch"):
+class DeleteBranch(_Action, frozen=True, kw_only=True):
     """Delete the session's branch on GitHub, if it is still at the merged commit."""
 
-    key: Key
     branch: str
     sha: str
 
 
-class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
+class Stop(_OnRun, frozen=True, kw_only=True):
     """Stop the program of a run and all its processes; the workspace stays."""
 
-    key: Key
-    run: int
 
-
-class Release(Struct, frozen=True, kw_only=True, tag="release"):
+class Release(_OnRun, frozen=True, kw_only=True):
     """Stop the program and remove the workspace; unpushed work is kept in the mirror first."""
-
-    key: Key
-    run: int
 
 
 Action = (
