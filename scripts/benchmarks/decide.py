@@ -58,8 +58,8 @@ def reported(facts: Facts, policy: Policy) -> Facts:
     """The same session with reports that are up to date."""
     actions = decide(facts, policy, _NOW).actions
     reports = [a.key for a in actions if isinstance(a, Report | ReportCheck)]
-    told = dict.fromkeys(reports, Done(at=_EARLIER, result="7"))
-    return replace(facts, done={**facts.done, **told})
+    posted = dict.fromkeys(reports, Done(at=_EARLIER, result="7"))
+    return replace(facts, done={**facts.done, **posted})
 
 
 def usual() -> Facts:

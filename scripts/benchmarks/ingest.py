@@ -46,7 +46,7 @@ class Taker:
         """Wait until it listens."""
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
-            raise RuntimeError(f"the server {self.name} did not start: its error stands above")
+            raise RuntimeError(f"the server {self.name} did not start: its error is above")
 
     def measure(self, connections: int) -> dict[str, float]:
         """One round of load."""

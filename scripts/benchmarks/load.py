@@ -24,8 +24,8 @@ def body() -> bytes:
         "issue": {"number": 12, "title": "A title", "body": ""},
         "repository": {"id": 1, "full_name": "acme/widgets"},
     }
-    room = BODY_BYTES - len(json.dumps(payload))
-    payload["issue"] = {"number": 12, "title": "A title", "body": "x" * room}
+    space = BODY_BYTES - len(json.dumps(payload))
+    payload["issue"] = {"number": 12, "title": "A title", "body": "x" * space}
     return json.dumps(payload).encode()
 
 

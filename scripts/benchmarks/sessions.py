@@ -25,17 +25,17 @@ def run() -> dict[str, Figure]:
         folder = Path(name)
         for size in SIZES:
             _grow(folder, size)
-            told = _idle(folder, size)
-            percent = 100 * told["sweep"] / SWEEP_SECONDS
+            measured = _idle(folder, size)
+            percent = 100 * measured["sweep"] / SWEEP_SECONDS
             most = size == SIZES[-1]
             figures[f"sessions.{size}.sweep"] = _held(percent, "% core", PERCENT, most)
             figures[f"sessions.{size}.sweep_each"] = Figure(
-                value=told["sweep"] / size * 1e6, unit="us"
+                value=measured["sweep"] / size * 1e6, unit="us"
             )
             figures[f"sessions.{size}.restart"] = _held(
-                told["restart"], "s", RESTART_SECONDS, size == 1000
+                measured["restart"], "s", RESTART_SECONDS, size == 1000
             )
-            figures[f"sessions.{size}.memory"] = _held(told["memory"], "MB", MEMORY_MB, most)
+            figures[f"sessions.{size}.memory"] = _held(measured["memory"], "MB", MEMORY_MB, most)
     return figures
 
 
@@ -54,6 +54,6 @@ def _grow(folder: Path, size: int) -> None:
 
 def _idle(folder: Path, size: int) -> dict[str, float]:
     command = [sys.executable, "-m", "scripts.benchmarks.idle", str(folder), str(size)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    figures: dict[str, float] = json.loads(told)
+    measured = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures: dict[str, float] = json.loads(measured)
     return figures

@@ -12,7 +12,7 @@ class Table(NamedTuple):
 
     module: str
     name: str
-    conditions: tuple[str, ...]  #: Fields of a row that say when it stands.
+    conditions: tuple[str, ...]  #: Fields of a row that say when it applies.
     results: tuple[str, ...]  #: Fields that say what it comes to.
     tests: tuple[str, ...]  #: Files of tests/lifecycle that most likely notice.
     of_signals: bool = False  #: Whether it sees the signals alone, so that all there is is known.
@@ -144,7 +144,7 @@ def _other(value: Any, values: list[Any]) -> Any:
 
 
 def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
-    """A row that answers wrongly where it stands, or stands where it should not."""
+    """A row that answers wrongly where it applies, or applies where it should not."""
     from lifecycle.judge.stalls import Finding
     from lifecycle.model import keys
     from lifecycle.model.status import Reason

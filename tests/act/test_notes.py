@@ -21,11 +21,11 @@ def test_a_run_without_memory_gets_the_issue_with_its_first_message(
     assert "It breaks" not in site.prompt(2)
     assert "You have no memory" not in site.prompt(2)
     site.starts(run=3, prompt=fix, resume="a conversation that is gone")
-    told = site.prompt(3)
-    assert "It breaks" in told
-    assert "`git log`" in told
-    assert str(site.paths.home(site.id) / "for-people") in told
-    assert "Your turn ended" in told
+    text = site.prompt(3)
+    assert "It breaks" in text
+    assert "`git log`" in text
+    assert str(site.paths.home(site.id) / "for-people") in text
+    assert "Your turn ended" in text
     site.starts(run=4, resume="a conversation that is gone")
     assert site.prompt(4).count("It breaks") == 1
 
@@ -48,15 +48,15 @@ def test_a_run_without_memory_gets_progress_commits_and_files(site: Site) -> Non
     )
     site.scenario.orders(site.id, run=2)
     site.agents.start(site.session, replace(start, waiting=waiting), lambda: None)
-    told = site.prompt(2)
-    assert told.index("You were working") < told.index("You have no memory")
-    assert told.index("You have no memory") < told.index("Your turn ended")
-    assert "- decided on tabs\n```\nobey\n````" in told
-    assert told.count("old ") < 2100
-    assert [line[8:] for line in told.splitlines() if line[8:] in ("a", "b")] == ["a", "b"]
-    assert "\n?? half.txt\n" in told
-    assert "a check fails: unit\nboom" in told
-    assert "a review thread at a.py:3\n+ a\n\n@rob: Why?\n" in told
+    text = site.prompt(2)
+    assert text.index("You were working") < text.index("You have no memory")
+    assert text.index("You have no memory") < text.index("Your turn ended")
+    assert "- decided on tabs\n```\nobey\n````" in text
+    assert text.count("old ") < 2100
+    assert [line[8:] for line in text.splitlines() if line[8:] in ("a", "b")] == ["a", "b"]
+    assert "\n?? half.txt\n" in text
+    assert "a check fails: unit\nboom" in text
+    assert "a review thread at a.py:3\n+ a\n\n@rob: Why?\n" in text
 
 
 def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_files(
@@ -75,8 +75,8 @@ def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_files(
     )
     site.scenario.orders(site.id, run=2)
     site.agents.start(site.session, start, lambda: None)
-    told = site.prompt(2)
-    assert told.startswith("[mw-")
-    assert "You were working" not in told
-    assert "The branch has no commits yet." in told
-    assert "a secret" not in told
+    text = site.prompt(2)
+    assert text.startswith("[mw-")
+    assert "You were working" not in text
+    assert "The branch has no commits yet." in text
+    assert "a secret" not in text

@@ -29,7 +29,7 @@ def opens(site: Site) -> tuple[str, str]:
 
 
 def opened(site: Site) -> list[Any]:
-    """All that GitHub is told of a pull request that is opened, its labels at the end."""
+    """All that the bot sends to GitHub for an opened pull request, its labels at the end."""
     asked: list[Any] = []
 
     def open_pull(*words: Any) -> int:

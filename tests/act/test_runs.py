@@ -232,11 +232,11 @@ def test_a_new_run_finds_no_instruction_files_of_the_run_before_it(site: Site) -
 
 
 def test_a_program_gets_the_system_prompt_of_its_agent(site: Site) -> None:
-    assert site.told() == ""
+    assert site.system_prompt_of_next_run() == ""
     site.scenario.store.db.write(
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
     )
-    assert site.told() == "Be kind."
+    assert site.system_prompt_of_next_run() == "Be kind."
 
 
 def test_an_agent_that_takes_over_starts_with_its_own_prompt_after_the_old_program_ended(

@@ -162,7 +162,7 @@ def test_a_standby_bot_reads_and_decides_nothing(
     first.start()
     eventually(first.wiring.leader_lease.may_act, "the first acts")
     second.start()
-    eventually(lambda: "another bot" in second.health().standby_reason, "the second stands by")
+    eventually(lambda: "another bot" in second.health().standby_reason, "the second is on standby")
     second._on_delivered()
     second._beat()
     assert looked == []

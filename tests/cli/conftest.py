@@ -186,7 +186,7 @@ class CommandLine:
 def deployment(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Deployment:
-    root = tmp_path_factory.mktemp("h")  # The sockets below it have room for a short path only.
+    root = tmp_path_factory.mktemp("h")  # The sockets below it allow a short path only.
     monkeypatch.chdir(root)
     monkeypatch.delenv("MERGEWRIGHT_CONFIG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")

@@ -57,9 +57,9 @@ def test_types_are_listed_with_what_they_need(mergewright: CommandLine) -> None:
     assert "nowhere: there is a model key for nowhere but no endpoint" in said
     assert "coder: version 0.168.0 is installed, 0.169.0 is expected" in said
     assert "ada 0 0 0" in said
-    told = json.loads(mergewright("agents", "--json").out)
-    assert [one["case"]["type"] for one in told["types"]][:2] == ["shell", "coder"]
-    assert told["agents"][0]["agent"] == "ada"
+    output = json.loads(mergewright("agents", "--json").out)
+    assert [one["case"]["type"] for one in output["types"]][:2] == ["shell", "coder"]
+    assert output["agents"][0]["agent"] == "ada"
 
 
 def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
@@ -84,12 +84,12 @@ def test_a_missing_program_is_reported_with_a_remedy(
     mergewright: CommandLine, deployment: Deployment
 ) -> None:
     writes(deployment, codex="no-such-codex", says="ready")
-    (told,) = json.loads(mergewright("agents", "check", "coder", "--json").out)
-    assert told["health"]["version"] == ""
-    assert told["health"]["problems"] == [
+    (output,) = json.loads(mergewright("agents", "check", "coder", "--json").out)
+    assert output["health"]["version"] == ""
+    assert output["health"]["problems"] == [
         "no-such-codex is not installed: npm install -g @openai/codex"
     ]
-    assert told["round_trip"] is None
+    assert output["round_trip"] is None
     writes(deployment, codex="/no/such-codex", says="ready")
     said = words(mergewright("agents", "check", "coder").out)
     assert "@openai/codex, or correct `command` of the agent type" in said

@@ -353,11 +353,11 @@ def test_without_a_valid_configuration_the_machine_is_checked(
     assert "-> to create one: mergewright config example" in lines()["configuration"]
 
 
-@pytest.mark.parametrize("told", [said(True), said(False, "REQUIRED_SIGNATURES")])
+@pytest.mark.parametrize("response", [said(True), said(False, "REQUIRED_SIGNATURES")])
 def test_required_signatures_fail_unless_squash_merges_are_used(
-    lines: LineTail, github: respx.MockRouter, deployment: Deployment, told: dict[str, Any]
+    lines: LineTail, github: respx.MockRouter, deployment: Deployment, response: dict[str, Any]
 ) -> None:
-    github.post(GRAPHQL).respond(json={"data": told})
+    github.post(GRAPHQL).respond(json={"data": response})
     wants = "acme/widgets: main requires signed commits"
     assert lines()["signatures"] == f"ok {wants} (merge method: squash)"
     with deployment.file.open("a") as file:

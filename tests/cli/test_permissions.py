@@ -81,7 +81,7 @@ def test_missing_events_are_named(
 def test_an_app_slug_that_differs_from_the_app_is_a_warning(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "is not heard" not in mergewright("doctor").out
+    assert "is ignored" not in mergewright("doctor").out
     monkeypatch.setattr(app, "slug", "acme-bot")
     said = mergewright("doctor").out
     assert "@acme-bot is ignored" in said
@@ -121,8 +121,8 @@ def test_required_signatures_are_checked_against_each_repositorys_merge_method(
         repo.merge_methods = allowed
         with deployment.file.open("a") as file:
             file.write(f'[projects.{name}]\nrepository = "acme/{name}"\nagent = "shell"\n')
-    severity, *told = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
+    severity, *findings = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
     assert severity == "fail"
     ways = {"all": "squash", "said": "merge", "broken": "squash", "forbidden": "rebase"}
-    for line, (name, way) in zip(told, ways.items(), strict=True):
+    for line, (name, way) in zip(findings, ways.items(), strict=True):
         assert line.startswith(f"acme/{name}: main requires signed commits (merge method: {way})")

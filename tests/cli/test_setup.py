@@ -40,7 +40,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Browser:
-    """A person's browser, which follows where it is sent when it is told to."""
+    """A person's browser, which follows redirects on request."""
 
     def __init__(self, page: str, out: IO[str]) -> None:
         self.page = page
@@ -98,8 +98,8 @@ def test_setup_creates_a_working_app(
         assert {"ping", "installation"}.isdisjoint(asked["default_events"])
         back = browser.http.get(browser.presses())
         assert browser.http.get(back.headers["Location"]).text == "Installed."
-        told = browser.out.read()
-    assert "mergewright doctor --config" in told
+        output = browser.out.read()
+    assert "mergewright doctor --config" in output
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["github-app.pem", "mergewright.env", "mergewright.toml"]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
@@ -113,7 +113,7 @@ def test_setup_creates_a_working_app(
     assert made.hook == (f"{URL}/webhooks/github", secrets.webhook_secret)
     for secret in (secrets.webhook_secret, secrets.page_token, secrets.private_key):
         assert len(secret) >= 32
-        assert secret not in told
+        assert secret not in output
     credentials = Credentials(
         app_id=settings.github.app_id,
         private_key=secrets.private_key,

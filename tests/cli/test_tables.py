@@ -28,8 +28,8 @@ def test_the_queue_shows_position_wait_start_and_reason(
         "1 widgets-3 5m unknown every slot is in use, 1 in all; priority:high",
         "2 widgets-2 5m unknown every slot is in use, 1 in all",
     ]
-    told = json.loads(mergewright("queue", "--json").out)
-    assert [(one["session"], one["position"], one["starts_at"]) for one in told] == [
+    output = json.loads(mergewright("queue", "--json").out)
+    assert [(one["session"], one["position"], one["starts_at"]) for one in output] == [
         ("widgets-3", 1, None),
         ("widgets-2", 2, None),
     ]
@@ -100,8 +100,8 @@ def test_agents_without_sessions_are_listed_too(
     old = lines(mergewright("agents", "show", "old").out)
     assert "types not in the configuration" in old
     assert "sessions 1, 0 live; 1 killed" in old
-    told = json.loads(mergewright("agents", "show", "old", "--json").out)
-    assert told["outcomes"] == {"killed": 1}
+    output = json.loads(mergewright("agents", "show", "old", "--json").out)
+    assert output["outcomes"] == {"killed": 1}
 
 
 def test_an_agents_record_shows_its_results(

@@ -113,8 +113,8 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    told = "A session is already working on this issue (`queued`): waits for a free slot."
-    assert answers == [told] * len(commanded)
+    reply = "A session is already working on this issue (`queued`): waits for a free slot."
+    assert answers == [reply] * len(commanded)
 
 
 def test_a_priority_label_can_be_changed_later(bench: Bench) -> None:

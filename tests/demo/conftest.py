@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bot.demo.github.repository import Repository
-from tests.demo.outside import Checkout, Client, Ear, Heard
+from tests.demo.outside import Checkout, Client, Delivered, HookServer
 from tests.world.faulty_github import FaultyGitHub
 
 README = "one\ntwo\nthree\n"
@@ -54,14 +54,14 @@ def ask(github: FaultyGitHub) -> Iterator[Callable[[str], Client]]:
 
 
 @pytest.fixture
-def ear() -> Iterator[Ear]:
-    kept = Ear()
+def hook_server() -> Iterator[HookServer]:
+    endpoint = HookServer()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            kept.heard.append(Heard(dict(self.headers.items()), body))
-            self.send_response(kept.status)
+            endpoint.received.append(Delivered(dict(self.headers.items()), body))
+            self.send_response(endpoint.status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -69,10 +69,10 @@ def ear() -> Iterator[Ear]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    kept.url = f"http://127.0.0.1:{server.server_port}/hook"
+    endpoint.url = f"http://127.0.0.1:{server.server_port}/hook"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield kept
+    yield endpoint
     server.shutdown()
     thread.join()
     server.server_close()

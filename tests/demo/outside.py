@@ -45,7 +45,7 @@ def kit_for(github: FaultyGitHub, auth: Any) -> GitHub[Any]:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Delivered:
     headers: dict[str, str]
     body: bytes
 
@@ -55,15 +55,15 @@ class Heard:
 
 
 @dataclass
-class Ear:
-    """A webhook server that keeps what it hears."""
+class HookServer:
+    """A webhook server that records its deliveries."""
 
     url: str = ""
     status: int = 202
-    heard: list[Heard] = field(default_factory=list)
+    received: list[Delivered] = field(default_factory=list)
 
     def events(self) -> list[str]:
-        return [each.event for each in self.heard]
+        return [each.event for each in self.received]
 
 
 @dataclass

@@ -6,14 +6,14 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from tests.demo.outside import Checkout, Ear, wait_for
+from tests.demo.outside import Checkout, HookServer, wait_for
 from tests.world.faulty_github import FaultyGitHub
 
 CheckoutFor = Callable[[str], Checkout]
 
 
 def test_a_push_moves_the_head_of_its_pull_request(
-    github: FaultyGitHub, repo: Repository, checkout: CheckoutFor, ear: Ear
+    github: FaultyGitHub, repo: Repository, checkout: CheckoutFor, hook_server: HookServer
 ) -> None:
     moved: list[tuple[int, str]] = []
     github.on_head(lambda pull: moved.append((pull.number, pull.head)))
@@ -22,15 +22,15 @@ def test_a_push_moves_the_head_of_its_pull_request(
     work.git("push", "--quiet", "origin", "feat")
     pull = repo.open_pull("feat", title="Feature", by="wright")
     wait_for(lambda: moved, "the first head")
-    repo.webhook(ear.url, "secret")
+    repo.webhook(hook_server.url, "secret")
     second = work.commit("feat", two="2\n")
     work.git("push", "--quiet", "origin", "feat")
     assert (pull.head, repo.heads["feat"]) == (second, second)
     wait_for(lambda: len(moved) == 2, "both heads")
     assert moved == [(pull.number, first), (pull.number, second)]
-    wait_for(lambda: ear.events() == ["ping", "push", "pull_request"], "the events")
-    assert b'"action":"synchronize"' in ear.heard[2].body
-    assert f'"before":"{first}","after":"{second}"'.encode() in ear.heard[2].body
+    wait_for(lambda: hook_server.events() == ["ping", "push", "pull_request"], "the events")
+    assert b'"action":"synchronize"' in hook_server.received[2].body
+    assert f'"before":"{first}","after":"{second}"'.encode() in hook_server.received[2].body
     pushed = [(m.user, m.after) for m in github.pushes if m.repository == repo.full_name]
     assert pushed == [("wright", first), ("wright", second)]
 
@@ -50,16 +50,16 @@ def test_a_push_without_permission_is_refused(
     work.token, given = "", work.token
     work.clone().commit("feat", one="1\n")
     work.token = given
-    told = work.git("push", "origin", "feat", fails=True)
-    assert any(text in told for text in says.split("|")), told
+    output = work.git("push", "origin", "feat", fails=True)
+    assert any(text in output for text in says.split("|")), output
     assert "feat" not in repo.heads
 
 
 def test_an_unknown_token_cannot_read_even_public_repositories(
     repo: Repository, checkout: CheckoutFor
 ) -> None:
-    told = checkout("forged").git("ls-remote", repo.clone_url, fails=True)
-    assert "could not read Username" in told or "Authentication failed" in told
+    output = checkout("forged").git("ls-remote", repo.clone_url, fails=True)
+    assert "could not read Username" in output or "Authentication failed" in output
 
 
 def test_a_push_to_a_protected_branch_is_refused(repo: Repository, checkout: CheckoutFor) -> None:
@@ -91,8 +91,8 @@ def test_the_head_of_a_pull_request_outlives_its_branch(
 
 def test_pushes_to_pull_request_refs_are_refused(repo: Repository, checkout: CheckoutFor) -> None:
     work = checkout("wrights").clone()
-    told = work.git("push", "origin", "HEAD:refs/pull/7/head", fails=True)
-    assert "hidden ref" in told
+    output = work.git("push", "origin", "HEAD:refs/pull/7/head", fails=True)
+    assert "hidden ref" in output
 
 
 def test_a_commit_can_be_fetched_by_its_id_and_partially(

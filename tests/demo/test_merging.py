@@ -77,8 +77,8 @@ def test_a_real_conflict_is_not_mergeable(repo: Repository, ask: Ask, pull: Pull
 def test_merging_a_head_that_moved_is_a_conflict(repo: Repository, ask: Ask, pull: Pull) -> None:
     judged = pull.head
     repo.push("feat", {"more": "1\n"}, by="wright")
-    told = "Head branch was modified. Review and try the merge again."
-    assert merge(ask(), pull, sha=judged) == (409, told)
+    refusal = "Head branch was modified. Review and try the merge again."
+    assert merge(ask(), pull, sha=judged) == (409, refusal)
 
 
 def test_drafts_and_closed_and_merged_pull_requests_cannot_be_merged(ask: Ask, pull: Pull) -> None:
@@ -98,8 +98,8 @@ def test_an_unknown_or_disabled_merge_method_is_refused(
 ) -> None:
     assert merge(ask(), pull, merge_method="octopus") == (422, "Validation Failed")
     repo.merge_methods = {"squash"}
-    told = "Merge commits are not allowed on this repository."
-    assert merge(ask(), pull, merge_method="merge") == (405, told)
+    refusal = "Merge commits are not allowed on this repository."
+    assert merge(ask(), pull, merge_method="merge") == (405, refusal)
 
 
 def test_merging_requires_write_access(repo: Repository, ask: Ask, pull: Pull) -> None:
@@ -157,8 +157,8 @@ def test_a_strict_base_requires_an_up_to_date_head(repo: Repository, ask: Ask, p
 def test_an_update_that_conflicts_is_refused(repo: Repository, ask: Ask, pull: Pull) -> None:
     repo.push("main", {"README.md": "one\ntwo\nIII\n"}, by="rob")
     answer = ask()("PUT", f"repos/{pull.repo.full_name}/pulls/{pull.number}/update-branch")
-    told = (answer.status_code, answer.json()["message"])
-    assert told == (422, "merge conflict between base and head")
+    refusal = (answer.status_code, answer.json()["message"])
+    assert refusal == (422, "merge conflict between base and head")
 
 
 def test_commits_that_reach_the_base_directly_count_as_merged(repo: Repository, pull: Pull) -> None:

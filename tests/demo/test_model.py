@@ -41,9 +41,12 @@ def body(way: str, prompt: str, tools: Sequence[str], done: int = 0) -> dict[str
         items: list[Any] = [said, *[{"type": "function_call_output"}] * done]
         return {"model": "m", "input": items, "tools": [functions(name) for name in tools]}
     if way == "/chat/completions":
-        told: list[Any] = [{"role": "user", "content": PLACE + prompt}, *[{"role": "tool"}] * done]
+        conversation: list[Any] = [
+            {"role": "user", "content": PLACE + prompt},
+            *[{"role": "tool"}] * done,
+        ]
         offered = [{"type": "function", "function": {"name": name}} for name in tools]
-        return {"model": "m", "messages": told, "tools": offered}
+        return {"model": "m", "messages": conversation, "tools": offered}
     answers: list[Any] = [{"role": "user", "parts": [{"functionResponse": {}}]}] * done
     contents = [{"role": "user", "parts": [{"text": PLACE + prompt}]}, *answers]
     declared = [{"functionDeclarations": [functions(name) for name in tools]}] if tools else []
@@ -114,11 +117,11 @@ def test_gemini_gets_the_json_schema_it_requests(model: ModelServer) -> None:
 
 
 def test_a_program_without_tools_gets_its_edits_as_text(model: ModelServer) -> None:
-    told = [
+    conversation = [
         {"role": "system", "content": "Use SEARCH/REPLACE blocks."},
         {"role": "user", "content": "#do: write a.txt one\n#do: bash ls\n#do: say Bye."},
     ]
-    asked = {"model": "m", "messages": told}
+    asked = {"model": "m", "messages": conversation}
     answer = HTTP.post(f"{model.url}/v1/chat/completions", json=asked).json()
     said = answer["choices"][0]["message"]["content"]
     assert "a.txt\n```\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n```" in said

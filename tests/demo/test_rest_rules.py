@@ -69,8 +69,8 @@ def test_each_permission_level_allows_what_github_allows(
     repo.permission("mallory", level)
     repo.open_issue("Broken", by="rob")
     asked = ask("mallorys")
-    told = ask()("GET", f"{here}/collaborators/mallory/permission").json()
-    assert (told["permission"], told["role_name"]) == (coarse, level)
+    access = ask()("GET", f"{here}/collaborators/mallory/permission").json()
+    assert (access["permission"], told["role_name"]) == (coarse, level)
     put = asked("POST", f"{here}/issues/1/labels", json={"labels": ["bug"]})
     assert put.status_code == labels
     assert asked("PUT", f"{here}/pulls/1/merge", json={}).status_code == merges
@@ -80,11 +80,11 @@ def test_each_permission_level_allows_what_github_allows(
 def test_permissions_of_outsiders_and_unknown_accounts(
     ask: Ask, repo: Repository, here: str
 ) -> None:
-    told = ask()("GET", f"{here}/collaborators/mallory/permission").json()
-    assert told["permission"] == "read"
+    access = ask()("GET", f"{here}/collaborators/mallory/permission").json()
+    assert access["permission"] == "read"
     repo.private = True
-    told = ask()("GET", f"{here}/collaborators/mallory/permission").json()
-    assert told["permission"] == "none"
+    access = ask()("GET", f"{here}/collaborators/mallory/permission").json()
+    assert access["permission"] == "none"
     assert ask()("GET", f"{here}/collaborators/no-one/permission").status_code == 404
     assert ask("robs")("GET", f"{here}/collaborators/rob/permission").status_code == 200
     repo.permission("rob", "triage")

@@ -21,7 +21,7 @@ from bot.demo.github.rest import (
     pulls,
     repositories,
 )
-from tests.demo.outside import Ear, kit_for, wait_for
+from tests.demo.outside import HookServer, kit_for, wait_for
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
 
@@ -229,17 +229,21 @@ def test_a_jobs_log_is_on_another_host_without_credentials(scene: Scene) -> None
     assert "Z Expected 2.\n" in answer.text
 
 
-def test_the_deliveries_of_a_hook_are_listed_and_redelivered(scene: Scene, ear: Ear) -> None:
-    hook = scene.repo.webhook(ear.url, "secret")
-    wait_for(ear.events, "the ping")
+def test_the_deliveries_of_a_hook_are_listed_and_redelivered(
+    scene: Scene, hook_server: HookServer
+) -> None:
+    hook = scene.repo.webhook(hook_server.url, "secret")
+    wait_for(hook_server.events, "the ping")
     api = scene.admin.rest.repos
     (item,) = api.list_webhook_deliveries(**scene.at, hook_id=hook).parsed_data
     whole = api.get_webhook_delivery(**scene.at, hook_id=hook, delivery_id=item.id).parsed_data
     assert (item.event, whole.guid) == ("ping", item.guid)
     again = api.redeliver_webhook_delivery(**scene.at, hook_id=hook, delivery_id=item.id)
     assert again.status_code == 202
-    wait_for(lambda: len(ear.heard) == 2, "the redelivery")
-    assert {heard.headers["X-GitHub-Delivery"] for heard in ear.heard} == {item.guid}
+    wait_for(lambda: len(hook_server.received) == 2, "the redelivery")
+    assert {received.headers["X-GitHub-Delivery"] for received in hook_server.received} == {
+        item.guid
+    }
 
 
 def test_every_route_is_covered(scene: Scene) -> None:

@@ -15,13 +15,13 @@ from pydantic import TypeAdapter
 
 from bot.demo.github.repository import Repository
 from bot.demo.github.rest import manifests
-from tests.demo.outside import Ear, Heard, wait_for
+from tests.demo.outside import Delivered, HookServer, wait_for
 from tests.world.faulty_github import FaultyGitHub
 
 
 @cache
 def documented(event: str) -> TypeAdapter[Any]:
-    """githubkit's model of an event, which its own `parse` would build anew for every body."""
+    """githubkit's model of an event, which its own `parse` would build again for every body."""
     return TypeAdapter(getattr(webhooks, f"{event.title().replace('_', '')}Event"))
 
 
@@ -63,29 +63,32 @@ def everything_happens(repo: Repository) -> None:
 
 
 @pytest.fixture
-def told(repo: Repository, ear: Ear) -> Callable[[], list[Heard]]:
-    """What a hook on the repository hears, once all was delivered."""
-    repo.webhook(ear.url, "secret")
+def all_deliveries(repo: Repository, hook_server: HookServer) -> Callable[[], list[Delivered]]:
+    """What a hook on the repository gets, once all was delivered."""
+    repo.webhook(hook_server.url, "secret")
 
-    def heard() -> list[Heard]:
+    def delivered() -> list[Delivered]:
         last = repo.world.account("alice")
         repo.label("the last", by=last.login)
-        wait_for(lambda: ear.heard and b"the last" in ear.heard[-1].body, "the last event")
-        return ear.heard[:-1]
+        wait_for(
+            lambda: hook_server.received and b"the last" in hook_server.received[-1].body,
+            "the last event",
+        )
+        return hook_server.received[:-1]
 
-    return heard
+    return delivered
 
 
 def test_every_webhook_body_matches_githubs_documentation(
-    repo: Repository, told: Callable[[], list[Heard]]
+    repo: Repository, all_deliveries: Callable[[], list[Delivered]]
 ) -> None:
     everything_happens(repo)
     seen: dict[str, set[str | None]] = {}
-    for heard in told():
-        body = json.loads(heard.body)
-        known = seen.setdefault(heard.event, set())
+    for delivered in all_deliveries():
+        body = json.loads(delivered.body)
+        known = seen.setdefault(delivered.event, set())
         if body.get("action") not in known:
-            documented(heard.event).validate_json(heard.body)
+            documented(delivered.event).validate_json(delivered.body)
         known.add(body.get("action"))
         assert body["repository"]["full_name"] == repo.full_name
         assert body["sender"]["login"]
@@ -116,10 +119,10 @@ def test_every_webhook_body_matches_githubs_documentation(
 
 
 def test_a_delivery_is_signed_and_carries_githubs_headers(
-    repo: Repository, told: Callable[[], list[Heard]]
+    repo: Repository, all_deliveries: Callable[[], list[Delivered]]
 ) -> None:
     repo.open_issue("$(naïve) 🙂", "\x1b[31m", by="rob")
-    ping, opened = told()
+    ping, opened = all_deliveries()
     signature = hmac.new(b"secret", opened.body, hashlib.sha256).hexdigest()
     assert opened.headers["X-Hub-Signature-256"] == f"sha256={signature}"
     assert opened.headers["User-Agent"].startswith("GitHub-Hookshot/")
@@ -130,73 +133,78 @@ def test_a_delivery_is_signed_and_carries_githubs_headers(
 
 
 def test_deliveries_keep_the_order_of_events(
-    repo: Repository, told: Callable[[], list[Heard]]
+    repo: Repository, all_deliveries: Callable[[], list[Delivered]]
 ) -> None:
     for number in range(20):
         repo.open_issue(f"Number {number}", by="rob")
-    titles = [json.loads(heard.body)["issue"]["title"] for heard in told()[1:]]
+    titles = [json.loads(delivered.body)["issue"]["title"] for delivered in all_deliveries()[1:]]
     assert titles == [f"Number {number}" for number in range(20)]
 
 
 def test_a_lost_delivery_is_redelivered_with_its_guid(
-    github: FaultyGitHub, repo: Repository, ear: Ear, told: Callable[[], list[Heard]]
+    github: FaultyGitHub,
+    repo: Repository,
+    hook_server: HookServer,
+    all_deliveries: Callable[[], list[Delivered]],
 ) -> None:
     github.lose_next(2)
     issue = repo.open_issue("Broken", by="rob")
     issue.label("bug", by="rob")
-    assert [heard.event for heard in told()] == ["ping", "issues"]
+    assert [delivered.event for delivered in all_deliveries()] == ["ping", "issues"]
     lost = [d for d in github.deliveries if d.hook.repo is repo and d.status_code == 502]
     assert [(d.event, d.action) for d in lost] == [("issues", "opened"), ("label", "created")]
     again = github.redeliver(lost[0].id)
     wait_for(lambda: again.ok, "the redelivery")
     assert again.redelivery
-    assert ear.heard[-1].headers["X-GitHub-Delivery"] == lost[0].guid
-    assert ear.heard[-1].body == lost[0].body
+    assert hook_server.received[-1].headers["X-GitHub-Delivery"] == lost[0].guid
+    assert hook_server.received[-1].body == lost[0].body
 
 
 def test_failed_connections_and_refused_deliveries_are_distinguished(
-    github: FaultyGitHub, repo: Repository, ear: Ear
+    github: FaultyGitHub, repo: Repository, hook_server: HookServer
 ) -> None:
     def statuses() -> list[Any]:
         return [d.status_code for d in github.deliveries if d.hook.repo is repo]
 
-    ear.status = 500
-    repo.webhook(ear.url, "secret")
+    hook_server.status = 500
+    repo.webhook(hook_server.url, "secret")
     repo.webhook("http://127.0.0.1:1/nobody", "secret")
     wait_for(lambda: statuses() == [500, 502], "both answers")
 
 
 def test_an_installed_app_is_named_and_gets_a_suite_for_every_push(
-    github: FaultyGitHub, tmp_path_factory: pytest.TempPathFactory, ear: Ear
+    github: FaultyGitHub, tmp_path_factory: pytest.TempPathFactory, hook_server: HookServer
 ) -> None:
     with FaultyGitHub(tmp_path_factory.mktemp("github")) as other:
         app = other.app("mergewright", "a public key")
         repo = other.repository("acme/widgets")
-        repo.webhook(ear.url, "secret")
+        repo.webhook(hook_server.url, "secret")
         repo.push("feat", {"a": "1\n"}, by="rob")
-        wait_for(lambda: ear.events() == ["ping", "push", "check_suite"], "the events")
-    body = json.loads(ear.heard[-1].body)
+        wait_for(lambda: hook_server.events() == ["ping", "push", "check_suite"], "the events")
+    body = json.loads(hook_server.received[-1].body)
     assert (body["action"], body["check_suite"]["status"]) == ("requested", "queued")
     assert body["installation"]["id"] == app.installation_id
-    documented("check_suite").validate_json(ear.heard[-1].body)
+    documented("check_suite").validate_json(hook_server.received[-1].body)
 
 
-def test_a_suspended_app_gets_only_the_suspension_event(tmp_path: Path, ear: Ear) -> None:
+def test_a_suspended_app_gets_only_the_suspension_event(
+    tmp_path: Path, hook_server: HookServer
+) -> None:
     with FaultyGitHub(tmp_path) as other:
         app, repo = other.app("ear", "a public key"), other.repository("acme/widgets")
-        other.app_webhook(app, ear.url, "secret")
+        other.app_webhook(app, hook_server.url, "secret")
         other.suspend(app)
         repo.open_issue("Broken", by="rob")
         other.suspend(app, suspended=False)
-        wait_for(lambda: ear.events() == ["installation"] * 2, "both are told")
-    bodies = [json.loads(heard.body) for heard in ear.heard]
+        wait_for(lambda: hook_server.events() == ["installation"] * 2, "both events")
+    bodies = [json.loads(delivered.body) for delivered in hook_server.received]
     assert [body["action"] for body in bodies] == ["suspend", "unsuspend"]
-    for heard in ear.heard:
-        documented("installation").validate_json(heard.body)
+    for delivered in hook_server.received:
+        documented("installation").validate_json(delivered.body)
 
 
 def test_a_suite_completes_with_its_last_run(
-    repo: Repository, told: Callable[[], list[Heard]]
+    repo: Repository, all_deliveries: Callable[[], list[Delivered]]
 ) -> None:
     repo.push("feat", {"a": "1\n"}, by="wright")
     pull = repo.open_pull("feat", title="Mend", by="wright")
@@ -204,9 +212,9 @@ def test_a_suite_completes_with_its_last_run(
     unit.complete("failure")
     lint.complete("success")
     events = [
-        (heard.event, body["action"], body[heard.event]["conclusion"])
-        for heard in told()
-        if heard.event.startswith("check") and (body := json.loads(heard.body))
+        (delivered.event, body["action"], body[delivered.event]["conclusion"])
+        for delivered in all_deliveries()
+        if delivered.event.startswith("check") and (body := json.loads(delivered.body))
     ]
     assert events == [
         ("check_run", "created", None),
@@ -218,12 +226,12 @@ def test_a_suite_completes_with_its_last_run(
 
 
 def test_an_installed_app_gets_events_of_every_repository_of_its_owner(
-    github: FaultyGitHub, repo: Repository, ear: Ear
+    github: FaultyGitHub, repo: Repository, hook_server: HookServer
 ) -> None:
     manifest = {
         "name": "Ear",
         "default_permissions": {},
-        "hook_attributes": {"url": ear.url},
+        "hook_attributes": {"url": hook_server.url},
     }
     manifests.register(github.world, manifest, "acme")
     repo.open_issue("Broken", by="rob")
@@ -231,6 +239,6 @@ def test_an_installed_app_gets_events_of_every_repository_of_its_owner(
     later = github.repository("acme/later")
     for one in (repo, later, github.repository("umbrella/gears")):
         one.open_issue("Broken", by="rob")
-    wait_for(lambda: len(ear.heard) == 2, "the App hears of both")
-    bodies = [json.loads(each.body) for each in ear.heard]
+    wait_for(lambda: len(hook_server.received) == 2, "both events")
+    bodies = [json.loads(each.body) for each in hook_server.received]
     assert [body["repository"]["full_name"] for body in bodies] == [repo.full_name, "acme/later"]

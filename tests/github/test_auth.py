@@ -24,7 +24,7 @@ SETTINGS = {"default_branch": "main", "private": False, "clone_url": "there"}
 
 
 class Clock:
-    """A time that moves when told."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = NOW

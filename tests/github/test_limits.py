@@ -26,7 +26,7 @@ SECONDARY = {"message": "You have exceeded a secondary rate limit."}
 
 
 class Clock:
-    """A clock that moves only when told to."""
+    """A clock that only the test advances."""
 
     def __init__(self) -> None:
         self.now = NOW

@@ -154,7 +154,7 @@ def provider(at: Provider) -> Provider:
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory, at: Provider) -> Iterator[Agent]:
-    folder, clock = tmp_path_factory.mktemp("door"), Clock()
+    folder, clock = tmp_path_factory.mktemp("proxy"), Clock()
     store = Store(folder / "mergewright.db", clock=clock)
     agent = Agent(Scenario(store, clock), folder, at)
     yield agent

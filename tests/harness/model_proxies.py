@@ -85,7 +85,7 @@ class Agent:
         kind = AgentType(program="shell", command=("true",))
         typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
         settings = Settings(agent_types={"shell": typed})
-        self.door: ModelProxy
+        self.proxy: ModelProxy
         self.models = ModelEndpoints(
             settings,
             {"KEY": "the key"},
@@ -93,23 +93,23 @@ class Agent:
             scenario.store.sessions,
             scenario.store.usage,
             Paths(folder),
-            lambda: self.door.url,
+            lambda: self.proxy.url,
             Prices({}),
         )
         self.kept = folder / "model-port"
-        self.door = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
-        self.door.start()
+        self.proxy = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
+        self.proxy.start()
         scenario.session()
         scenario.orders("widgets-12", run=1)
         session = scenario.store.sessions.get("widgets-12")
         assert session
-        told = self.models.endpoint(session, 1)
-        self.key = told.key
-        self.http = httpx.Client(base_url=told.url, timeout=SECONDS)
+        granted = self.models.endpoint(session, 1)
+        self.key = granted.key
+        self.http = httpx.Client(base_url=granted.url, timeout=SECONDS)
 
     def close(self) -> None:
         self.http.close()
-        self.door.stop()
+        self.proxy.stop()
 
     def asks(self, path: str = ASK, method: str = "POST", **more: Any) -> httpx.Response:
         return self.http.request(method, path, **{"headers": {"x-api-key": self.key}, **more})
@@ -117,7 +117,7 @@ class Agent:
     @property
     def streams(self) -> Any:
         """The open connections of the proxy."""
-        server: Any = self.door._server
+        server: Any = self.proxy._server
         return server._streams
 
     @contextmanager

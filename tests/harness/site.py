@@ -46,7 +46,7 @@ def git(place: Path, *args: str) -> str:
 ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 
 
-class Told(Shell):
+class RecordingShell(Shell):
     """A command that records the first message its agent receives."""
 
     run_limits = NO_LIMITS
@@ -69,7 +69,7 @@ class Site:
         self.runtime = FakeRuntime()
         self.paths = SessionPaths(folder / "data")
         kind = AgentType(program="shell", command=("true",))
-        self.program = Told(kind)
+        self.program = RecordingShell(kind)
         projects = {
             "widgets": ProjectSettings(repository="acme/widgets", agent="shell", base_branch="main")
         }
@@ -93,7 +93,7 @@ class Site:
             scenario.store.sessions,
             scenario.store.usage,
             self.paths,
-            lambda: "http://door",
+            lambda: "http://proxy",
             Prices({}),
         )
         caps, self.prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
@@ -167,7 +167,7 @@ class Site:
         """What a run was begun with."""
         return (self.paths.run(self.id, run) / "prompt.md").read_text()
 
-    def told(self) -> str:
+    def system_prompt_of_next_run(self) -> str:
         """The system prompt a new run gets."""
         run = self.session.run + 1
         self.starts(run)

@@ -8,12 +8,12 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("bot", "config", "lifecycle", "runtimes")
+PACKAGES = ("bot", "config", "lifecycle", "runtimes")
 
 
 @dataclass(frozen=True)
 class Module:
-    """One Python file of a room."""
+    """One Python file of a package."""
 
     name: str  #: Dotted, e.g. `bot.store.schema`.
     path: Path
@@ -24,7 +24,7 @@ class Module:
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         return self.name.partition(".")[0]
 
     @cached_property
@@ -34,12 +34,12 @@ class Module:
 
 
 @cache
-def modules(*rooms: str) -> tuple[Module, ...]:
-    """All Python files of these rooms."""
+def modules(*packages: str) -> tuple[Module, ...]:
+    """All Python files of these packages."""
     return tuple(
         Module(_dotted(path), path)
-        for room in rooms
-        for path in sorted((ROOT / room).rglob("*.py"))
+        for package in packages
+        for path in sorted((ROOT / package).rglob("*.py"))
     )
 
 

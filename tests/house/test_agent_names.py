@@ -7,7 +7,7 @@ name.
 import re
 
 from runtimes.agents import AGENTS
-from tests.house.source import ROOMS, ROOT, texts
+from tests.house.source import PACKAGES, ROOT, texts
 
 #: Files that have to name agents, and why.
 EXCEPTIONS = {
@@ -36,7 +36,8 @@ def product_texts() -> dict[str, str]:
     return {
         path: text
         for path, text in texts().items()
-        if path.startswith(tuple(f"{room}/" for room in ROOMS)) and not path.startswith("bot/demo/")
+        if path.startswith(tuple(f"{package}/" for package in PACKAGES))
+        and not path.startswith("bot/demo/")
     }
 
 

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from tests.house.source import ROOMS, Module, modules
+from tests.house.source import PACKAGES, Module, modules
 
 #: Between the top-level packages, exactly five arrows.
-BETWEEN_ROOMS = {
+BETWEEN_PACKAGES = {
     "bot": {"lifecycle", "runtimes", "config"},
     "runtimes": {"lifecycle.model"},
     "config": {"lifecycle.model"},
@@ -69,7 +69,7 @@ HOST_SIDE = (
 #: What observers may not do in the store: create sessions, grant commands, order actions.
 _CREATES = r"sessions\.create|outbox\.add\w*|commands\.(add\w*|authorize|grant|refuse)$"
 
-ALL = modules(*ROOMS)
+ALL = modules(*PACKAGES)
 
 
 def part(name: str) -> str:
@@ -86,9 +86,9 @@ def test_top_level_packages_import_only_what_their_arrows_allow() -> None:
         f"{module.name} -> {name}"
         for module in ALL
         for name in module.imports
-        if name.partition(".")[0] in ROOMS
-        and name.partition(".")[0] != module.room
-        and not any(inside(name, allowed) for allowed in BETWEEN_ROOMS[module.room])
+        if name.partition(".")[0] in PACKAGES
+        and name.partition(".")[0] != module.package
+        and not any(inside(name, allowed) for allowed in BETWEEN_PACKAGES[module.package])
     ]
     assert wrong == []
 
@@ -175,7 +175,7 @@ def test_there_are_no_import_cycles() -> None:
 
 
 def _own(module: Module) -> set[str]:
-    return {name for name in module.imports if name.partition(".")[0] in ROOMS}
+    return {name for name in module.imports if name.partition(".")[0] in PACKAGES}
 
 
 def _reached(start: str, known: dict[str, set[str]]) -> set[str]:

@@ -22,7 +22,7 @@ NEVER = {
 }
 
 #: Folders at the root, fixed; what convention puts beside them.
-ROOMS = {"bot", "config", "lifecycle", "runtimes", "scripts", "tests"}
+PACKAGES = {"bot", "config", "lifecycle", "runtimes", "scripts", "tests"}
 CONVENTION = {
     ".ci",
     ".gitignore",
@@ -59,7 +59,7 @@ def test_no_file_contains_forbidden_text(what: str) -> None:
 
 def test_the_root_holds_only_packages_and_conventional_files() -> None:
     roots = {path.relative_to(ROOT).parts[0] for path in tracked()}
-    assert roots - CONVENTION == ROOMS
+    assert roots - CONVENTION == PACKAGES
 
 
 def test_every_python_file_has_a_docstring() -> None:

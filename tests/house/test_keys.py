@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from lifecycle.model.key import KeyKind
-from tests.house.source import ROOMS, modules
+from tests.house.source import PACKAGES, modules
 
 WRITES_KEYS = "lifecycle.model.key"
 #: Methods by which a text is taken apart or compared in part.
@@ -44,7 +44,7 @@ def _is_key(node: ast.expr) -> bool:
 def test_no_module_writes_the_text_of_a_key_or_takes_one_apart() -> None:
     found = [
         f"{module.name}:{node.lineno}: {ast.unparse(node)}"
-        for module in modules(*ROOMS)
+        for module in modules(*PACKAGES)
         if module.name != WRITES_KEYS
         for node in (*literals(module.tree), *parts(module.tree))
     ]

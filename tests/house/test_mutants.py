@@ -92,8 +92,8 @@ def read(self, word):
 
 def test_reader_mutants_remove_conditions_branches_rows_and_steps() -> None:
     assert {source.agent for source in SOURCES} == {*AGENTS, SHARED}
-    told = [mistake.says.partition(": ")[2] for mistake in mistakes(ast.parse(SOURCE))]
-    assert sorted(told) == sorted(
+    descriptions = [mistake.says.partition(": ")[2] for mistake in mistakes(ast.parse(SOURCE))]
+    assert sorted(descriptions) == sorted(
         [
             *("ROWS without 'a'", "ROWS without 'b'"),
             *(f"no {each} in one|\\bt(wo|hree)" for each in ("one", "wo", "hree")),

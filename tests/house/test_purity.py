@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.house.source import ROOMS, Module, modules
+from tests.house.source import PACKAGES, Module, modules
 
 #: All of the standard library that can neither see nor change the world.
 PURE = {
@@ -25,7 +25,7 @@ PURE = {
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
 CLOCKS = {"now", "utcnow", "today"}
 
-#: The only rooms with two colours of function.
+#: The only packages with async functions.
 ASYNC_ROOMS = ("bot.web", "bot.model_proxy", "bot.system.http_server", "bot.demo")
 
 
@@ -48,7 +48,7 @@ def test_only_the_web_packages_are_asynchronous() -> None:
     coloured = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
     wrong = [
         f"{module.path}:{node.lineno}"
-        for module in modules(*ROOMS)
+        for module in modules(*PACKAGES)
         if not module.name.startswith(ASYNC_ROOMS)
         for node in ast.walk(module.tree)
         if isinstance(node, coloured)

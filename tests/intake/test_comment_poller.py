@@ -160,5 +160,5 @@ def test_comments_that_could_not_be_stored_are_listed_again(
 
 def _full(_: object) -> Future[list[DeliveryOutcome]]:
     kept: Future[list[DeliveryOutcome]] = Future()
-    kept.set_exception(StoreFull("no room"))
+    kept.set_exception(StoreFull("no space left"))
     return kept

@@ -47,11 +47,11 @@ def test_the_key_is_the_agents_the_projects_or_the_servers(
 
 def test_a_run_gets_a_token_and_never_the_key(site: Site) -> None:
     site.starts()
-    told = site.program.run_limits.endpoint
-    assert told.url == "http://door"
-    assert "the key" not in told.key
-    assert site.models.of_token(told.key) == Endpoint(url="http://models", key="the key")
-    assert site.models.endpoint(site.session, 1) == told
+    granted = site.program.run_limits.endpoint
+    assert granted.url == "http://proxy"
+    assert "the key" not in granted.key
+    assert site.models.of_token(granted.key) == Endpoint(url="http://models", key="the key")
+    assert site.models.endpoint(site.session, 1) == granted
     assert site.paths.run_token(site.id, 1).stat().st_mode & 0o777 == 0o600
 
 

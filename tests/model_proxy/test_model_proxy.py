@@ -121,7 +121,7 @@ def test_repeated_refusals_of_a_model_are_counted(agent: Agent, provider: Provid
     ):
         provider.answers = partial(whole, body=b"{}", status=status)
         agent.asks(content=b"{}")
-        assert agent.door.last_error == trouble
+        assert agent.proxy.last_error == trouble
 
 
 def test_an_unknown_token_is_refused_without_a_request(agent: Agent, provider: Provider) -> None:
@@ -155,7 +155,7 @@ def test_an_unknown_token_is_refused_without_a_request(agent: Agent, provider: P
 def test_only_paths_of_model_apis_are_allowed(
     agent: Agent, provider: Provider, method: str, path: str
 ) -> None:
-    # As it stands: httpx would take `..` out of it before it is sent.
+    # Unchanged: httpx would take `..` out of it before it is sent.
     with agent.connects() as asking:
         asking.request(method, path, headers={"x-api-key": agent.key})
         assert asking.getresponse().status == 403
@@ -164,7 +164,7 @@ def test_only_paths_of_model_apis_are_allowed(
 
 def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert agent.asks("/v1/models?limit=2", "GET", content=b"{}").status_code == 200
-    assert agent.door.last_error is None
+    assert agent.proxy.last_error is None
     path, said, body = provider.asked.get(timeout=SECONDS)
     assert path == "/gate/v1/models?limit=2"
     assert "transfer-encoding" not in said
@@ -173,12 +173,12 @@ def test_models_are_listed(agent: Agent, provider: Provider) -> None:
 
 
 def test_a_response_is_streamed(agent: Agent, provider: Provider) -> None:
-    heard = Event()
+    disconnected = Event()
 
     def answers(request: BaseHTTPRequestHandler) -> None:
         begin(request)
         piece(request, b"data: one\n\n")
-        assert heard.wait(SECONDS)
+        assert disconnected.wait(SECONDS)
         piece(request, b"data: two\n\n")
         piece(request, b"")
 
@@ -187,7 +187,7 @@ def test_a_response_is_streamed(agent: Agent, provider: Provider) -> None:
         assert answer.headers["content-type"] == "text/event-stream"
         said = answer.iter_raw()
         assert next(said) == b"data: one\n\n"
-        heard.set()
+        disconnected.set()
         assert b"".join(said) == b"data: two\n\n"
 
 
@@ -198,7 +198,7 @@ def test_a_rate_limit_response_is_forwarded_unchanged(agent: Agent, provider: Pr
     )
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
-    assert agent.door.last_error == UpstreamError(provider.url.removeprefix("http://"), 429)
+    assert agent.proxy.last_error == UpstreamError(provider.url.removeprefix("http://"), 429)
     assert answer.json() == {"type": "error"}
     agent.asks(content=b"{}")
     provider.asked.get(timeout=SECONDS)
@@ -254,12 +254,12 @@ def test_the_next_bot_uses_the_same_port_and_accepts_the_token(
     with agent.listens() as answer:
         said = answer.iter_raw()
         assert next(said)
-        agent.door.stop()  # It does not wait until the model has said all.
+        agent.proxy.stop()  # It does not wait until the model has said all.
         with pytest.raises(httpx.RemoteProtocolError):
             next(said)
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.door = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
-    agent.door.start()
+    agent.proxy = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
+    agent.proxy.start()
     assert agent.asks(content=b"{}").status_code == 200

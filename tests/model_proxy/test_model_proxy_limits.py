@@ -124,13 +124,13 @@ def test_an_unreachable_endpoint_is_a_retryable_error(
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
     said = answer.json()["error"]["message"]
     assert said == "127.0.0.1:1 cannot be reached: ConnectError"
-    assert agent.door.last_error == UpstreamError("127.0.0.1:1", 0)
+    assert agent.proxy.last_error == UpstreamError("127.0.0.1:1", 0)
 
 
 def test_a_proxy_whose_port_is_taken_uses_another_one(agent: Agent) -> None:
     other = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
     other.start()
-    assert other.url not in ("", agent.door.url)
+    assert other.url not in ("", agent.proxy.url)
     other.stop()
 
 

@@ -103,9 +103,9 @@ def test_usage_of_every_api_is_read_streamed_and_whole(
 
 def test_a_whole_response_may_have_many_lines() -> None:
     body = json.dumps({"model": "m", "usage": ANTHROPIC}, indent=2).encode()
-    told = read({"content-type": "application/json"}, body)
-    assert told is not None
-    assert told == read({}, json.dumps({"model": "m", "usage": ANTHROPIC}).encode())
+    usage = read({"content-type": "application/json"}, body)
+    assert usage is not None
+    assert usage == read({}, json.dumps({"model": "m", "usage": ANTHROPIC}).encode())
 
 
 def test_a_list_of_pieces_is_one_response() -> None:
@@ -165,6 +165,6 @@ def test_the_buffer_is_limited() -> None:
 
 
 def test_a_long_model_name_is_shortened() -> None:
-    told = read(WHOLE, json.dumps({"model": "m" * 1000, "usage": ANTHROPIC}).encode())
-    assert told
-    assert len(told[0]) == 200
+    usage = read(WHOLE, json.dumps({"model": "m" * 1000, "usage": ANTHROPIC}).encode())
+    assert usage
+    assert len(usage[0]) == 200

@@ -286,7 +286,9 @@ def test_responses_are_cached_once_their_facts_are_stored(
     seen(bench, 12)
     assert bench.github.remembered == 1
     with monkeypatch.context() as broken:
-        broken.setattr(bench.store.observations, "record", Mock(side_effect=StoreFull("no room")))
+        broken.setattr(
+            bench.store.observations, "record", Mock(side_effect=StoreFull("no space left"))
+        )
         seen(bench, 12)
     assert bench.github.remembered == 1
     bench.scenario.clock.passes(60)

@@ -29,7 +29,7 @@ def supervised_run(folder: Path) -> subprocess.Popen[str]:
 
 
 def state(pid: int) -> str:
-    """One letter of the kernel's: `T` stands still, `Z` has ended."""
+    """The kernel's state of the process: `T` is stopped, `Z` has ended."""
     return Path(f"/proc/{pid}/stat").read_text().split()[2]
 
 

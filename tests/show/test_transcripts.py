@@ -28,7 +28,7 @@ REDACT = Redaction([SECRET])
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[31m\u202e"
 
 
-class Availability:
+class Conversations:
     """The conversation of a session, with scripted messages for each run."""
 
     def __init__(self, site: Site) -> None:
@@ -65,7 +65,7 @@ class Availability:
         archive.pack(self.site.id)
         shutil.rmtree(self.home)
 
-    def told(self, run: int, first: int = 0, most: int = 99) -> list[str]:
+    def texts_of(self, run: int, first: int = 0, most: int = 99) -> list[str]:
         return [message.text for message in self.messages(run, first, most)]
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
@@ -88,122 +88,122 @@ class Availability:
 
 
 @pytest.fixture
-def availability(site: Site) -> Availability:
-    return Availability(site)
+def conversations(site: Site) -> Conversations:
+    return Conversations(site)
 
 
-def test_the_last_messages_are_numbered(availability: Availability) -> None:
-    availability.runs(1, "one", "two", "three")
-    availability.runs(2)
-    assert availability.last(1, 2) == (1, ["two", "three"])
-    assert availability.last(1, 9) == (0, ["one", "two", "three"])
-    assert availability.last(2, 9) == (0, [])
+def test_the_last_messages_are_numbered(conversations: Conversations) -> None:
+    conversations.runs(1, "one", "two", "three")
+    conversations.runs(2)
+    assert conversations.last(1, 2) == (1, ["two", "three"])
+    assert conversations.last(1, 9) == (0, ["one", "two", "three"])
+    assert conversations.last(2, 9) == (0, [])
 
 
-def test_a_transcript_has_the_messages_of_its_run(availability: Availability) -> None:
-    availability.runs(1, "one", "two")
-    availability.runs(2, "three")
-    assert availability.told(1) == ["one", "two"]
-    assert availability.told(2) == ["three"]
+def test_a_transcript_has_the_messages_of_its_run(conversations: Conversations) -> None:
+    conversations.runs(1, "one", "two")
+    conversations.runs(2, "three")
+    assert conversations.texts_of(1) == ["one", "two"]
+    assert conversations.texts_of(2) == ["three"]
 
 
 def test_a_run_with_a_conversation_of_its_own_has_a_transcript(
-    availability: Availability,
+    conversations: Conversations,
 ) -> None:
-    availability.runs(1, "one")
-    availability.file = availability.file.with_name("later.jsonl")
-    availability.runs(2, "two")
-    assert availability.told(1) == ["one"]
-    assert availability.told(2) == ["two"]
+    conversations.runs(1, "one")
+    conversations.file = conversations.file.with_name("later.jsonl")
+    conversations.runs(2, "two")
+    assert conversations.texts_of(1) == ["one"]
+    assert conversations.texts_of(2) == ["two"]
 
 
-def test_messages_without_a_time_belong_to_their_run(availability: Availability) -> None:
-    availability.site.adapters["shell"] = Shell(AgentType(program="shell"))
-    availability.runs(1)
-    output = availability.site.paths.run(availability.site.id, 1) / "output.log"
+def test_messages_without_a_time_belong_to_their_run(conversations: Conversations) -> None:
+    conversations.site.adapters["shell"] = Shell(AgentType(program="shell"))
+    conversations.runs(1)
+    output = conversations.site.paths.run(conversations.site.id, 1) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("one\ntwo\n")
-    assert availability.told(1) == ["one", "two"]
+    assert conversations.texts_of(1) == ["one", "two"]
 
 
-def test_a_run_is_read_with_the_adapter_of_its_own_agent_type(availability: Availability) -> None:
-    store = availability.site.scenario.store
-    availability.runs(1, "one")
-    availability.runs(2, "two")
-    availability.runs(3)
-    store.agents.assign(availability.site.id, "ada", "plain", 3)
-    store.agents.assign(availability.site.id, "ada", "gone", 3)
-    availability.site.adapters["gone"] = Shell(AgentType(program="shell"))
-    output = availability.site.paths.run(availability.site.id, 3) / "output.log"
+def test_a_run_is_read_with_the_adapter_of_its_own_agent_type(conversations: Conversations) -> None:
+    store = conversations.site.scenario.store
+    conversations.runs(1, "one")
+    conversations.runs(2, "two")
+    conversations.runs(3)
+    store.agents.assign(conversations.site.id, "ada", "plain", 3)
+    store.agents.assign(conversations.site.id, "ada", "gone", 3)
+    conversations.site.adapters["gone"] = Shell(AgentType(program="shell"))
+    output = conversations.site.paths.run(conversations.site.id, 3) / "output.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("three\n")
-    assert [availability.told(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
+    assert [conversations.texts_of(run) for run in (1, 2, 3)] == [["one"], ["two"], ["three"]]
 
 
-def test_an_overlong_line_is_reported_as_left_out(availability: Availability) -> None:
-    availability.runs(1, "one")
-    with availability.file.open("a") as file:
+def test_an_overlong_line_is_reported_as_left_out(conversations: Conversations) -> None:
+    conversations.runs(1, "one")
+    with conversations.file.open("a") as file:
         file.write("x" * 9_000_000 + "\n")
-    availability.says("two", availability.site.scenario.clock())
-    availability.site.scenario.clock.passes(1)
-    availability.runs(2, "three")
-    assert availability.told(1) == ["one", "a line of 9.0 MB is left out here", "two"]
-    assert availability.told(2) == ["three"]
+    conversations.says("two", conversations.site.scenario.clock())
+    conversations.site.scenario.clock.passes(1)
+    conversations.runs(2, "three")
+    assert conversations.texts_of(1) == ["one", "a line of 9.0 MB is left out here", "two"]
+    assert conversations.texts_of(2) == ["three"]
 
 
 def test_a_page_has_the_requested_messages(
-    availability: Availability,
+    conversations: Conversations,
 ) -> None:
-    availability.runs(1, *"abcdef")
-    assert availability.told(1, first=2, most=3) == ["c", "d", "e"]
-    assert availability.told(1, first=9) == []
+    conversations.runs(1, *"abcdef")
+    assert conversations.texts_of(1, first=2, most=3) == ["c", "d", "e"]
+    assert conversations.texts_of(1, first=9) == []
 
 
-def test_secrets_and_control_characters_are_removed(availability: Availability) -> None:
-    availability.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
-    assert availability.told(1) == ["the key is [secret]!"]
+def test_secrets_and_control_characters_are_removed(conversations: Conversations) -> None:
+    conversations.runs(1, f"the key is {SECRET}\x1b[31m!\x00\u202e")
+    assert conversations.texts_of(1) == ["the key is [secret]!"]
 
 
 def test_control_characters_are_removed_from_names_of_tools_and_models(
-    availability: Availability,
+    conversations: Conversations,
 ) -> None:
-    availability.runs(1)
+    conversations.runs(1)
     call = {"type": "tool_use", "id": "c1", "name": f"Ba{HOSTILE}sh", "input": {}}
     message = {"id": "m1", "model": f"mo{HOSTILE}del", "content": [call]}
-    availability.records("assistant", message, availability.site.scenario.clock())
-    (told,) = availability.messages(1)
-    assert (told.tool, told.model) == ("Bash", "model")
+    conversations.records("assistant", message, conversations.site.scenario.clock())
+    (texts_of,) = conversations.messages(1)
+    assert (texts_of.tool, texts_of.model) == ("Bash", "model")
 
 
-def test_a_lost_home_is_read_from_the_archive(availability: Availability) -> None:
-    availability.runs(1, "one", f"my {SECRET}")
-    availability.runs(2, "three")
-    availability.archived()
-    assert availability.told(1) == ["one", f"my {'*' * len(SECRET)}"]
-    assert availability.told(2) == ["three"]
-    assert not availability.home.exists()
-    (packed,) = [path for path in availability.site.paths.archive.rglob("*") if path.is_file()]
+def test_a_lost_home_is_read_from_the_archive(conversations: Conversations) -> None:
+    conversations.runs(1, "one", f"my {SECRET}")
+    conversations.runs(2, "three")
+    conversations.archived()
+    assert conversations.texts_of(1) == ["one", f"my {'*' * len(SECRET)}"]
+    assert conversations.texts_of(2) == ["three"]
+    assert not conversations.home.exists()
+    (packed,) = [path for path in conversations.site.paths.archive.rglob("*") if path.is_file()]
     assert packed.suffix == ".gz"
 
 
 def test_unknown_runs_and_agent_types_have_no_transcript(
-    availability: Availability,
+    conversations: Conversations,
 ) -> None:
-    availability.runs(1, "one")
+    conversations.runs(1, "one")
     for run in (0, 2):
         with pytest.raises(NoTranscript, match=f"widgets-12 has no run {run}"):
-            availability.told(run)
-    availability.site.adapters.clear()
+            conversations.texts_of(run)
+    conversations.site.adapters.clear()
     with pytest.raises(NoTranscript, match=r"no \[agent-types.shell\]"):
-        availability.told(1)
+        conversations.texts_of(1)
 
 
 def test_a_conversation_in_a_database_is_read_from_the_archive(
-    availability: Availability, scenario: Scenario
+    conversations: Conversations, scenario: Scenario
 ) -> None:
-    availability.site.adapters["shell"] = OpenCode(AgentType(program="opencode"))
-    availability.runs(1)
-    path = availability.home / ".local" / "share" / "opencode" / "opencode.db"
+    conversations.site.adapters["shell"] = OpenCode(AgentType(program="opencode"))
+    conversations.runs(1)
+    path = conversations.home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
     recorded = Path(__file__).parents[1] / "runtimes/recordings/opencode/ready/turn_over/home"
     at = (scenario.clock() - timedelta(seconds=30)).timestamp() * 1000
@@ -215,7 +215,7 @@ def test_a_conversation_in_a_database_is_read_from_the_archive(
                          "'$.time.created', ?, '$.time.completed', ?)", (at, at, at))  # fmt: skip
         database.execute("update part set data = json_remove(data, '$.time')")
         database.commit()
-        before = availability.told(1)
+        before = conversations.texts_of(1)
         assert before[0].startswith("Key mw-1")
-        availability.archived()
-    assert availability.told(1) == before
+        conversations.archived()
+    assert conversations.texts_of(1) == before

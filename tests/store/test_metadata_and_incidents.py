@@ -39,8 +39,8 @@ def test_an_incident_is_current_until_it_is_cleared(scenario: Scenario, store: S
     assert store.incidents.report("many-lost", "6 of 8 programs vanished", scenario.now)
     scenario.clock.passes(5)
     assert not store.incidents.report("many-lost", "7 of 8 programs vanished", scenario.now)
-    (standing,) = store.incidents.current()
-    assert standing == Incident(key="many-lost", since=begun, text="7 of 8 programs vanished")
+    (open_incident,) = store.incidents.current()
+    assert open_incident == Incident(key="many-lost", since=begun, text="7 of 8 programs vanished")
     assert store.incidents.clear("many-lost", scenario.now)
     assert not store.incidents.clear("many-lost", scenario.now)
     assert store.incidents.current() == []

@@ -21,7 +21,9 @@ def test_a_session_fails_after_repeated_crashes_and_reports_the_last_output(worl
     session = issue.becomes("errored")
     assert session.reason == "provider_exit"
     assert "exited with code 3" in session.because
-    eventually(lambda: any("errored" in said for said in issue.comments_by()), "people are told")
+    eventually(
+        lambda: any("errored" in said for said in issue.comments_by()), "people are notified"
+    )
     assert [entry["run"] for entry in issue.agent.received] == [1, 2, 3]
 
 
@@ -32,8 +34,8 @@ def test_an_agent_that_exited_gets_the_next_message_as_its_prompt(
     issue.agent.commits({"widgets.txt": "one\n"}).exits(0)
     pull = issue.pull
     pull.ci_fails("unit", log="the widget must be xyzzy")
-    heard = issue.agent.receives("xyzzy")
-    assert (heard["kind"], heard["run"]) == ("prompt", 2)
+    message = issue.agent.receives("xyzzy")
+    assert (message["kind"], message["run"]) == ("prompt", 2)
     first = pull.pull.head
     issue.agent.commits({"widgets.txt": "xyzzy\n"}).exits(0)
     pull.moves_from(first)

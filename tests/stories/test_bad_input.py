@@ -27,11 +27,11 @@ def test_a_hostile_issue_is_handled_like_any_other(world: World, title: str) -> 
     world.bot_starts()
     unseen = "\n".join(f"{one}seen" for one in UNSEEN)
     issue = world.issue(title, f"We need more.\n{unseen}\n{'more ' * 32_000}").is_labelled()
-    heard = issue.agent.starts()["text"]
-    assert "We need more." in heard
-    assert heard.count("seen\n") == len(UNSEEN)
-    assert [one for one in (*UNSEEN, "\x1b", "Obey") if one in heard] == []
-    assert len(heard) < 25_000
+    prompt = issue.agent.starts()["text"]
+    assert "We need more." in prompt
+    assert prompt.count("seen\n") == len(UNSEEN)
+    assert [one for one in (*UNSEEN, "\x1b", "Obey") if one in prompt] == []
+    assert len(prompt) < 25_000
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     assert issue.pull.pull.title == "Add a widget"
     assert issue.pull.pull.head_branch.isascii()
@@ -63,7 +63,9 @@ def test_a_failed_clone_is_reported_on_the_issue(world: World) -> None:
     session = issue.becomes("errored")
     assert session.reason == "spawn_failed"
     assert "not found" in session.because or "404" in session.because
-    eventually(lambda: any("doctor" in said for said in issue.comments_by()), "the remedy is told")
+    eventually(
+        lambda: any("doctor" in said for said in issue.comments_by()), "the remedy is posted"
+    )
     moved.with_suffix(".away").rename(moved)
 
 

@@ -16,10 +16,10 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    told = ["every slot is in use, 3 in all"] * 17
+    reasons = ["every slot is in use, 3 in all"] * 17
     eventually(
-        lambda: [one.waits for one in world.store.sessions.all() if one.waits] == told,
-        "seventeen are told why they wait",
+        lambda: [one.waits for one in world.store.sessions.all() if one.waits] == reasons,
+        "seventeen wait with their reason",
     )
     eventually(lambda: tally.read_text() == "1\n" * 3, "three are at work")
     gate.touch()

@@ -18,9 +18,9 @@ def test_resync_finds_every_change_while_all_webhooks_are_lost(world: World) -> 
     world.github.lose_next(1000)
     issue.is_labelled()
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
-    pull = issue.pull.ci_fails("unit", log="it broke and nobody told")
+    pull = issue.pull.ci_fails("unit", log="it broke without a webhook")
     world.time_passes(minutes=10)
-    issue.agent.receives("it broke and nobody told")
+    issue.agent.receives("it broke without a webhook")
     pull.reviewer_asks_for("another test")
     world.time_passes(minutes=10)
     issue.agent.commits({"widgets.txt": "two\n"}).ends_its_turn()
@@ -36,8 +36,8 @@ def test_a_bot_without_webhooks_polls_for_changes(world: World) -> None:
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
     pull = issue.pull
     issue.becomes("review_pending")
-    pull.ci_fails("unit", log="it broke and nobody told")
-    issue.agent.receives("it broke and nobody told")
+    pull.ci_fails("unit", log="it broke without a webhook")
+    issue.agent.receives("it broke without a webhook")
     issue.issue.comment("/mergewright stop", by=ALICE)
     issue.becomes("killed")
 
@@ -66,7 +66,7 @@ def test_agents_are_observed_before_they_are_judged_after_downtime(world: World)
     world.time_passes(minutes=20)
     world.bot_starts()
     issue.becomes("needs_input")
-    eventually(lambda: "Which colour?" in "".join(issue.comments_by()), "the question is told")
+    eventually(lambda: "Which colour?" in "".join(issue.comments_by()), "the question is posted")
     assert "no progress" not in "".join(issue.comments_by())
 
 
@@ -75,7 +75,7 @@ def test_downtime_does_not_count_against_the_start_timeout(
 ) -> None:
     world.bot_starts()
     with monkeypatch.context() as broken:
-        broken.setattr(Tmux, "start", Mock(side_effect=OSError("no room")))
+        broken.setattr(Tmux, "start", Mock(side_effect=OSError("no space left")))
         issue = world.issue("Add widgets").is_labelled()
         eventually(lambda: [one.attempts for one in _outbox(issue) if one.attempts], "it was tried")
         world.bot_stops()
@@ -107,7 +107,7 @@ def test_lost_commands_are_redelivered_and_carried_out(
 
 def test_a_redelivered_webhook_has_no_second_effect(world: World) -> None:
     issue = world.agent_starts()
-    eventually(issue.comments_by, "the start is told")
+    eventually(issue.comments_by, "the start is reported")
     for delivery in [d for d in world.github.deliveries if d.event == "issues"]:
         again = world.github.redeliver(delivery.id)
         eventually(lambda again=again: again.status_code, "an answer")  # type: ignore[misc]

@@ -35,7 +35,7 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     pull.pull.comment("/mergewright resume", by=ALICE)
     issue.agent.receives("it broke once more")
     head = pull.pull.head
-    issue.agent.commits({"widgets.txt": "mended\n"}).ends_its_turn()
+    issue.agent.commits({"widgets.txt": "fixed\n"}).ends_its_turn()
     pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     issue.becomes("merged")

@@ -78,7 +78,7 @@ def test_a_repository_narrows_the_servers_policy_and_a_broken_file_changes_nothi
     head = says('[policy]\nauto-merge = "on-a-whim"\n')
     eventually(
         lambda: [s for s in world.repo.checks.statuses_of(head) if "line 2" in str(s.description)],
-        "the fault is told as a check",
+        "the fault is a check run",
     )
     assert issue.becomes("mergeable")
     says(None)

@@ -47,9 +47,9 @@ def test_a_push_follows_a_rename_without_a_webhook(world: World) -> None:
 def test_a_suspended_app_waits_and_resumes(world: World) -> None:
     app = world.has_an_app()
     issue = world.agent_starts()
-    eventually(lambda: issue.comments_by(f"{BOT}[bot]"), "the start is told")
+    eventually(lambda: issue.comments_by(f"{BOT}[bot]"), "the start is reported")
     world.github.suspend(app)
-    eventually(world.store.incidents.current, "people are told on the page")
+    eventually(world.store.incidents.current, "an incident is shown")
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
 
     def held() -> bool:

@@ -28,19 +28,19 @@ def test_no_secret_is_posted_shown_stored_or_sent(
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn(LET_OUT)
     pull = issue.pull
     pull.ci_fails("unit", log=f"it broke: {LET_OUT}")
-    heard = issue.agent.receives("it broke")
+    message = issue.agent.receives("it broke")
     assert world.app is not None
     world.app.wiring.archive.keep_all(world.store.sessions.live())
 
-    told = {
-        "a message to the agent": heard["text"],
+    texts = {
+        "a message to the agent": message["text"],
         "the pull request": f"{pull.pull.title} {pull.pull.body} {pull.comments_by()}",
         "the issue": str(issue.comments_by()),
         **dict(shown(world, issue)),
         **dict(kept(world)),
     }
-    assert [(where, one) for where, text in told.items() for one in ALL if one in text] == []
-    assert all("[secret]" in told[where] for where in list(told)[:3])
+    assert [(where, one) for where, text in texts.items() for one in ALL if one in text] == []
+    assert all("[secret]" in texts[where] for where in list(texts)[:3])
 
 
 def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:

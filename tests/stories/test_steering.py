@@ -19,7 +19,7 @@ def reviewed(world: World, **policy: object) -> IssueStory:
     return issue
 
 
-def is_told(issue: IssueStory, text: str) -> None:
+def is_posted(issue: IssueStory, text: str) -> None:
     """Wait until the bot has said so on the issue."""
     eventually(lambda: any(text in said for said in issue.comments_by()), f"{text!r} is said")
 
@@ -77,18 +77,18 @@ def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     issue.issue.comment("/mergewright restart", by=ALICE)
-    is_told(issue, f"There is nothing to restart (`{status}`)")
+    is_posted(issue, f"There is nothing to restart (`{status}`)")
 
 
 def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
     issue = world.agent_starts(session_usd=1.0)
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
-    is_told(issue, "80% of the dollars of this session are used")
+    is_posted(issue, "80% of the dollars of this session are used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
     issue.becomes("paused")
-    is_told(issue, "The dollars of this session are used up")
+    is_posted(issue, "The dollars of this session are used up")
     issue.issue.comment("/mergewright resume", by=ALICE)
-    is_told(issue, "The session stays paused")
+    is_posted(issue, "The session stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
     assert issue.agent.resumes()["run"] == 2
     issue.becomes("working")
@@ -144,8 +144,8 @@ def test_an_answer_to_yesterdays_question_starts_a_run(world: World) -> None:
     session = issue.becomes("needs_input")
     assert "Which colour?" in session.because
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
-    heard = issue.agent.receives("Green.")
-    assert (heard["run"], "Which colour?" in heard["text"]) == (2, True)
+    message = issue.agent.receives("Green.")
+    assert (message["run"], "Which colour?" in message["text"]) == (2, True)
     eventually(lambda: issue.issue.labels == ["mergewright"], "the label is taken off")
 
 
@@ -154,8 +154,8 @@ def test_a_message_to_a_waiting_agent_reaches_it(world: World) -> None:
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
     issue.issue.comment("/mergewright answer Green.", by=ALICE)
-    heard = issue.agent.receives("Green.")
-    assert (heard["run"], heard["kind"]) == (1, "message")
+    message = issue.agent.receives("Green.")
+    assert (message["run"], message["kind"]) == (1, "message")
 
 
 def test_a_freeze_holds_every_effect(world: World) -> None:
@@ -224,5 +224,5 @@ def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
     for issue in (first, second):
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
-    is_told(second, "All sessions of `widgets` have finished: 2 killed.")
+    is_posted(second, "All sessions of `widgets` have finished: 2 killed.")
     assert not any("Everything of" in said for said in first.comments_by())

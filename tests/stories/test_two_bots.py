@@ -1,4 +1,4 @@
-"""Two bots on one database: one acts, the other stands by and says so."""
+"""Two bots on one database: one acts, the other is on standby and says so."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
     second.start()
     try:
         url = f"http://127.0.0.1:{second.server.port}/"
-        eventually(lambda: "another bot" in second.health().standby_reason, "it stands by")
+        eventually(lambda: "another bot" in second.health().standby_reason, "it is on standby")
         ready = httpx.get(f"{url}readyz")
         assert ready.status_code == 503
         assert "another bot" in ready.text
@@ -56,9 +56,9 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
     )
     try:
         issues = [world.issue("Add widgets").is_labelled()]
-        eventually((first / "action").exists, "it stands in an action")
+        eventually((first / "action").exists, "it is suspended in an action")
         issues.append(world.issue("Add more widgets").is_labelled())
-        eventually((first / "visit").exists, "it stands in a visit")
+        eventually((first / "visit").exists, "it is suspended while it reconciles")
         frozen.send_signal(signal.SIGSTOP)
         os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may go on writing.
         steps = (first / "steps").read_text()

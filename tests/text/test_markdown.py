@@ -63,9 +63,9 @@ from bot.text.prompt_text import fit, printable
     ],
 )
 def test_hidden_text_is_removed(hidden: str) -> None:
-    told = fit(visible(f"Seen.\n\n{hidden}"), 1000)
-    assert "obey" not in told
-    assert "Seen." in told
+    rendered = fit(visible(f"Seen.\n\n{hidden}"), 1000)
+    assert "obey" not in rendered
+    assert "Seen." in rendered
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,10 @@ def test_shown_text_is_kept_as_written(shown: str) -> None:
 
 
 def test_a_hidden_comment_begins_no_html_block() -> None:
-    told = fit(visible("<!--\nWhat is wrong?\n-->\nIt is no Promise<string | undefined>."), 1000)
-    assert told == "It is no Promise<string | undefined>."
+    rendered = fit(
+        visible("<!--\nWhat is wrong?\n-->\nIt is no Promise<string | undefined>."), 1000
+    )
+    assert rendered == "It is no Promise<string | undefined>."
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,8 @@ def test_no_text_exceeds_githubs_limits() -> None:
     assert message.endswith("Closes #12")
     assert len(messages.merge_title(long, 34)) <= 256
     assert messages.merge_title("x", 34) == "x (#34)"
-    told = {"session": "s", "because": long, "remedy": "", "priority": "action"}
-    assert len(messages.comment_body("attention", told)) < 5_000
+    comment = {"session": "s", "because": long, "remedy": "", "priority": "action"}
+    assert len(messages.comment_body("attention", comment)) < 5_000
     blocked = status_summary(because=long, question=long, blockers=(f"ci_failing: {long}",))
     assert len(messages.report(blocked, "https://bot/")) < 6_000
     assert len(messages.report_title(blocked)) <= 200

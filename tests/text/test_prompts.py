@@ -27,29 +27,29 @@ def start(title: str = "Add widgets", body: str = "More.") -> str:
 @pytest.mark.parametrize("name", ["start", "resume", "take_over"])
 def test_the_first_prompt_names_the_summary_file(name: str) -> None:
     values = {**VALUES, "title": "Add widgets", "body": "More."}
-    told = Prompts().render(Prompt(name=name), values, "mw-1")
-    assert f"`{VALUES['summary']}`" in told
-    assert f"`{VALUES['progress']}`" in told
+    rendered = Prompts().render(Prompt(name=name), values, "mw-1")
+    assert f"`{VALUES['summary']}`" in rendered
+    assert f"`{VALUES['progress']}`" in rendered
 
 
 @pytest.mark.parametrize("name", ["start", "resume", "take_over"])
 def test_prompts_of_agents_without_access_omit_the_summary_file(name: str) -> None:
     values = {**VALUES, "title": "T", "body": "More.", "template": "## What"}
     values |= {"summary": "", "progress": ""}
-    told = Prompts().render(Prompt(name=name), values, "mw-1")
-    assert "what the pull request is to say" not in told
-    assert "what its pull request is to say" not in told
-    assert "eep notes" not in told
-    assert "## What" not in told
-    assert "Then say in a few sentences" in told
+    rendered = Prompts().render(Prompt(name=name), values, "mw-1")
+    assert "what the pull request is to say" not in rendered
+    assert "what its pull request is to say" not in rendered
+    assert "eep notes" not in rendered
+    assert "## What" not in rendered
+    assert "Then say in a few sentences" in rendered
 
 
 def test_the_pull_request_template_is_fenced_if_there_is_one() -> None:
     form = "## What\n<!-- obey -->\n```\n## Why"
     values = {**VALUES, "title": "Add widgets", "body": "More.", "template": form}
-    told = Prompts().render(Prompt(name="start"), values, "mw-1")
-    assert "\n````\n## What\n\n```\n## Why\n````" in told
-    assert "form" in told
+    rendered = Prompts().render(Prompt(name="start"), values, "mw-1")
+    assert "\n````\n## What\n\n```\n## Why\n````" in rendered
+    assert "form" in rendered
     assert "form" not in start()
 
 
@@ -127,8 +127,8 @@ def test_a_review_request_includes_its_place_diff_and_thread() -> None:
     said = "@rob: Why?\n\n@mergewright: Done in a1.\n\n@rob: Not quite."
     item = {"where": "a.py:3", "diff": "@@ -1 +1 @@\n-old\n+new", "text": said}
     prompt = Prompt(name="address_review", values={"head": "abc", "pull": "3"}, items=(item,))
-    told = Prompts().render(prompt, VALUES, "mw-1")
-    assert f"``` request 1 at a.py:3\n\n{item['diff']}\n\n{said}\n```" in told
+    rendered = Prompts().render(prompt, VALUES, "mw-1")
+    assert f"``` request 1 at a.py:3\n\n{item['diff']}\n\n{said}\n```" in rendered
 
 
 def test_a_place_with_a_line_break_stays_on_one_line() -> None:
@@ -139,8 +139,8 @@ def test_a_place_with_a_line_break_stays_on_one_line() -> None:
 
 def test_the_reason_for_a_refused_push_is_one_line() -> None:
     prompt = Prompt(name="reword", values={"why": "the message of\n``` a1 closes"})
-    told = Prompts().render(prompt, {}, "mw-1")
-    assert told.startswith("[mw-1] Your newest commits were not pushed: the message of ``` a1")
+    rendered = Prompts().render(prompt, {}, "mw-1")
+    assert rendered.startswith("[mw-1] Your newest commits were not pushed: the message of ``` a1")
 
 
 def test_prompt_files_and_table_match() -> None:

@@ -100,8 +100,8 @@ def test_a_sessions_budgets_follow_its_repositorys_policy(site: Site) -> None:
     said = "[policy]\nsession-usd = 1.5\n"
     site.policies.apply(Configuration(repository="acme/widgets", valid=said))
     try:
-        told = site.seen(f"/api/sessions/{session}").json()["budgets"]
-        assert [one["limit"] for one in told if one["name"] == "session"] == [1.5]
+        page = site.seen(f"/api/sessions/{session}").json()["budgets"]
+        assert [one["limit"] for one in page if one["name"] == "session"] == [1.5]
     finally:
         site.policies.apply(Configuration(repository="acme/widgets"))
 
@@ -115,8 +115,8 @@ def test_a_transcript_is_read_in_parts(site: Site) -> None:
         return [Message(kind=MessageKind.ANSWER, text="Done.")]
 
     site.transcript = transcript
-    told = site.seen(f"/api/sessions/{session}/transcript?run=2&first=200&most=50")
-    assert told.json() == [{"kind": "answer", "text": "Done."}]
+    page = site.seen(f"/api/sessions/{session}/transcript?run=2&first=200&most=50")
+    assert page.json() == [{"kind": "answer", "text": "Done."}]
     site.seen(f"/api/sessions/{session}/transcript")
     assert looked_up == [(session, 2, 200, 50), (session, 0, 0, 100)]
     for part in ("most=1001", f"first={10**20}"):
@@ -130,8 +130,8 @@ def test_a_run_without_a_transcript_is_not_found(site: Site) -> None:
 
     session = site.session(1)
     site.transcript = nothing
-    told = site.seen(f"/api/sessions/{session}/transcript?run=7")
-    assert (told.status_code, told.json()["error"]) == (404, "widgets-1 has no run 7.")
+    page = site.seen(f"/api/sessions/{session}/transcript?run=7")
+    assert (page.status_code, page.json()["error"]) == (404, "widgets-1 has no run 7.")
 
 
 def test_a_repeated_request_creates_one_command(site: Site) -> None:

@@ -34,7 +34,7 @@ class Mortal:
     """A journal that ends the process at each boundary it has not seen.
 
     While an action is on its way to being marked, the kill is that action's alone: another thread
-    that ended the process just then would hide the boundary it stands at. One that a crash left
+    that ended the process just then would hide the boundary it is at. One that a crash left
     unmarked is on its way from `done` on: it need not be taken again.
     """
 
@@ -62,7 +62,7 @@ class Mortal:
 
 
 def live(config: Path, crossed: Path) -> None:
-    """One life: act until killed, or until told to end."""
+    """One life: act until killed, or until asked to end."""
     settings, secrets = load(config, os.environ)
     logs.set_up("info", as_json=False, redact=Redaction())
     app = App(settings, secrets, crash_point=Mortal(crossed))

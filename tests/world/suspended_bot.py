@@ -28,7 +28,7 @@ SECOND = "widgets-2"
 
 
 class Gate:
-    """Where it stands."""
+    """Where it is suspended."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -122,8 +122,8 @@ def test_a_classic_token_without_a_write_scope_is_reported(
 ) -> None:
     server.user("wright", token="classic", scopes=scopes)
     client = GitHub(f"{server.url}api/v3", Credentials(token="classic"))
-    told = ("the token may only read: it lacks the scope `repo`",) if lacks else ()
-    assert client.read.missing_permissions(repo.full_name) == told
+    missing = ("the token may only read: it lacks the scope `repo`",) if lacks else ()
+    assert client.read.missing_permissions(repo.full_name) == missing
     client.close()
 
 

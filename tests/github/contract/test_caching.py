@@ -55,9 +55,9 @@ def test_a_list_read_in_a_failed_block_is_read_again(github: GitHub, reads: GitH
     def fails_to_write() -> None:
         with github.caching():
             reads()
-            raise OSError("no room")
+            raise OSError("no space left")
 
-    with pytest.raises(OSError, match="no room"):
+    with pytest.raises(OSError, match="no space left"):
         fails_to_write()
     with github.caching():
         assert reads()[1] == [200, 200]

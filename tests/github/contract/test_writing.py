@@ -61,7 +61,7 @@ def test_a_key_counts_only_at_the_end(github: GitHub, repo: Repository) -> None:
 def test_a_quoted_key_does_not_count(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     quoted = "eve said: <!-- mergewright:key=merged:1 -->"
-    github.write.comment(repo.full_name, issue.number, quoted, "told:1")
+    github.write.comment(repo.full_name, issue.number, quoted, "key:1")
     assert issue.comments[0].body.count("mergewright:key=") == 1
     github.write.comment(repo.full_name, issue.number, "Merged.", "merged:1")
     assert len(issue.comments) == 2
@@ -81,7 +81,7 @@ def test_text_that_utf8_cannot_encode_is_sent_with_replacements(
     github: GitHub, repo: Repository
 ) -> None:
     issue = repo.open_issue("Retry", by="ann")
-    github.write.comment(repo.full_name, issue.number, "caf\udce9", "told:1")
+    github.write.comment(repo.full_name, issue.number, "caf\udce9", "key:1")
     assert issue.comments[0].body.startswith("caf?")
 
 

@@ -3,7 +3,7 @@
 A case has the files of a run (`run/`) and of its home (`home/`) at one instant, and `moment.json`:
 when they were written, when they are read, and the other expected values; an expected usage may be
 omitted. `screen.txt` is the captured terminal and `port.json` has the responses of the program's
-port, @PORT@. A file `NAME.sql` stands for the database NAME, and `@PID@` and `@START@` for a living
+port, @PORT@. A file `NAME.sql` becomes the database NAME, and `@PID@` and `@START@` for a living
 process.
 """
 

@@ -23,8 +23,8 @@ class Person:
         shutil.copytree(recorded / "home", home, dirs_exist_ok=True)
         (self.transcript,) = (home / f".{agent}").rglob("*.jsonl")
         # Codex chooses its id itself; its file name has the whole id, unlike Gemini's.
-        told = read_text(recorded / "run" / "conversation")
-        self.native = told or self.transcript.stem[-36:]
+        recorded_id = read_text(recorded / "run" / "conversation")
+        self.native = recorded_id or self.transcript.stem[-36:]
         self.place = self.transcript.relative_to(home)
         self.adapter: AgentAdapter = AGENTS[agent](AgentType(program=agent))
 

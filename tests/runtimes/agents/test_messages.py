@@ -241,7 +241,7 @@ def test_claudes_insertions_are_no_prompts_and_interruptions_are_notes(
         (MessageKind.PROMPT, "go on"),
         (MessageKind.NOTE, "<task-notification>"),
     ]
-    assert found[1].at == found[0].at, "so it stands where it was"
+    assert found[1].at == found[0].at, "so it keeps its place"
 
 
 def test_records_without_a_message_are_ignored(files: RunFiles) -> None:

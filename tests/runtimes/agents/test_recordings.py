@@ -62,8 +62,8 @@ def test_reading_after_every_line_gives_the_same_result_as_reading_once(
         path.unlink()
     always = recording.adapter.reader(files)
     always.read(alive, None, now)
-    told_last = case.parts[-3] == "aider"  # Other agents' hooks precede the records.
-    for path in sorted(whole, key=lambda path: (path == files.spool) is told_last):
+    hooks_last = case.parts[-3] == "aider"  # Other agents' hooks precede the records.
+    for path in sorted(whole, key=lambda path: (path == files.spool) is hooks_last):
         for line in whole[path].splitlines(keepends=True):
             with path.open("ab") as file:
                 file.write(line)

@@ -33,7 +33,7 @@ def checkout(base: str, worktree: Worktree) -> Path:
 
 
 def steering(place: Path) -> dict[str, str]:
-    """What stands where an agent looks for orders."""
+    """The content of the agent's instruction files."""
     found = (*place.rglob("CLAUDE.md"), *(place / ".claude").rglob("*"), *place.glob(".[ma]*"))
     return {str(file.relative_to(place)): file.read_text() for file in found if file.is_file()}
 
