@@ -70,7 +70,7 @@ def test_each_permission_level_allows_what_github_allows(
     repo.open_issue("Broken", by="rob")
     asked = ask("mallorys")
     access = ask()("GET", f"{here}/collaborators/mallory/permission").json()
-    assert (access["permission"], told["role_name"]) == (coarse, level)
+    assert (access["permission"], access["role_name"]) == (coarse, level)
     put = asked("POST", f"{here}/issues/1/labels", json={"labels": ["bug"]})
     assert put.status_code == labels
     assert asked("PUT", f"{here}/pulls/1/merge", json={}).status_code == merges
