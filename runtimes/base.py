@@ -4,19 +4,15 @@ Runtimes know nothing of agents.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NewType, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
-
-#: A runtime's opaque name for a program; it depends on `Launch.name` alone, so that it is known
-#: after a crash.
-Handle = NewType("Handle", str)
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -36,21 +32,6 @@ class Seen(Struct, frozen=True, kw_only=True):
     program: Probe
     exit: Exit | None = None  #: The supervisor's record, which proves the end.
     output_at: datetime | None = None  #: When the program last printed.
-
-
-class Send(Struct, frozen=True, kw_only=True):
-    """A message for a running program."""
-
-    text: str  #: Control characters other than newline and tab are removed.
-    key: str  #: A second message with the same key to the same program is not sent.
-    submit_seconds: float = 0.0  #: The pause between the paste and Enter, in seconds.
-
-
-class Press(Struct, frozen=True, kw_only=True):
-    """Keys to press at a running program's terminal."""
-
-    keys: tuple[str, ...]  #: Letters, digits, and names such as `Enter`.
-    key: str  #: As in `Send`.
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -74,13 +55,12 @@ class Gone(RuntimeFailure):
 
 
 class Runtime(Protocol):
-    """Runs programs in terminals. Every method may be called from any thread."""
+    """Runs programs in terminals, addressed by `Launch.name`, which is known after a crash too.
 
-    def handle(self, name: str) -> Handle:
-        """The handle of the program with this launch name, running or not."""
-        ...
+    Every method may be called from any thread.
+    """
 
-    def start(self, launch: Launch) -> Handle:
+    def start(self, launch: Launch) -> None:
         """Start a program, unless one with this name was started before.
 
         The run's folder records the start, also after `stop`: a name is used once. Raises
@@ -88,37 +68,42 @@ class Runtime(Protocol):
         """
         ...
 
-    def look(self) -> Mapping[Handle, Seen]:
+    def look(self) -> Mapping[str, Seen]:
         """Probe every program that was started and not stopped, in one call.
 
-        A handle that is missing does not run. Raises `Unavailable` if the probe itself failed.
+        A program that is missing does not run. Raises `Unavailable` if the probe itself failed.
         """
         ...
 
-    def send(self, handle: Handle, send: Send) -> None:
-        """Paste text into the program's terminal and submit it, once for each key.
+    def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
+        """Paste text into the program's terminal and press Enter `submit_seconds` later.
 
-        Returns after Enter was pressed, so that messages do not run into each other. Raises `Gone`
-        if the program does not run, and `ValueError` if the text is empty.
+        Control characters other than newline and tab are removed. A second message with the same
+        key to the same program is not sent. Returns after Enter was pressed, so that messages do
+        not run into each other. Raises `Gone` if the program does not run, and `ValueError` if the
+        text is empty.
         """
         ...
 
-    def press(self, handle: Handle, press: Press) -> None:
-        """Press keys at the program's terminal, once for each key. Raises `Gone` as `send` does."""
+    def press(self, name: str, keys: Sequence[str], key: str) -> None:
+        """Press keys (letters, digits, names such as `Enter`) at the program's terminal.
+
+        Once for each `key`, as in `send`. Raises `Gone`.
+        """
         ...
 
-    def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
+    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
         """The visible lines of these terminals, in one call, without terminals that are gone."""
         ...
 
-    def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
-        """End the program and every process it left, then forget the handle.
+    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
+        """End the program and every process it left, then forget the program.
 
         SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
         """
         ...
 
-    def attach(self, handle: Handle) -> tuple[str, ...]:
+    def attach(self, name: str) -> tuple[str, ...]:
         """The command line with which a person opens the program's terminal."""
         ...
 
@@ -128,4 +113,3 @@ class Options(Struct, frozen=True, kw_only=True):
 
     data: Path  #: A folder of its own, 0700.
     path: str = "/usr/local/bin:/usr/bin:/bin"  #: PATH of the programs.
-    lang: str = "C.UTF-8"

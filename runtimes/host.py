@@ -1,27 +1,18 @@
-"""The interface to a machine where sessions live: their runs, workspaces and recorded files.
+"""The values that a host, a machine where sessions live, takes and returns.
 
-Arguments and results are values (names, texts, structs, bytes), so that a host may be this machine,
-a sandbox or another machine. No path below a session's folders crosses the interface; a path that
-does is the caller's own: where the host is to put a pack or a copy, or to read a copy from.
-
-Every method may be called from any thread and repeated after a crash. A host that cannot be asked
-raises `Unavailable`: nothing is known then, least of all that something ended.
+They name runs, folders and files, so that no path below a session's folders leaves the host: it
+may be this machine, a sandbox or another machine. `runtimes.local_host` is this machine.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
 from lifecycle.model.facts import Agent
 from runtimes.agents.base import NO_LIMITS, RunLimits
-from runtimes.agents.shared.messages import Message
 from runtimes.base import RuntimeFailure, Seen
-from runtimes.workspaces.base import Workspace, WorkspaceRef
 
 _NAME = re.compile(r"(?P<session>.+)_(r\d+|home)")
 
@@ -42,7 +33,7 @@ class RunRef(Struct, frozen=True, kw_only=True):
 
     session: str
     run: int
-    agent_type: str  #: A name in `[agent-types]` of the configuration.
+    agent_type: str = ""  #: A name in `[agent-types]` of the configuration.
     branch: str = ""
 
     @property
@@ -110,75 +101,6 @@ class Unreadable(RuntimeFailure):
     """It cannot be determined which dialog a program shows."""
 
 
-class Runs(Protocol):
-    """The runs of agents: processes, terminals, states."""
-
-    def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
-        """Probe all of these and read what is new in their files and on their screens.
-
-        One call for all sessions of a sweep: its cost grows with what is new.
-        """
-        ...
-
-    def running(self) -> Collection[str]:
-        """The names of all runs that were started here and not stopped, including ended ones."""
-        ...
-
-    def resumes(self, run: RunRef, conversation: str) -> bool:
-        """Whether a run started with this conversation's id would resume it."""
-        ...
-
-    def start(self, run: RunRef, spec: StartSpec) -> str:
-        """Start the program of a run in its session's workspace.
-
-        Returns the program's name for the conversation, empty where it has none yet. A run that
-        was started before, or stopped, is not started again. Raises `RuntimeFailure`.
-        """
-        ...
-
-    def send(self, run: RunRef, text: str, key: str) -> None:
-        """Paste a message into the program's terminal and submit it, once for each key.
-
-        Raises `UnsentInput`, and `Gone` where the program does not run.
-        """
-        ...
-
-    def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
-        """The dialog that is open, and whether it takes an answer; None: it takes messages.
-
-        Raises `Unreadable`.
-        """
-        ...
-
-    def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
-        """Take one step of an answer, once for each key.
-
-        False: another dialog or step is open by now, or the dialog does not take the answer, and
-        nothing was done. Raises `Gone` and `Unreadable`.
-        """
-        ...
-
-    def screen(self, run: RunRef) -> str:
-        """The lines that the terminal shows; empty where there is none."""
-        ...
-
-    def output(self, session: str, run: int) -> str:
-        """The last lines that the program printed, as plain text; empty before the first."""
-        ...
-
-    def attach(self, session: str, run: int) -> tuple[str, ...]:
-        """The command line with which a person opens the run's terminal."""
-        ...
-
-    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
-        """End the program of a run and every process it left.
-
-        SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
-        Raises `RuntimeFailure` if a process cannot be ended.
-        """
-        ...
-
-
 class HandoverTexts(Struct, frozen=True, kw_only=True):
     """The texts that an agent has written for people and for its successor."""
 
@@ -221,80 +143,3 @@ class RecordFile(Struct, frozen=True, kw_only=True):
 
     name: str  #: Relative, with `/`: its place in the archive.
     version: tuple[int, ...]  #: Differs once anything was written.
-
-
-class Records(Protocol):
-    """The files that programs and agents write. Methods that read may raise `OSError`."""
-
-    def handover(self, run: RunRef) -> HandoverTexts:
-        """The agent's texts for people and for its successor, at most 64 KiB each."""
-        ...
-
-    def files(self, run: RunRef) -> Sequence[RecordFile]:
-        """The recorded files of a run and its session's home that exist."""
-        ...
-
-    def read(self, session: str, name: str, start: int, end: int) -> bytes:
-        """Bytes of a recorded file; fewer where it is shorter."""
-        ...
-
-    def size(self, session: str, name: str) -> int:
-        """The size of a recorded file in bytes."""
-        ...
-
-    def copy_database(self, session: str, name: str, into: Path) -> None:
-        """Write one state of a recorded SQLite database into a file of the caller's."""
-        ...
-
-    def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """Which of these recorded files are gone and can be restored."""
-        ...
-
-    def restore(self, session: str, name: str, source: Path) -> None:
-        """Write a recorded file that is gone; `source` is a file of the caller's."""
-        ...
-
-    def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
-        """Return at most so many messages from a run's files, starting at a position.
-
-        The first has place 0. Where a program has one conversation for all runs of a session,
-        those of all of them are counted. To continue where the last call ended costs what is new.
-        """
-        ...
-
-    def adopt(self, run: RunRef, conversation: str) -> None:
-        """Copy a conversation of the host's own user into a session's home, before its runs.
-
-        Raises `NotAdopted`, and `FileExistsError` where the session has a home.
-        """
-        ...
-
-    def folders(self) -> Sequence[Folder]:
-        """All folders kept for sessions, including unknown sessions."""
-        ...
-
-    def folder_bytes(self, folder: Folder) -> int:
-        """The approximate size of a folder on disk, in bytes."""
-        ...
-
-    def remove(self, folder: Folder) -> None:
-        """Remove a folder. Idempotent."""
-        ...
-
-
-class Host(Protocol):
-    """A machine where sessions live."""
-
-    @property
-    def runs(self) -> Runs:
-        """Processes and terminals."""
-        ...
-
-    @property
-    def records(self) -> Records:
-        """Files that programs and agents write."""
-        ...
-
-    def workspace(self, ref: WorkspaceRef) -> Workspace:
-        """The session's workspace, which may not have been created yet."""
-        ...

@@ -6,19 +6,17 @@ FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.wo
 """
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter
 from runtimes.base import Runtime
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
-from runtimes.workspaces.base import WorkspaceRef
-from runtimes.workspaces.worktree import Worktree, WorktreeHead
+from runtimes.workspaces.worktree import Worktree
 
 
 class LocalHost:
-    """See `runtimes.host.Host`."""
+    """The sessions of this machine: runs, recorded files, workspaces."""
 
     def __init__(
         self, runtime: Runtime, adapters: Mapping[str, AgentAdapter], folder: Path
@@ -26,11 +24,10 @@ class LocalHost:
         """`adapters` by agent type."""
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
-        head_of = partial(WorktreeHead, self._workspaces)
-        self.runs = LocalRuns(runtime, adapters, self.records.run_files, head_of)
+        self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._workspaces)
 
-    def workspace(self, ref: WorkspaceRef) -> Worktree:
-        """See `Host.workspace`."""
-        return Worktree(
-            self._workspaces, ref.session, ref.branch, ref.origin, sign_off=ref.sign_off
-        )
+    def workspace(
+        self, session: str, branch: str, origin: Path, sign_off: bool = False
+    ) -> Worktree:
+        """The session's workspace, which may not have been created yet; see `Worktree`."""
+        return Worktree(self._workspaces, session, branch, origin, sign_off)

@@ -12,10 +12,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from runtimes.agents.base import AgentAdapter, RunFiles
-from runtimes.agents.shared.files import open_database, open_regular, read_text
+from runtimes.agents.shared.files import open_database
 from runtimes.agents.shared.messages import Message, MessageReader
+from runtimes.files import open_regular, read_text
 from runtimes.host import Folder, FolderKind, HandoverTexts, RecordFile, RunRef, home_of, session_of
-from runtimes.workspaces.worktree import checkout, remove_tree
+from runtimes.workspaces.repositories import checkout_of, remove_tree
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,10 @@ _OPEN = 16
 
 
 class LocalRecords:
-    """The recorded files below one folder, which may be an unpacked archive; see `Records`."""
+    """The files that programs and agents write, below one folder: a host's, or an unpacked archive.
+
+    Methods that read may raise `OSError`.
+    """
 
     def __init__(self, adapters: Mapping[str, AgentAdapter], folder: Path) -> None:
         """`adapters` by agent type; `folder` is that of the host."""
@@ -46,12 +50,12 @@ class LocalRecords:
             session=run.session,
             run=run.run,
             dir=self._sessions / run.name,
-            workspace=checkout(self._workspaces, run.session),
+            workspace=checkout_of(self._workspaces, run.session),
             branch=run.branch,
         )
 
     def handover(self, run: RunRef) -> HandoverTexts:
-        """See `Records.handover`."""
+        """The agent's texts for people and for its successor, at most 64 KiB each."""
         files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
         # A link may lead anywhere, out of a sandbox too.
         linked = files.summary.parent.is_symlink()
@@ -64,7 +68,7 @@ class LocalRecords:
         )
 
     def files(self, run: RunRef) -> Sequence[RecordFile]:
-        """See `Records.files`."""
+        """The recorded files of a run and its session's home that exist."""
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
             return ()
@@ -80,18 +84,18 @@ class LocalRecords:
         return found
 
     def read(self, session: str, name: str, start: int, end: int) -> bytes:
-        """See `Records.read`."""
+        """Bytes of a recorded file; fewer where it is shorter."""
         with open_regular(self._path(session, name)) as file:
             file.seek(start)
             return file.read(end - start)
 
     def size(self, session: str, name: str) -> int:
-        """See `Records.size`."""
+        """The size of a recorded file in bytes."""
         with open_regular(self._path(session, name)) as file:
             return os.fstat(file.fileno()).st_size
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
-        """See `Records.copy_database`."""
+        """Write one state of a recorded SQLite database into a file of the caller's."""
         path = self._path(session, name)
         try:
             with open_database(path) as source, closing(sqlite3.connect(into)) as copy:
@@ -101,7 +105,7 @@ class LocalRecords:
             raise OSError(f"{path}: {error}") from error
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """See `Records.missing`."""
+        """Which of these recorded files are gone and can be restored."""
         found = []
         for name in names:
             try:
@@ -112,7 +116,7 @@ class LocalRecords:
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
-        """See `Records.restore`."""
+        """Write a recorded file that is gone; `source` is a file of the caller's."""
         target = self._path(session, name)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.new")
@@ -122,7 +126,11 @@ class LocalRecords:
         new.rename(target)
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
-        """See `Records.messages`."""
+        """Return at most so many messages from a run's files, starting at a position.
+
+        The first has place 0. Where a program has one conversation for all runs of a session,
+        those of all of them are counted. To continue where the last call ended costs what is new.
+        """
         with self._lock:
             conversation, ahead = self._open.pop((run.name, start), (None, []))
         if conversation is None:
@@ -136,13 +144,16 @@ class LocalRecords:
         return found
 
     def adopt(self, run: RunRef, conversation: str) -> None:
-        """See `Records.adopt`."""
+        """Copy a conversation of the host's own user into a session's home, before its runs.
+
+        Raises `NotAdopted`, and `FileExistsError` where the session has a home.
+        """
         files = self.run_files(run)
         files.home.mkdir(mode=0o700, parents=True)
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def folders(self) -> Sequence[Folder]:
-        """See `Records.folders`."""
+        """All folders kept for sessions, including unknown sessions."""
         found = []
         for name in _folders_in(self._sessions):
             session = session_of(name)
@@ -155,7 +166,7 @@ class LocalRecords:
         return found
 
     def folder_bytes(self, folder: Folder) -> int:
-        """See `Records.folder_bytes`; unreadable files are not counted."""
+        """The approximate size of a folder on disk, in bytes, without unreadable files."""
         found = 0
         for place, _, names in os.walk(self._folder(folder)):
             for name in names:
@@ -164,7 +175,7 @@ class LocalRecords:
         return found
 
     def remove(self, folder: Folder) -> None:
-        """See `Records.remove`."""
+        """Remove a folder. Idempotent."""
         remove_tree(self._folder(folder))
 
     def _folder(self, folder: Folder) -> Path:

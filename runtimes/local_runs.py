@@ -4,8 +4,10 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -14,7 +16,7 @@ from lifecycle.model.status import Probe
 from runtimes import supervised
 from runtimes.agents.base import AgentAdapter, Reader, RunFiles
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog
-from runtimes.base import Handle, Launch, Press, Runtime, RuntimeFailure, Seen, Send
+from runtimes.base import Launch, Runtime, RuntimeFailure, Seen
 from runtimes.host import (
     Look,
     OpenDialog,
@@ -26,7 +28,8 @@ from runtimes.host import (
     UnsentInput,
     run_name,
 )
-from runtimes.workspaces.worktree import WorktreeHead
+from runtimes.workspaces.refs import Tip
+from runtimes.workspaces.worktree import branch_tip
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +48,7 @@ class _Watched(Struct, kw_only=True):
 
     run: int
     reader: Reader
-    head: WorktreeHead
+    head: Tip
     asked_at: datetime
     seen: Seen | None = None  #: What its files were last read with; None: read them at once.
     read_at: datetime
@@ -53,31 +56,39 @@ class _Watched(Struct, kw_only=True):
 
 
 class LocalRuns:
-    """See `runtimes.host.Runs`. Each look continues where the last one stopped reading."""
+    """The runs of agents: processes, terminals, states.
+
+    Every method may be called from any thread and repeated after a crash. Where the runtime cannot
+    be asked it raises `Unavailable`: nothing is known then, least of all that something ended.
+    """
 
     def __init__(
         self,
         runtime: Runtime,
         adapters: Mapping[str, AgentAdapter],
         files_of: Callable[[RunRef], RunFiles],
-        head_of: Callable[[str, str], WorktreeHead],
+        workspaces: Path,
     ) -> None:
-        """`head_of` is given a session and its branch."""
+        """`adapters` by agent type; `workspaces` is the folder of all workspaces."""
         self._runtime = runtime
         self._adapters = adapters
         self._files_of = files_of
-        self._head_of = head_of
+        self._workspaces = workspaces
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
-        """One call of the runtime, one more for the screens that are needed, and new lines."""
+        """Probe all of these and read what is new in their files and on their screens.
+
+        One call for all sessions of a sweep: its cost grows with what is new, because each look
+        continues where the last one stopped reading.
+        """
         with self._lock:
             for session, watched in list(self._watched.items()):
                 if now - watched.asked_at > _FORGOTTEN:
                     del self._watched[session]
-            failure, found = "", dict[Handle, Seen]()
+            failure, found = "", dict[str, Seen]()
             try:
                 found = dict(self._runtime.look())
             except RuntimeFailure as failed:
@@ -85,38 +96,40 @@ class LocalRuns:
             probes: dict[str, Seen] = {}
             news: list[tuple[RunQuery, _Watched, Seen]] = []
             for query in queries:
-                seen = found.get(self._runtime.handle(query.run.name), _MISSING)
+                seen = found.get(query.run.name, _MISSING)
                 if seen is not _MISSING:
                     probes[query.run.name] = seen
                 elif not query.alive:
                     continue
                 if seen.program is Probe.DEAD and seen.exit is None and query.alive:
                     seen = _UNKNOWN  # Without a proof the caller decides what it means.
-                try:
+                with self._failures_logged(query.run.session):
                     watched = self._watch(query.run, now)
-                except Exception:
-                    if self._fails_first(query.run.session):
-                        log.exception("%s: its agent could not be read", query.run.session)
-                    continue
-                if not (query.unchanged and _is_quiet(watched, seen, now)):
-                    news.append((query, watched, seen))
+                    if not (query.unchanged and _is_quiet(watched, seen, now)):
+                        news.append((query, watched, seen))
             screens = self._screens([query.run for query, _, _ in news])
             readings = {}
             for place, (query, watched, seen) in enumerate(news):
-                screen = screens.get(self._runtime.handle(query.run.name))
-                if reading := self._read(query, watched, seen, screen, now):
-                    readings[query.run.name] = reading
+                name, session = query.run.name, query.run.session
+                watched.seen = None
+                with self._failures_logged(session):
+                    readings[name] = RunReading(
+                        agent=watched.reader.read(seen, screens.get(name), now),
+                        head=watched.head.commit(),
+                        received=frozenset(filter(watched.reader.received, query.awaiting)),
+                    )
+                    self._unreadable.discard(session)
                     watched.seen, watched.read_at = seen, now
                     # Spread out, so that runs which were first read together are not read so again.
                     watched.again_at = now + _AGAIN * (1 + place / len(news))
             return Look(probes=probes, readings=readings, failure=failure)
 
     def running(self) -> Collection[str]:
-        """See `Runs.running`."""
+        """The names of all runs that were started here and not stopped, including ended ones."""
         return list(self._runtime.look())
 
     def resumes(self, run: RunRef, conversation: str) -> bool:
-        """Ask the run's adapter, which looks for the conversation's file."""
+        """Whether a run started with this conversation's id would resume it."""
         adapter, files = self._adapters[run.agent_type], self._files_of(run)
         if not conversation or not adapter.remembers:
             return False
@@ -124,31 +137,36 @@ class LocalRuns:
         return adapter.prepare(files, "", conversation).native_id == conversation
 
     def start(self, run: RunRef, spec: StartSpec) -> str:
-        """See `Runs.start`."""
+        """Start the program of a run in its session's workspace.
+
+        Returns the program's name for the conversation, empty where it has none yet. A run that
+        was started before, or stopped, is not started again. Raises `RuntimeFailure`.
+        """
         files = self._files_of(run)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         adapter = self._adapters[run.agent_type]
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
-        launch = Launch(
-            name=run.name,
-            argv=_bootstrapped(spec.bootstrap, command.argv),
-            cwd=files.workspace,
-            env=command.env,
-            dir=files.dir,
+        argv = _bootstrapped(spec.bootstrap, command.argv)
+        self._runtime.start(
+            Launch(name=run.name, argv=argv, cwd=files.workspace, env=command.env, dir=files.dir)
         )
-        self._runtime.start(launch)
         return command.native_id
 
     def send(self, run: RunRef, text: str, key: str) -> None:
-        """See `Runs.send`."""
-        adapter, handle = self._adapters[run.agent_type], self._runtime.handle(run.name)
+        """Paste a message into the program's terminal and submit it, once for each key.
+
+        Raises `UnsentInput`, and `Gone` where the program does not run.
+        """
+        adapter = self._adapters[run.agent_type]
         if words := adapter.unsent_text(self.screen(run)):
             raise UnsentInput(words)
-        send = Send(text=text, key=key, submit_seconds=adapter.submit_seconds)
-        self._runtime.send(handle, send)
+        self._runtime.send(run.name, text, key, adapter.submit_seconds)
 
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
-        """See `Runs.dialog`."""
+        """The dialog that is open, and whether it takes an answer; None: it takes messages.
+
+        Raises `Unreadable`.
+        """
         found = self._dialog(run)
         if found is None:
             return None
@@ -157,7 +175,11 @@ class LocalRuns:
         return OpenDialog(id=name, state=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
-        """See `Runs.answer`."""
+        """Take one step of an answer, once for each key.
+
+        False: another dialog or step is open by now, or the dialog does not take the answer, and
+        nothing was done. Raises `Gone` and `Unreadable`.
+        """
         found = self._dialog(run)
         if found is None or (_digest(found.id), _digest(found.state)) != (dialog.id, dialog.state):
             return False
@@ -166,28 +188,30 @@ class LocalRuns:
             return False
         pause = self._adapters[run.agent_type].submit_seconds
         try:
-            handle = self._runtime.handle(run.name)
-            take(self._runtime, handle, step, f"{key}:{dialog.state}", pause)
+            take(self._runtime, run.name, step, f"{key}:{dialog.state}", pause)
         except OSError as failure:
             raise Unreadable(str(failure)) from failure
         return True
 
     def screen(self, run: RunRef) -> str:
-        """See `Runs.screen`."""
-        handle = self._runtime.handle(run.name)
-        return self._runtime.screens([handle]).get(handle, "")
+        """The lines that the terminal shows; empty where there is none."""
+        return self._runtime.screens([run.name]).get(run.name, "")
 
     def output(self, session: str, run: int) -> str:
-        """See `Runs.output`."""
-        return supervised.tail(self._files_of(_named(session, run)).output)
+        """The last lines that the program printed, as plain text; empty before the first."""
+        return supervised.tail(self._files_of(RunRef(session=session, run=run)).output)
 
     def attach(self, session: str, run: int) -> tuple[str, ...]:
-        """See `Runs.attach`."""
-        return self._runtime.attach(self._runtime.handle(run_name(session, run)))
+        """The command line with which a person opens the run's terminal."""
+        return self._runtime.attach(run_name(session, run))
 
     def stop(self, name: str, grace_seconds: float = 5.0) -> None:
-        """See `Runs.stop`."""
-        self._runtime.stop(self._runtime.handle(name), grace_seconds)
+        """End the program of a run and every process it left.
+
+        SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
+        Raises `RuntimeFailure` if a process cannot be ended.
+        """
+        self._runtime.stop(name, grace_seconds)
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:
         watched = self._watched.get(run.session)
@@ -195,7 +219,7 @@ class LocalRuns:
             watched = self._watched[run.session] = _Watched(
                 run=run.run,
                 reader=self._adapters[run.agent_type].reader(self._files_of(run)),
-                head=self._head_of(run.session, run.branch),
+                head=branch_tip(self._workspaces, run.session, run.branch),
                 asked_at=now,
                 read_at=now,
                 again_at=now,
@@ -203,44 +227,26 @@ class LocalRuns:
         watched.asked_at = now
         return watched
 
-    def _screens(self, runs: Sequence[RunRef]) -> Mapping[Handle, str]:
-        curious = [run for run in runs if self._adapters[run.agent_type].wants_screen]
+    def _screens(self, runs: Sequence[RunRef]) -> Mapping[str, str]:
+        curious = [run.name for run in runs if self._adapters[run.agent_type].wants_screen]
         try:
-            handles = [self._runtime.handle(run.name) for run in curious]
-            return self._runtime.screens(handles) if handles else {}
+            return self._runtime.screens(curious) if curious else {}
         except RuntimeFailure as failure:
             log.warning("no terminal could be read: %s", failure)
             return {}
 
-    def _read(
-        self, query: RunQuery, watched: _Watched, seen: Seen, screen: str | None, now: datetime
-    ) -> RunReading | None:
-        """Read one run. A failure is logged, so that the other runs are still read."""
-        session = query.run.session
+    @contextmanager
+    def _failures_logged(self, session: str) -> Iterator[None]:
+        """Log that a session cannot be read, once in a row, so that the others are still read."""
         try:
-            agent = watched.reader.read(seen, screen, now)
-            reading = RunReading(
-                agent=agent,
-                head=watched.head.commit(),
-                received=frozenset(filter(watched.reader.received, query.awaiting)),
-            )
+            yield
         except Exception:
-            if self._fails_first(session):
+            if session not in self._unreadable:
                 log.exception("%s: its agent could not be read", session)
-            watched.seen = None
-            return None
-        self._unreadable.discard(session)
-        return reading
-
-    def _fails_first(self, session: str) -> bool:
-        """Note that a session cannot be read; returns whether that is new."""
-        known = session in self._unreadable
-        self._unreadable.add(session)
-        return not known
+            self._unreadable.add(session)
 
     def _dialog(self, run: RunRef) -> Dialog | None:
-        handle = self._runtime.handle(run.name)
-        screen = self._runtime.screens([handle]).get(handle)
+        screen = self._runtime.screens([run.name]).get(run.name)
         if screen is None:
             raise Unreadable("its terminal cannot be read")
         try:
@@ -249,7 +255,7 @@ class LocalRuns:
             raise Unreadable(str(failure)) from failure
 
 
-def take(runtime: Runtime, handle: Handle, step: AnswerStep, key: str, pause: float) -> None:
+def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) -> None:
     """Take one step of an answer, once for each key.
 
     `pause` is what the program needs before a paste and before Enter, in seconds. Raises `Gone`,
@@ -258,10 +264,10 @@ def take(runtime: Runtime, handle: Handle, step: AnswerStep, key: str, pause: fl
     if step.request is not None:
         step.request()
     if step.keys:
-        runtime.press(handle, Press(keys=step.keys, key=f"{key}:keys"))
+        runtime.press(name, step.keys, f"{key}:keys")
     if step.text:
         time.sleep(pause if step.keys else 0)
-        runtime.send(handle, Send(text=step.text, key=key, submit_seconds=pause))
+        runtime.send(name, step.text, key, pause)
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
@@ -282,7 +288,3 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _named(session: str, run: int) -> RunRef:
-    return RunRef(session=session, run=run, agent_type="")

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,25 +19,14 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 from runtimes import supervised
-from runtimes.base import (
-    Gone,
-    Handle,
-    Launch,
-    Options,
-    Press,
-    RuntimeFailure,
-    Seen,
-    Send,
-    Unavailable,
-    printable,
-)
+from runtimes.base import Gone, Launch, Options, RuntimeFailure, Seen, Unavailable, printable
 from runtimes.supervise import MARK
 
 _HERE = Path(__file__).parent
 _LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal} #{session_name}"
 _NAME = re.compile(r"[a-z0-9_-]+")
 _SOCKET_PATH_BYTES = 107
-_TERM = "screen-256color"
+_ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
 
 
 class _Absent(RuntimeFailure):
@@ -65,7 +54,7 @@ class Tmux:
             )
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._runs.mkdir(mode=0o700, exist_ok=True)
-        self._env = {"PATH": options.path, "LANG": options.lang, "TERM": _TERM}
+        self._env = {"PATH": options.path, **_ENV}
         self._server = libtmux.Server(
             socket_path=self._socket,
             config_file=str(_HERE / "tmux.conf"),
@@ -73,27 +62,22 @@ class Tmux:
         )
         self._exits: dict[str, Exit] = {}
 
-    def handle(self, name: str) -> Handle:
-        """The session's name."""
-        return Handle(name)
-
-    def start(self, launch: Launch) -> Handle:
+    def start(self, launch: Launch) -> None:
         """Start the program under its supervisor in a new tmux session; see `Runtime.start`."""
         if not _NAME.fullmatch(launch.name):
             raise RuntimeFailure(f"{launch.name!r} cannot name a run: use a-z, 0-9, _ and - only")
-        handle = self.handle(launch.name)
         folder = launch.dir.resolve()
         if supervised.spent(folder):
-            return handle
+            return
         supervised.prepare(launch, {**self._env, **launch.env})
         with suppress(FileExistsError):
             (self._runs / launch.name).symlink_to(folder)
         # With the mark `stop` finds a supervisor that has not written its pid yet.
-        session = ("-s", handle, "-e", f"{MARK}={folder}", "-c", "/")
+        session = ("-s", launch.name, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
         log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
-        pipe = ("pipe-pane", "-t", f"={handle}:", log.replace("#", "##").replace("%", "%%"))
+        pipe = ("pipe-pane", "-t", f"={launch.name}:", log.replace("#", "##").replace("%", "%%"))
         command = ("new-session", "-d", *session, "--", *program, ";", *pipe)
         try:
             self._tmux(*command)
@@ -102,9 +86,8 @@ class Tmux:
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
                 raise
-        return handle
 
-    def look(self) -> Mapping[Handle, Seen]:
+    def look(self) -> Mapping[str, Seen]:
         """Probe all runs with one `list-panes`; see `Runtime.look`."""
         # Listed before the panes, so that a run that starts in between does not count as lost.
         try:
@@ -115,7 +98,7 @@ class Tmux:
             lines = self._tmux("list-panes", "-a", "-F", _LOOK)
         except _Absent:
             lines = []
-        looked: dict[Handle, Seen] = {}
+        looked: dict[str, Seen] = {}
         for line in lines:
             dead, active, code, killed, name = line.split(" ", 4)
             at = datetime.fromtimestamp(int(active), UTC)
@@ -123,98 +106,88 @@ class Tmux:
             if dead == "1":
                 end = self._end(name, code, killed, at)
                 seen = replace(seen, program=Probe.DEAD, exit=end)
-            looked[Handle(name)] = seen
-        for name in known.difference(looked):
-            if (lost := self._lost(name)) is not None:
-                looked[Handle(name)] = lost
-        return looked
+            looked[name] = seen
+        lost = {name: self._lost(name) for name in known.difference(looked)}
+        return looked | {name: seen for name, seen in lost.items() if seen is not None}
 
-    def send(self, handle: Handle, send: Send) -> None:
+    def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
         """Paste and submit in one command sequence; see `Runtime.send`.
 
         The same sequence records the key as an option of the tmux session, so that a bot killed at
         any moment has done either all or nothing.
         """
-        text = printable(send.text).encode(errors="replace")
-        if not text:
-            raise ValueError(f"nothing to send to {handle}: the message is empty")
-        key = _short(handle, send.key)
-        target, buffer, mark = f"={handle}:", f"mergewright_{key}", f"@mergewright_sent_{key}"
-        enter = f"send-keys -t {target} Enter"
-        if (
-            send.submit_seconds
-        ):  # The server waits, so that Enter follows even if the bot is killed.
+        data = printable(text).encode(errors="replace")
+        if not data:
+            raise ValueError(f"nothing to send to {name}: the message is empty")
+        buffer, enter = f"mergewright_{_short(name, key)}", f"send-keys -t ={name}: Enter"
+        if submit_seconds:  # The server waits, so that Enter follows even if the bot is killed.
             later = f"{enter} ; wait-for -S {buffer}"
-            enter = f"run-shell -b -d {send.submit_seconds:.3f} -C '{later}' ; wait-for {buffer}"
-        paste = f"set-option -t {target} {mark} 1 ; paste-buffer -p -d -b {buffer} -t {target}"
-        with self._file(self._runs / handle, text) as path:
-            try:
-                said = self._tmux(
-                    *("has-session", "-t", f"={handle}", ";"),
-                    *("load-buffer", "-b", buffer, path.replace("#", "##"), ";"),
-                    *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
-                    *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
-                    *(f"delete-buffer -b {buffer}", f"{paste} ; {enter}"),
-                )
-            except _Absent as absent:
-                raise Gone(f"{handle} does not run any more: {absent}") from None
-        if said != ["0"]:
-            raise Gone(f"the program of {handle} has ended")
+            enter = f"run-shell -b -d {submit_seconds:.3f} -C '{later}' ; wait-for {buffer}"
+        paste = f"paste-buffer -p -d -b {buffer} -t ={name}: ; {enter}"
+        with self._file(self._runs / name, data) as path:
+            load = ("load-buffer", "-b", buffer, path.replace("#", "##"), ";")
+            self._once(name, key, *load, do=paste, otherwise=f"delete-buffer -b {buffer}")
 
-    def press(self, handle: Handle, press: Press) -> None:
+    def press(self, name: str, keys: Sequence[str], key: str) -> None:
         """Press keys and record their key in one sequence, as `send` does."""
-        target, mark = f"={handle}:", f"@mergewright_sent_{_short(handle, press.key)}"
-        keys = " ".join(shlex.quote(key) for key in press.keys)
+        self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
+
+    def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
+        """Run commands `first`, then `do` if the program runs and the key is new to it.
+
+        Else `otherwise`. Raises `Gone`.
+        """
+        target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:
             said = self._tmux(
-                *("has-session", "-t", f"={handle}", ";"),
+                *("has-session", "-t", f"={name}", ";", *first),
                 *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
-                *("if-shell", "-F", "-t", target, f"#{{?#{{||:#{{pane_dead}},#{{{mark}}}}},0,1}}"),
-                f"set-option -t {target} {mark} 1 ; send-keys -t {target} {keys}",
+                *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
+                *(otherwise, f"set-option -t {target} {mark} 1 ; {do}"),
             )
         except _Absent as absent:
-            raise Gone(f"{handle} does not run any more: {absent}") from None
+            raise Gone(f"{name} does not run any more: {absent}") from None
         if said != ["0"]:
-            raise Gone(f"the program of {handle} has ended")
+            raise Gone(f"the program of {name} has ended")
 
-    def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
+    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
         """See `Runtime.screens`."""
         mark = secrets.token_hex(16)
         script = "\n".join(
-            f"if-shell -F -t '={handle}:' '#{{==:#{{session_name}},{handle}}}' "
-            f"{{ capture-pane -p -t '={handle}:' ; display-message -p '{mark} {handle}' }}"
-            for handle in handles
+            f"if-shell -F -t '={name}:' '#{{==:#{{session_name}},{name}}}' "
+            f"{{ capture-pane -p -t '={name}:' ; display-message -p '{mark} {name}' }}"
+            for name in names
         )
         with self._file(self._data, script.encode()) as path:
             try:
                 lines = self._tmux("source-file", glob.escape(path))
             except _Absent:
                 return {}
-        found: dict[Handle, str] = {}
+        found: dict[str, str] = {}
         screen: list[str] = []
         for line in lines:
             if line.startswith(mark):
-                found[Handle(line.split(" ")[1])] = "\n".join(screen).rstrip()
+                found[line.split(" ")[1]] = "\n".join(screen).rstrip()
                 screen = []
             else:
                 screen.append(line)
         return found
 
-    def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
+    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
         """End the run's processes, then its tmux session; see `Runtime.stop`."""
-        run = self._runs / handle
+        run = self._runs / name
         if run.is_dir():
             supervised.end(run, grace_seconds)
         with suppress(_Absent):
-            self._tmux("kill-session", "-t", f"={handle}")
+            self._tmux("kill-session", "-t", f"={name}")
         if run.is_dir():  # Again, for a supervisor that was starting the first time.
             supervised.end(run, grace_seconds)
         run.unlink(missing_ok=True)
-        self._exits.pop(handle, None)
+        self._exits.pop(name, None)
 
-    def attach(self, handle: Handle) -> tuple[str, ...]:
+    def attach(self, name: str) -> tuple[str, ...]:
         """The tmux command that opens the session; `C-b d` detaches."""
-        return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={handle}")
+        return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={name}")
 
     def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
         """The exit of a program in a dead pane; None: it is not known yet.
@@ -274,9 +247,9 @@ class Tmux:
             yield file.name
 
 
-def _short(handle: Handle, key: str) -> str:
-    """A short name for a session's key; other sessions may use the same key at the same time."""
-    return hashlib.sha256(f"{handle} {key}".encode()).hexdigest()[:16]
+def _short(name: str, key: str) -> str:
+    """A short name for a program's key; others may use the same key at the same time."""
+    return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
 
 
 def _is_absent(said: str) -> bool:

@@ -23,9 +23,9 @@ from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, home_of, run_name
-from runtimes.workspaces.base import Workspace, WorkspaceChanges
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
+from runtimes.workspaces.worktree import WorkspaceChanges, Worktree
 
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)
@@ -133,7 +133,7 @@ class AgentRuns:
         self,
         session: Session,
         start: Start,
-        workspace: Workspace,
+        workspace: Worktree,
         base_branch: str,
         base: str,
         held: Collection[str],
@@ -164,7 +164,7 @@ class AgentRuns:
     def _default_branch(self, session: Session) -> str:
         return self.github.read.repository(session.repository).default_branch
 
-    def _foreign(self, session: Session, workspace: Workspace) -> Rejected | None:
+    def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
         """The rejection of a branch that somebody else pushed under the session's branch name."""
         branch, mirror = session.branch, self.locations.mirror(session.project)
         if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
@@ -219,7 +219,7 @@ def _stopped(agent: Agent) -> Agent:
     )
 
 
-def _lost_work(session: Session, workspace: Workspace, mirror: Mirror) -> Rejected | None:
+def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
     """The rejection of a session whose commits are lost."""
     status, had_commits = workspace.status(), session.work.head not in ("", session.work.base)
     if not had_commits or status.exists or mirror.known_work(session.id, session.branch):

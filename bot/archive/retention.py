@@ -23,7 +23,6 @@ from config.settings import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
 from runtimes.host import Folder, FolderKind, home_of, session_of
-from runtimes.workspaces.base import WorkspaceRef
 from runtimes.workspaces.git import GitFailure
 
 log = logging.getLogger(__name__)
@@ -261,8 +260,7 @@ class Retention:
 
     def _preserve_and_remove(self, project: str, session: str) -> None:
         mirror = self._locations.mirror(project)
-        ref = WorkspaceRef(session=session, branch="orphaned", origin=str(mirror.path))
-        workspace = self._locations.host.workspace(ref)
+        workspace = self._locations.host.workspace(session, "orphaned", mirror.path)
         mirror.preserve(workspace, 0)
         workspace.remove()
 

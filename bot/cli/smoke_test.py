@@ -22,9 +22,8 @@ from lifecycle.model.status import Activity
 from runtimes import RUNTIMES
 from runtimes.agents.base import Endpoint, RunLimits
 from runtimes.base import Options
-from runtimes.host import Host, RunQuery, RunRef, StartSpec
+from runtimes.host import RunQuery, RunRef, StartSpec
 from runtimes.local_host import LocalHost
-from runtimes.workspaces.base import WorkspaceRef
 from runtimes.workspaces.git import git, init
 
 _PAUSE = 0.1
@@ -107,12 +106,11 @@ def _ask(
         return agent, proxy.last_error if proxy else None
 
 
-def _make_workspace(host: Host, run: RunRef, origin: Path) -> None:
+def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
     """Make a workspace with one empty commit."""
     init(origin)
     commit = git(origin, "commit-tree", git(origin, "mktree").strip(), "-m", "Begin").strip()
-    ref = WorkspaceRef(session=run.session, branch=run.branch, origin=str(origin))
-    host.workspace(ref).create(commit, None, commit)
+    host.workspace(run.session, run.branch, origin).create(commit, None, commit)
 
 
 @contextmanager

@@ -222,7 +222,7 @@ def _workspace(bot: BotProcess) -> Path:
 
 def _where(bot: BotProcess) -> str:
     runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
-    return shlex.join(runtime.attach(runtime.handle(run_name(SESSION, 1))))
+    return shlex.join(runtime.attach(run_name(SESSION, 1)))
 
 
 def _end_everything(bot: BotProcess) -> None:

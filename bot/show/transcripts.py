@@ -16,7 +16,7 @@ from bot.system.redaction import Redaction
 from lifecycle.model.text import plain
 from runtimes.agents.base import AgentAdapter
 from runtimes.agents.shared.messages import Message
-from runtimes.host import Records, RunRef
+from runtimes.host import RunRef
 from runtimes.local_records import LocalRecords
 
 _AT_ONCE = 500  #: The messages that a host is asked for in one call.
@@ -31,7 +31,7 @@ class Transcript:
     """The messages of one run, with secrets masked. Remembers how far it read; for one thread."""
 
     def __init__(
-        self, records: Records, run: RunRef, begun: datetime, over: datetime, redact: Redaction
+        self, records: LocalRecords, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
         """Read the conversation's messages from `begun` until before `over`, and undated ones."""
         self._records = records
@@ -76,7 +76,7 @@ class Transcripts:
     def __init__(
         self,
         store: Store,
-        records: Records,
+        records: LocalRecords,
         adapters: Mapping[str, AgentAdapter],
         archive: Path,
         redact: Redaction,
@@ -103,7 +103,7 @@ class Transcripts:
             yield Transcript(records, ref, begun, over, self._redact)
 
     @contextmanager
-    def _kept(self, run: RunRef) -> Iterator[Records]:
+    def _kept(self, run: RunRef) -> Iterator[LocalRecords]:
         """The recorded files of the run's host, or, if they are gone, of an unpacked archive."""
         archived = self._archive / run.session
         if self._records.files(run) or not archived.is_dir():

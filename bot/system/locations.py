@@ -10,11 +10,11 @@ from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType
 from runtimes.base import Runtime
-from runtimes.host import Host, Records, RunRef
+from runtimes.host import RunRef
 from runtimes.local_host import LocalHost
 from runtimes.local_records import LocalRecords
-from runtimes.workspaces.base import Workspace, WorkspaceRef
 from runtimes.workspaces.mirror import Fork, Mirror
+from runtimes.workspaces.worktree import Worktree
 
 
 class _Named(Protocol):
@@ -52,7 +52,7 @@ class Locations:
         self.paths = paths
         self.projects = projects
         self.adapters = adapters
-        self.host: Host = LocalHost(runtime, adapters, paths.host)
+        self.host = LocalHost(runtime, adapters, paths.host)
         self._git_base = git_base
         self._header = header
         self._called = called
@@ -83,15 +83,11 @@ class Locations:
             branches=project.branch.partition("{")[0],
         )
 
-    def workspace_of(self, session: _Named) -> Workspace:
+    def workspace_of(self, session: _Named) -> Worktree:
         """The session's workspace at its host, made or not."""
-        ref = WorkspaceRef(
-            session=session.id,
-            branch=session.branch,
-            origin=str(self.mirror(session.project).path),
-            sign_off=self.projects[session.project].sign_off,
-        )
-        return self.host.workspace(ref)
+        origin = self.mirror(session.project).path
+        sign_off = self.projects[session.project].sign_off
+        return self.host.workspace(session.id, session.branch, origin, sign_off)
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
         """Names a run of a session; 0: the last one."""
@@ -103,7 +99,7 @@ class Locations:
         )
 
 
-def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> Records:
+def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> LocalRecords:
     """The recorded files of this machine, without its runtime."""
     return LocalRecords(adapters, paths.host)
 

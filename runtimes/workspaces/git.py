@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,18 +19,8 @@ NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
 
 #: The variables of the server's environment that git gets: those for the network.
 _INHERITED = (
-    "PATH",
-    "HOME",
-    "TMPDIR",
-    "SSH_AUTH_SOCK",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "GIT_SSL_CAINFO",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTPS_PROXY",
-    "NO_PROXY",
+    *("PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"),
 )
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
@@ -97,14 +87,18 @@ class GitFailure(Exception):
         code: int | None = None,
         out: str = "",
     ) -> None:
+        super().__init__(command, place, words)
         self.command, self.place, self.words = command, place, words
-        self.remedy = remedy or _remedy(words)
+        matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, words))
+        self.remedy = remedy or next(matching, "run the command by hand there to see more")
         self.code = code  #: Git's exit code; None: it was not run to its end.
         self.out = out  #: Its standard output.
         #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, words) is not None
-        said = " ".join(words.split())[:1000]
-        super().__init__(f"git {command} failed in {place}: {said}; {self.remedy}")
+
+    def __str__(self) -> str:
+        said = " ".join(self.words.split())[:1000]
+        return f"git {self.command} failed in {self.place}: {said}; {self.remedy}"
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
@@ -135,18 +129,13 @@ def git(
     """
     given = settings or {}
     settings = {**_SETTINGS, **given}
+    command, place = args[0], str(repository)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    environment |= _ENVIRONMENT
-    environment |= {
-        "GIT_DIR": str(repository),
-        "GIT_ALLOW_PROTOCOL": protocol,
-        "GIT_CONFIG_COUNT": str(len(settings)),
-    }
+    environment |= {**_ENVIRONMENT, "GIT_DIR": place, "GIT_ALLOW_PROTOCOL": protocol}
+    environment |= {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
         environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     environment |= env or {}
-
-    command, place = args[0], str(repository)
     try:
         with ExitStack() as files:
             source = files.enter_context(stdin.open("rb")) if isinstance(stdin, Path) else None
@@ -180,6 +169,16 @@ def git(
     return out
 
 
+def ask(repository: Path, *args: str) -> str | None:
+    """Run a git command that answers "no" with exit code 1; None: that was its answer."""
+    try:
+        return git(repository, *args)
+    except GitFailure as failure:
+        if failure.code == 1:
+            return None
+        raise
+
+
 def redact(text: str, *secrets: str) -> str:
     """Remove credentials from a text: those in URLs and headers, and the given secrets.
 
@@ -201,7 +200,13 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
     `folder/**` matches the folder's own name too, because a link may replace it.
     """
     signs = ",".join((*magic, "glob", "icase"))
-    return [f":({signs}){where}" for path in paths for where in _globs(path)]
+    found = []
+    for path in paths:
+        where = path.removeprefix("/") if "/" in path else f"**/{path}"
+        found.append(f":({signs}){where}")
+        if where.endswith("/**"):
+            found.append(f":({signs}){where.removesuffix('/**')}")
+    return found
 
 
 def _finished(
@@ -221,17 +226,3 @@ def _ending(code: int) -> str:
     if code == -signal.SIGXFSZ:
         return "File too large"
     return f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
-
-
-def _remedy(words: str) -> str:
-    for pattern, remedy in _REMEDIES:
-        if re.search(pattern, words):
-            return remedy
-    return "run the command by hand there to see more"
-
-
-def _globs(path: str) -> Iterator[str]:
-    where = path.removeprefix("/") if "/" in path else f"**/{path}"
-    yield where
-    if where.endswith("/**"):
-        yield where.removesuffix("/**")

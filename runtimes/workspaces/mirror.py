@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from runtimes.workspaces.base import Workspace
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init, redact
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
+from runtimes.workspaces.worktree import Worktree
 
 _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
@@ -111,22 +111,11 @@ class Mirror:
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether `older` is an ancestor of `newer`; a commit is an ancestor of itself."""
-        try:
-            git(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer))
-        except GitFailure as failure:
-            if failure.code == 1:
-                return False
-            raise
-        return True
+        return ask(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer)) is not None
 
     def merge_base(self, base: str, sha: str) -> str:
         """The best common ancestor; `base` if there is none."""
-        try:
-            return git(self.path, "merge-base", _sha(base), _sha(sha)).strip()
-        except GitFailure as failure:
-            if failure.code == 1:
-                return base
-            raise
+        return (ask(self.path, "merge-base", _sha(base), _sha(sha)) or base).strip()
 
     def pull_template(self, sha: str) -> str:
         """The repository's pull request template, or nothing.
@@ -139,10 +128,6 @@ class Mirror:
         # GitHub's order: .github, then the root, then docs.
         found.sort(key=lambda name: (".github/" not in name, "/" in name))
         return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
-
-    def subject(self, sha: str) -> str:
-        """The first line of a commit's message."""
-        return git(self.path, "log", "-1", "--format=%s", _sha(sha)).strip()
 
     def subjects(self, base: str, sha: str) -> tuple[Commit, ...]:
         """The commits of `sha` that are not in `base`, oldest first; at most 250."""
@@ -158,7 +143,7 @@ class Mirror:
         records = [record.split("\n", 2) for record in text.split("\0") if record]
         return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in records)
 
-    def take(self, workspace: Workspace) -> str:
+    def take(self, workspace: Worktree) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""
         head = workspace.status().head
         if head is None:
@@ -167,7 +152,7 @@ class Mirror:
         self._import(workspace, head, f"{_OURS}/sessions/{workspace.session}")
         return head
 
-    def preserve(self, workspace: Workspace, run: int) -> str | None:
+    def preserve(self, workspace: Worktree, run: int) -> str | None:
         """Preserve what removing the workspace would lose; return the commit that holds it.
 
         That is: commits that GitHub never had, on local branches, stashes and HEAD, and files that
@@ -280,12 +265,8 @@ class Mirror:
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:
         """The tree with the changes of both; None: they conflict."""
-        try:
-            return git(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs)).strip()
-        except GitFailure as failure:
-            if failure.code == 1:
-                return None
-            raise
+        tree = ask(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs))
+        return None if tree is None else tree.strip()
 
     def push(self, sha: str, branch: str, expected: str) -> None:
         """Move GitHub's branch from `expected` (empty: no such branch) to `sha`, atomically.
@@ -305,25 +286,17 @@ class Mirror:
             git(self.path, "update-ref", ref, sha)
             git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
 
-    def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
+    def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> None:
         header = home.header()
         settings = {f"http.{home.url}.extraHeader": header} if header else {}
         scheme = urlsplit(home.url).scheme
         # `user@host:path` is git's short form of an SSH URL.
         protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
         try:
-            return git(
-                repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS
-            )
+            git(repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS)
         except GitFailure as failure:
-            raise GitFailure(
-                f"{failure.command} {redact(home.url)}",
-                failure.place,
-                failure.words,
-                failure.remedy,
-                code=failure.code,
-                out=failure.out,
-            ) from None
+            failure.command += f" {redact(home.url)}"
+            raise
 
     def _fetch_branches(self, repository: Path) -> None:
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head")
@@ -335,7 +308,7 @@ class Mirror:
             self._remote(repository, self.fork, "fetch", *options, self.fork.url, f"+{ours}:{ours}")
         self._remote(repository, self, "fetch", *options, self.url, *everything)
 
-    def _import(self, workspace: Workspace, sha: str, ref: str) -> None:
+    def _import(self, workspace: Worktree, sha: str, ref: str) -> None:
         """Take a commit over from a workspace; every new object is checked as `fetch` would."""
         if not self.contains(sha):
             with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from runtimes.workspaces.base import Workspace
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import is_sha
+from runtimes.workspaces.worktree import Worktree
 
 
-def prepare(mirror: Mirror, workspace: Workspace, base: str, run: int = 0) -> str:
+def prepare(mirror: Mirror, workspace: Worktree, base: str, run: int = 0) -> str:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
     A complete workspace is left as it is. A missing or damaged one is made again: what is left is
@@ -35,7 +35,7 @@ def prepare(mirror: Mirror, workspace: Workspace, base: str, run: int = 0) -> st
 
 
 def hold_files(
-    mirror: Mirror, workspace: Workspace, base: str, patterns: Sequence[str], run: int
+    mirror: Mirror, workspace: Worktree, base: str, patterns: Sequence[str], run: int
 ) -> Sequence[str]:
     """Restore the files that steer agents as they are on the base branch, for the next program.
 

@@ -6,8 +6,9 @@ name or None, and nothing outside the repository is opened.
 
 import os
 import re
-import stat
 from pathlib import Path
+
+from runtimes.files import open_regular
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -55,15 +56,18 @@ def commit_at(repository: Path, ref: str) -> str | None:
 class Tip:
     """Caches the commit of a ref until the ref's file changes. Small, because there are many."""
 
-    __slots__ = ("_commit", "_ref", "_repository", "_seen")
+    __slots__ = ("_commit", "_marker", "_ref", "_repository", "_seen")
 
-    def __init__(self, repository: Path | str, ref: str) -> None:
-        self._repository, self._ref = str(repository), ref
+    def __init__(self, repository: Path | str, ref: str, marker: str = "") -> None:
+        """While the file `marker` is missing there is no commit."""
+        self._repository, self._ref, self._marker = str(repository), ref, marker
         self._seen: tuple[int, ...] | None = None
         self._commit: str | None = None
 
     def commit(self) -> str | None:
         """See `commit_at`."""
+        if self._marker and not os.path.lexists(self._marker):
+            return None
         files = (f"{self._repository}/{self._ref}", f"{self._repository}/packed-refs")
         seen = next(filter(None, map(_identity, files)), None)
         if seen is None or seen != self._seen:
@@ -103,14 +107,19 @@ def checked_out_ref(repository: Path, worktree: str) -> str | None:
 def replace_file(repository: Path, name: str, data: bytes) -> None:
     """Replace one of the repository's files without following links. Raises `OSError`."""
     path = repository / name
-    here = Path(os.path.realpath(repository.parent), repository.name)
-    if Path(os.path.realpath(path.parent)) != (here / name).parent:
+    if _is_linked(repository, name):
         raise OSError(f"{path.parent} is not the folder it should be: look at it by hand")
     fresh = repository.parent / "new"
     fresh.unlink(missing_ok=True)
     fresh.write_bytes(data)
     path.parent.mkdir(parents=True, exist_ok=True)  # Git removes folders whose refs it packed.
     fresh.replace(path)
+
+
+def _is_linked(repository: Path, name: str) -> bool:
+    """Whether a link below the repository leads to another folder than the file's own."""
+    here = Path(os.path.realpath(repository.parent), repository.name)
+    return Path(os.path.realpath((repository / name).parent)) != (here / name).parent
 
 
 def _packed(repository: Path) -> dict[str, str]:
@@ -127,16 +136,10 @@ def _commit(text: str | None) -> str | None:
 
 def _read(repository: Path, name: str, limit: int) -> str | None:
     """The text of a small regular file, without following links below the repository."""
-    path = repository / name
     try:
-        here = Path(os.path.realpath(repository.parent), repository.name)
-        if Path(os.path.realpath(path.parent)) != (here / name).parent:
+        if _is_linked(repository, name):
             return None
-        # Without O_NONBLOCK, opening a pipe would block forever.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                return None
+        with open_regular(repository / name) as file:
             data = file.read(limit + 1)
     except (OSError, ValueError):
         return None

@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runtimes.workspaces.base import WorkspaceChanges, WorkspaceStatus
+from msgspec import Struct
+
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
 from runtimes.workspaces.refs import (
     Tip,
@@ -31,43 +32,47 @@ from runtimes.workspaces.refs import (
     commits,
     replace_file,
 )
+from runtimes.workspaces.repositories import checkout_of, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
-_NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
-#: Run by the agent's git only; the bot's git runs no hooks.
-_SIGNS_OFF = """#!/bin/sh
-exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
-    "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
-"""
 _COMMITS = 250  #: No more commits of a branch are listed.
 _BY_HAND = "look at the session's workspace by hand"
 
 
+class WorkspaceStatus(Struct, frozen=True, kw_only=True):
+    """The state of a workspace, as far as it is known without running git."""
+
+    exists: bool = False  #: Whether there is anything of it, whole or not.
+    made: bool = False  #: Whether it was whole once, so that an agent may have worked in it.
+    whole: bool = False  #: Whether its checkout and branch can be used as they are.
+    location: str = ""  #: Where it is, for people.
+    base: str = ""  #: The commit the work begins at; empty: it is not known any more.
+    head: str | None = None  #: The branch's commit; None: unreadable.
+    commits: tuple[str, ...] = ()  #: Those at branches, HEAD and stashes of the session.
+
+
+class WorkspaceChanges(Struct, frozen=True, kw_only=True):
+    """The work in a workspace, in words."""
+
+    commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
+    uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
+
+
 class Worktree:
-    """One session's workspace. Every method may raise `GitFailure`."""
+    """One session's checkout, which an agent may have filled with traps.
+
+    Every method may raise `GitFailure`.
+    """
 
     def __init__(
-        self,
-        root: Path,
-        session: str,
-        branch: str,
-        origin: str,
-        *,
-        name: str = "Mergewright",
-        email: str = "mergewright@localhost",
-        sign_off: bool = False,
+        self, root: Path, session: str, branch: str, origin: Path, sign_off: bool = False
     ) -> None:
-        """`origin` is the project's mirror, a folder of this machine.
-
-        `name` and `email` are the author of the agent's commits; `sign_off` adds the same as a
-        `Signed-off-by` line.
-        """
-        self.origin = Path(origin)
+        """`origin` and `sign_off` are those of `make_repository`."""
+        self._origin = origin
         self.session = check_session(session)
         self.branch = check_branch(branch)
-        self.name, self.email = name, email
         self._sign_off = sign_off
-        self.path = checkout(root, session)
+        self.path = checkout_of(root, session)
         self.place = self.path.parent
         self.repository = self.place / "repository.git"
         self._tip = Tip(self.repository, f"refs/heads/{branch}")
@@ -87,7 +92,7 @@ class Worktree:
         return self.place.is_dir() and not self.made and not self._making.exists()
 
     def status(self) -> WorkspaceStatus:
-        """See `Workspace.status`."""
+        """The workspace's state, read from files alone."""
         made, head = self.made, self.head()
         return WorkspaceStatus(
             exists=self.place.exists(),
@@ -100,7 +105,7 @@ class Worktree:
         )
 
     def repair(self) -> WorkspaceStatus:
-        """Make the bot's view of a spoiled workspace again; see `Workspace.repair`."""
+        """Make the bot's view again, if an agent has spoiled it, to read the work."""
         if self.spoiled:
             remove_tree(self._view)
             self._make_view()
@@ -108,16 +113,25 @@ class Worktree:
         return self.status()
 
     def create(self, start: str, files: str | None, base: str) -> None:
-        """Make the repositories and the worktree; see `Workspace.create`."""
+        """Make the workspace with its branch at a commit; what is there already is removed.
+
+        `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
+        commit the work begins at; it is kept.
+        """
         self.remove()
-        self._make_repository(start)
+        self.place.mkdir(parents=True, mode=0o700)
+        self._making.touch()
+        make_repository(
+            *(self.repository, self.path, self._origin, self.branch, start),
+            sign_off=self._sign_off,
+        )
         self._make_view()
         if files:
             self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
         self.set_base(base)
 
     def set_base(self, base: str) -> None:
-        """Write the base, which marks the workspace as complete; see `Workspace.set_base`."""
+        """Keep the commit the work begins at, which marks the workspace as complete."""
         unsure = self._marker.with_suffix(".new")
         unsure.write_text(base)
         unsure.rename(self._marker)
@@ -128,7 +142,10 @@ class Worktree:
         return self._tip.commit()
 
     def dirty(self) -> bool:
-        """See `Workspace.dirty`. Changes of an interrupted move, to be repeated, do not count."""
+        """Whether files are changed, or untracked and not ignored; submodules do not count.
+
+        Nor do changes of an interrupted move, which is to be repeated.
+        """
         with self.view():
             moving = self._view / "moving"
             if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
@@ -136,7 +153,7 @@ class Worktree:
             return bool(self._status())
 
     def changes(self, base: str) -> WorkspaceChanges:
-        """See `Workspace.changes`."""
+        """The commits since `base`, and what is not committed."""
         with self.view():
             shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
             log = git(self._view, "log", *shown, f"{base}..{self._anchor()}", "--")
@@ -145,7 +162,11 @@ class Worktree:
             )
 
     def pack(self, commit: str, have: Collection[str], into: Path) -> None:
-        """See `Workspace.pack`."""
+        """Write the objects of a commit into a file of the caller's, as a thin pack.
+
+        Objects of commits that the caller has are omitted. A pack is hostile input: the importer
+        must check its objects.
+        """
         with self.view():
             kinds = git(self._view, "cat-file", "--batch-check", stdin="\n".join((*have, "")))
             known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
@@ -155,7 +176,11 @@ class Worktree:
             git(self._view, *command, stdin=wanted, into=into, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
-        """See `Workspace.move`. The branch must be checked out, at `old`, and all be committed."""
+        """Bring branch and files from one commit to another, which `origin` has.
+
+        The branch must be checked out, at `old`, and all be committed. Call it only while the agent
+        is at rest. Does nothing if the branch is at `new` already.
+        """
         with self.view():
             if self.head() == new:
                 return
@@ -175,13 +200,16 @@ class Worktree:
             moving.unlink()
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
-        """See `Workspace.hold`."""
+        """Begin to hold the files that match as they are in a commit.
+
+        True: some of them hold work that is not committed, and `put_back` would lose it.
+        """
         with self.view():
             self._status()  # It brings the view to the branch's commit.
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """See `Workspace.put_back`."""
+        """Restore the held files. Returns those of which `head` has another version."""
         with self.view():
             return self._steering.put_back(head)
 
@@ -192,7 +220,7 @@ class Worktree:
             raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
 
     def remove(self) -> None:
-        """See `Workspace.remove`."""
+        """Remove the whole workspace. Idempotent."""
         gone = self.place.with_name(f".{self.session}.gone")
         remove_tree(gone)
         with suppress(FileNotFoundError):
@@ -213,7 +241,12 @@ class Worktree:
     def snapshot(
         self, message: str, unpublished: Sequence[str], earlier: str | None, known: str
     ) -> str | None:
-        """Commit into the view; the session's repository is not touched. See `Workspace`."""
+        """Commit all files as they are, beside the session's branch, and return the commit.
+
+        Its parents are the branch's commit (`known` where none can be read), the commits that are
+        published nowhere, and the earlier snapshot. None: all files are committed and published.
+        The session's repository is not touched.
+        """
         with self.view():
             anchor = self._anchor(known)
             parents = list(dict.fromkeys([anchor, *unpublished, *filter(None, [earlier])]))
@@ -243,15 +276,16 @@ class Worktree:
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add files of repositories nested in the checkout; git would record only their commits."""
-        files = "".join(f"{file}\0" for folder in nested for file in _files(self.path, folder))
+        files = [file for folder in nested for file in _files(self.path, folder)]
+        command = ("check-ignore", "-z", "--stdin")
         try:
-            ignored = self._in_checkout("check-ignore", "-z", "--stdin", env=env, stdin=files)
+            ignored = self._in_checkout(*command, env=env, stdin="\0".join(files))
         except GitFailure as failure:
             if failure.code != 1:
                 raise
             ignored = ""  # No file is ignored.
         left_out = set(ignored.split("\0"))
-        kept = "".join(f"{file}\0" for file in files.split("\0") if file and file not in left_out)
+        kept = "".join(f"{file}\0" for file in files if file not in left_out)
         self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
     def _anchor(self, known: str = "") -> str:
@@ -267,9 +301,8 @@ class Worktree:
         """Entries of `git status --porcelain` against the branch's commit."""
         head = anchor or self._anchor()
         if (self._view / "HEAD").read_text().strip() != head:
-            self._in_checkout(
-                "read-tree", "-i", "-m", head
-            )  # The files may be newer than the index.
+            # With `-i`, because the files may be newer than the index.
+            self._in_checkout("read-tree", "-i", "-m", head)
             git(self._view, "update-ref", "--no-deref", "HEAD", head)
         return self._steering.status(untracked)
 
@@ -283,63 +316,20 @@ class Worktree:
         env = {"GIT_WORK_TREE": str(self.path), **(env or {})}
         return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin)
 
-    def _make_repository(self, start: str) -> None:
-        """Make the session's repository and checkout, with its branch at `start`."""
-        self.place.mkdir(parents=True, mode=0o700)
-        self._making.touch()
-        init(self.repository, borrow=(self.origin,))
-        with (self.repository / "config").open("a") as config:
-            config.write(
-                f'[remote "origin"]\n'
-                f"url = {_quoted(str(self.origin))}\n"
-                f"pushurl = {_quoted(_NO_PUSH)}\n"
-                f"fetch = +refs/heads/*:refs/remotes/origin/*\n"
-                f"[user]\n"
-                f"name = {_quoted(self.name)}\n"
-                f"email = {_quoted(self.email)}\n"
-                f"[gc]\n"
-                f"auto = 0\n"
-            )
-        if self._sign_off:
-            hook = self.repository / "hooks" / "commit-msg"
-            hook.parent.mkdir(mode=0o700)
-            hook.write_text(_SIGNS_OFF)
-            hook.chmod(0o700)
-        git(self.repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
-        add = ("worktree", "add", "--quiet", "-b", self.branch, str(self.path), start)
-        git(self.repository, *add, seconds=NETWORK_SECONDS)
-
     def _make_view(self) -> None:
         """Make the bot's repository: its own settings only, the session's objects borrowed."""
-        init(self._view, borrow=(self.repository, self.origin))
+        init(self._view, borrow=(self.repository, self._origin))
         if self._making.exists():
             # The new checkout's index, so that the first status need not read every file.
             index = self.repository / "worktrees" / self.path.name / "index"
             shutil.copy2(index, self._view / "index")  # With its time, as in `_tree`.
 
 
-class WorktreeHead:
-    """Reads the head of a session's branch again and again, without running git.
-
-    Smaller than a `Worktree`, because there is one for each run that is observed.
-    """
-
-    __slots__ = ("_marker", "_tip")
-
-    def __init__(self, root: Path, session: str, branch: str) -> None:
-        place = f"{root}/{check_session(session)}"
-        self._marker = f"{place}/bot.git/made"
-        self._tip = Tip(f"{place}/repository.git", f"refs/heads/{check_branch(branch)}")
-
-    def commit(self) -> str | None:
-        """The branch's commit; None: the workspace is not complete, or it cannot be read."""
-        return self._tip.commit() if os.path.lexists(self._marker) else None
-
-
-def _quoted(value: str) -> str:
-    """Quote a value for a git configuration file."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def branch_tip(root: Path, session: str, branch: str) -> Tip:
+    """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
+    place = f"{root}/{check_session(session)}"
+    ref = f"refs/heads/{check_branch(branch)}"
+    return Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
 
 
 def _nested(status: list[str]) -> list[str]:
@@ -356,26 +346,3 @@ def _files(root: Path, folder: str) -> Iterator[str]:
         for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
             if path.is_symlink() or path.is_file():
                 yield str(path.relative_to(root))
-
-
-def checkout(root: Path, session: str) -> Path:
-    """The folder in which a session's agent works."""
-    return Path(os.path.realpath(root)) / session / "checkout"
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder, even if it is write-protected. Idempotent."""
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        return
-    except PermissionError:
-        _make_writable(folder)  # Some tools write-protect folders, e.g. module caches.
-        shutil.rmtree(folder)
-
-
-def _make_writable(folder: Path) -> None:
-    for place, names, _ in os.walk(folder):
-        for path in (Path(place, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(0o700)

@@ -19,7 +19,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, RunLimits
 from runtimes.agents.shared.dialogs import Dialog
-from runtimes.base import Launch, Options, Send
+from runtimes.base import Launch, Options
 from runtimes.local_runs import take
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
@@ -53,7 +53,7 @@ class Stage:
         self._runtime = Tmux(Options(data=folder / "tmux", path=os.environ["PATH"]))
         mirror = _mirror(folder)
         self._worktree = Worktree(
-            folder / "workspaces", _SESSION, "mergewright/1-trial", str(mirror.path)
+            folder / "workspaces", _SESSION, "mergewright/1-trial", mirror.path
         )
         prepare(mirror, self._worktree, "main")
         self.workspace = self._worktree.path
@@ -81,7 +81,8 @@ class Stage:
             dir=self.files.dir,
         )
         self._reader: Reader = self._program.reader(self.files)
-        self.handle = self._runtime.start(launch)
+        self._runtime.start(launch)
+        self.handle = name
 
     def look(self) -> Agent:
         """Read the agent's state."""
@@ -118,10 +119,8 @@ class Stage:
                 f"its input box is empty, but {typed!r} is read from it\n{self.screen()}"
             )
         for paste in range(_PASTES):
-            send = Send(
-                text=text, key=f"{key}#{paste}", submit_seconds=self._program.submit_seconds
-            )
-            self._runtime.send(self.handle, send)
+            pause = self._program.submit_seconds
+            self._runtime.send(self.handle, text, f"{key}#{paste}", pause)
             deadline = time.monotonic() + _RECEIPT_SECONDS
             while time.monotonic() < deadline:
                 if self._reader.received(key):

@@ -121,7 +121,7 @@ class Population:
     def _started(self, number: int) -> Observation:
         """A program that has finished, with the files of its workspace and run."""
         branch = _branch(number)
-        workspace = Worktree(self.paths.host / "workspaces", _id(number), branch, "")
+        workspace = Worktree(self.paths.host / "workspaces", _id(number), branch, Path())
         head = workspace.repository / "refs" / "heads" / _branch(number)
         view = workspace.place / "bot.git"
         for folder in (head.parent, view, workspace.path):

@@ -252,7 +252,7 @@ def test_an_agent_that_takes_over_starts_with_its_own_prompt_after_the_old_progr
     assert site.session.agent_name == "ada"
     assert site.program.run_limits.system == "Be kind."
     assert site.program.run_limits.tools == ("read",)
-    assert set(site.runtime.look()) == {site.runtime.handle(run_name(site.id, 2))}
+    assert set(site.runtime.look()) == {run_name(site.id, 2)}
     copy = site.paths.archive / site.id / log.parent.name / "output.log"
     assert copy.read_text() == "last words\n"
 
@@ -272,7 +272,7 @@ def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
     assert full.at
     assert full.at > now
     assert site.session.agent_name != "ada"
-    assert set(site.runtime.look()) == {site.runtime.handle(run_name(site.id, 1))}
+    assert set(site.runtime.look()) == {run_name(site.id, 1)}
 
 
 def test_an_agent_that_is_not_configured_any_more_does_not_take_over(site: Site) -> None:

@@ -15,7 +15,7 @@ from lifecycle.model.facts import Agent, Sent, Work
 from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.shared.activity import exited
-from runtimes.base import Handle, Seen
+from runtimes.base import Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
 PROJECTS = {"widgets": ProjectSettings(repository="acme/widgets", agent="shell")}
@@ -35,9 +35,6 @@ class Edge:
         self.unreadable: set[str] = set()
         self.received: set[str] = set()  #: Marks of messages that an agent has read.
         self.reads = 0
-
-    def handle(self, name: str) -> Handle:
-        return Handle(name)
 
     def look(self) -> Mapping[str, Seen]:
         if self.fails:

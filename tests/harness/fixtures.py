@@ -130,7 +130,7 @@ def watch(scenario: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentO
 def checkout(watch: AgentObserver, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
     monkeypatch.setattr(watch._locations, "workspace_of", lambda _: made)
-    monkeypatch.setattr(watch._locations.host.runs, "_head_of", lambda *_: made)
+    monkeypatch.setattr("runtimes.local_runs.branch_tip", lambda *_: made)
     return made
 
 

@@ -133,7 +133,7 @@ class Site:
         return records.run_files(self.locations.run_of(self.session, 1))
 
     def worktree(self, session: str, branch: str) -> Worktree:
-        origin = str(self.locations.mirror("widgets").path)
+        origin = self.locations.mirror("widgets").path
         return Worktree(self.paths.workspaces, session, branch, origin)
 
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:

@@ -19,7 +19,7 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, numbered_dialog
-from runtimes.base import Handle, Seen
+from runtimes.base import Seen
 from runtimes.host import run_name
 from tests.harness.site import Site
 
@@ -33,7 +33,7 @@ class Terminal:
     def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         site.starts()
-        self.handle: Handle = site.runtime.handle(run_name(site.id, 1))
+        self.handle = run_name(site.id, 1)
         self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
         self.activity, self.since = Activity.READY, site.scenario.clock()
         self.asks = ""

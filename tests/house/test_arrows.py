@@ -54,7 +54,7 @@ KEEPERS = {
     "typer": {"bot.cli", "bot.demo"},
 }
 
-#: What opens the files, processes or terminals of sessions: the host's side of `runtimes.host`.
+#: What opens the files, processes or terminals of sessions: the inner side of a host.
 HOST_SIDE = (
     "runtimes.agents.shared.files",
     "runtimes.local_runs",
@@ -62,8 +62,8 @@ HOST_SIDE = (
     "runtimes.supervised",
     "runtimes.tmux",
     "runtimes.workspaces.refs",
+    "runtimes.workspaces.repositories",
     "runtimes.workspaces.steering",
-    "runtimes.workspaces.worktree",
 )
 
 #: What observers may not do in the store: create sessions, grant commands, order actions.

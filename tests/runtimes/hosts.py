@@ -16,13 +16,13 @@ from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell.launch import Shell
 from runtimes.base import Options, Seen
-from runtimes.host import Host, RunQuery, RunReading, RunRef, StartSpec
+from runtimes.host import RunQuery, RunReading, RunRef, StartSpec
 from runtimes.local_host import LocalHost
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
-from runtimes.workspaces.base import Workspace, WorkspaceRef
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
+from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.stages import processes, until
 
 SESSION, BRANCH = "widgets-12", "mergewright/12-x"
@@ -50,7 +50,7 @@ class _Asking(Shell):
 class HostStage(Protocol):
     """A host, and what an agent or the host's own user does on it."""
 
-    host: Host
+    host: LocalHost
     mirror: Mirror
 
     def restarts_the_bot(self) -> None:
@@ -75,7 +75,7 @@ class LocalStage:
         self.restarts_the_bot()
 
     def restarts_the_bot(self) -> None:
-        self.host: Host = LocalHost(
+        self.host = LocalHost(
             Tmux(Options(data=self._folder / "tmux", path=os.environ["PATH"])),
             self._adapters,
             self._folder,
@@ -121,7 +121,7 @@ def _local(mirror: Mirror) -> Iterator[HostStage]:
         stage.close()
 
 
-#: Every implementation of `runtimes.host.Host`.
+#: Every host.
 HOSTS: Mapping[str, Callable[[Mirror], AbstractContextManager[HostStage]]] = {"local": _local}
 
 
@@ -133,16 +133,15 @@ class OneSession:
         self.run = self.named(1)
 
     @property
-    def host(self) -> Host:
+    def host(self) -> LocalHost:
         return self.stage.host
 
     def named(self, run: int) -> RunRef:
         return RunRef(session=SESSION, run=run, agent_type="shell", branch=BRANCH)
 
     @property
-    def workspace(self) -> Workspace:
-        origin = str(self.stage.mirror.path)
-        return self.host.workspace(WorkspaceRef(session=SESSION, branch=BRANCH, origin=origin))
+    def workspace(self) -> Worktree:
+        return self.host.workspace(SESSION, BRANCH, self.stage.mirror.path)
 
     def prepares(self) -> str:
         return prepare(self.stage.mirror, self.workspace, "main")

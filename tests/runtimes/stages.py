@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from runtimes.base import Handle, Launch, Options, Runtime, Seen
+from runtimes.base import Launch, Options, Runtime, Seen
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 from tests.world.fake_runtime import FakeRuntime
@@ -48,11 +48,11 @@ class Stage(Protocol):
 
     @property
     def runtime(self) -> Runtime: ...
-    def start(self, name: str) -> Handle: ...
-    def exits(self, handle: Handle, code: int) -> None: ...
-    def is_killed(self, handle: Handle, number: int) -> None: ...
-    def prints(self, handle: Handle, text: str) -> None: ...
-    def received(self, handle: Handle) -> str: ...
+    def start(self, name: str) -> str: ...
+    def exits(self, handle: str, code: int) -> None: ...
+    def is_killed(self, handle: str, number: int) -> None: ...
+    def prints(self, handle: str, text: str) -> None: ...
+    def received(self, handle: str) -> str: ...
 
 
 class FakeStage:
@@ -67,19 +67,20 @@ class FakeStage:
             name=name, argv=("program",), cwd=self._folder, env={}, dir=self._folder / "runs" / name
         )
 
-    def start(self, name: str) -> Handle:
-        return self.runtime.start(self.launch(name))
+    def start(self, name: str) -> str:
+        self.runtime.start(self.launch(name))
+        return name
 
-    def exits(self, handle: Handle, code: int) -> None:
+    def exits(self, handle: str, code: int) -> None:
         self.runtime.exits(handle, code)
 
-    def is_killed(self, handle: Handle, number: int) -> None:
+    def is_killed(self, handle: str, number: int) -> None:
         self.runtime.exits(handle, None, number)
 
-    def prints(self, handle: Handle, text: str) -> None:
+    def prints(self, handle: str, text: str) -> None:
         self.runtime.prints(handle, text)
 
-    def received(self, handle: Handle) -> str:
+    def received(self, handle: str) -> str:
         return "".join(f"{text}\n" for text in self.runtime.received(handle))
 
 
@@ -101,35 +102,36 @@ class TmuxStage:
         argv = argv or ("sh", "-c", PUPPET)
         return Launch(name=name, argv=argv, cwd=folder, env=env or {}, dir=folder)
 
-    def run(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Handle:
+    def run(self, name: str, *argv: str, env: dict[str, str] | None = None) -> str:
         """Start a program of one's own."""
-        return self.runtime.start(self.launch(name, *argv, env=env))
+        self.runtime.start(self.launch(name, *argv, env=env))
+        return name
 
-    def shell(self, name: str, script: str) -> Handle:
+    def shell(self, name: str, script: str) -> str:
         """Start a shell script."""
         return self.run(name, "sh", "-c", script)
 
-    def start(self, name: str) -> Handle:
+    def start(self, name: str) -> str:
         control = self.dir(name) / "control"
         if not control.exists():
             control.parent.mkdir(parents=True, exist_ok=True)
             os.mkfifo(control)
         return self.run(name)
 
-    def exits(self, handle: Handle, code: int) -> None:
+    def exits(self, handle: str, code: int) -> None:
         self._order(handle, f"exit {code}")
 
-    def is_killed(self, handle: Handle, number: int) -> None:
+    def is_killed(self, handle: str, number: int) -> None:
         self._order(handle, f"kill -{number} $$")
 
-    def prints(self, handle: Handle, text: str) -> None:
+    def prints(self, handle: str, text: str) -> None:
         self._order(handle, f"printf %s '{text}'")
 
-    def received(self, handle: Handle) -> str:
+    def received(self, handle: str) -> str:
         received = self.dir(handle) / "received"
         return received.read_text() if received.exists() else ""
 
-    def seen(self, handle: Handle) -> Seen:
+    def seen(self, handle: str) -> Seen:
         return self.runtime.look()[handle]
 
     def output(self, name: str) -> str:
@@ -154,5 +156,5 @@ class TmuxStage:
         command = ("tmux", "-S", str(self.data / "tmux.sock"), "kill-server")
         subprocess.run(command, capture_output=True)
 
-    def _order(self, handle: Handle, order: str) -> None:
+    def _order(self, handle: str, order: str) -> None:
         (self.dir(handle) / "control").write_text(f"{order}\n")

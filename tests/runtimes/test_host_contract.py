@@ -1,4 +1,4 @@
-"""The contract of every host: `runtimes.host`, over real processes, git and files."""
+"""The contract of every host: `runtimes.local_host`, over real processes, git and files."""
 
 import os
 import signal

@@ -5,31 +5,29 @@ import signal
 import pytest
 
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, Seen, Send
+from runtimes.base import Gone, Seen
 from tests.runtimes.stages import Stage, until
 
 
 def program(stage: Stage, name: str) -> Probe | None:
     """What a look says of the program of this name."""
-    seen = stage.runtime.look().get(stage.runtime.handle(name))
+    seen = stage.runtime.look().get(name)
     return seen.program if seen else None
 
 
 def ended(stage: Stage, name: str) -> Seen:
     """What a look says once the program's end is known."""
-    handle = stage.runtime.handle(name)
-    until(lambda: stage.runtime.look()[handle].exit, f"the end of {name}")
-    return stage.runtime.look()[handle]
+    until(lambda: stage.runtime.look()[name].exit, f"the end of {name}")
+    return stage.runtime.look()[name]
 
 
 def test_a_look_is_empty_before_anything_is_started(stage: Stage) -> None:
     assert stage.runtime.look() == {}
-    assert stage.runtime.screens([stage.runtime.handle("app-1_r1")]) == {}
+    assert stage.runtime.screens(["app-1_r1"]) == {}
 
 
-def test_a_started_program_is_alive_under_the_handle_of_its_name(stage: Stage) -> None:
+def test_a_started_program_is_alive_under_its_name(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
-    assert handle == stage.runtime.handle("app-1_r1")
     seen = stage.runtime.look()[handle]
     assert (seen.runtime, seen.program, seen.exit) == (Probe.ALIVE, Probe.ALIVE, None)
 
@@ -57,7 +55,7 @@ def test_a_second_start_of_a_running_program_does_nothing(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     stage.prints(handle, "first")
     until(lambda: "first" in stage.runtime.screens([handle])[handle])
-    assert stage.start("app-1_r1") == handle
+    stage.start("app-1_r1")
     assert list(stage.runtime.look()) == [handle]
     assert "first" in stage.runtime.screens([handle])[handle]
 
@@ -79,7 +77,7 @@ def test_a_stopped_program_is_forgotten_and_not_started_again(stage: Stage) -> N
 
 
 def test_stopping_a_program_that_is_gone_does_nothing(stage: Stage) -> None:
-    stage.runtime.stop(stage.runtime.handle("never_r1"))
+    stage.runtime.stop("never_r1")
     handle = stage.start("app-1_r1")
     stage.exits(handle, 0)
     ended(stage, "app-1_r1")
@@ -90,11 +88,11 @@ def test_stopping_a_program_that_is_gone_does_nothing(stage: Stage) -> None:
 
 def test_a_message_is_sent_once_for_each_key(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
-    stage.runtime.send(handle, Send(text="look again", key="a"))
-    stage.runtime.send(handle, Send(text="look again", key="a"))
-    stage.runtime.send(handle, Send(text="and again", key="b", submit_seconds=0.05))
-    stage.runtime.send(handle, Send(text="not twice", key="b"))
-    stage.runtime.send(handle, Send(text="the end", key="c"))
+    stage.runtime.send(handle, "look again", key="a")
+    stage.runtime.send(handle, "look again", key="a")
+    stage.runtime.send(handle, "and again", key="b", submit_seconds=0.05)
+    stage.runtime.send(handle, "not twice", key="b")
+    stage.runtime.send(handle, "the end", key="c")
     until(lambda: "the end\n" in stage.received(handle), "the last message")
     assert stage.received(handle) == "look again\nand again\nthe end\n"
 
@@ -102,7 +100,7 @@ def test_a_message_is_sent_once_for_each_key(stage: Stage) -> None:
 def test_control_characters_are_not_sent(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     text = "a\x1b[201~b\x03\x04\x15\x7f\x9b1mc\r\n\td"
-    stage.runtime.send(handle, Send(text=text, key="a"))
+    stage.runtime.send(handle, text, key="a")
     until(lambda: stage.received(handle).endswith("d\n"), "the message")
     assert stage.received(handle) == "a[201~b1mc\n\td\n"
 
@@ -110,22 +108,22 @@ def test_control_characters_are_not_sent(stage: Stage) -> None:
 def test_an_empty_message_is_refused(stage: Stage) -> None:
     handle = stage.start("app-1_r1")
     with pytest.raises(ValueError, match="empty"):
-        stage.runtime.send(handle, Send(text="\x1b", key="a"))
+        stage.runtime.send(handle, "\x1b", key="a")
 
 
 def test_a_message_to_a_program_that_does_not_run_raises_gone(stage: Stage) -> None:
     with pytest.raises(Gone, match="never_r1"):
-        stage.runtime.send(stage.runtime.handle("never_r1"), Send(text="hello", key="a"))
+        stage.runtime.send("never_r1", "hello", key="a")
     handle = stage.start("app-1_r1")
     stage.exits(handle, 0)
     ended(stage, "app-1_r1")
     with pytest.raises(Gone, match="app-1_r1"):
-        stage.runtime.send(handle, Send(text="hello", key="a"))
+        stage.runtime.send(handle, "hello", key="a")
 
 
 def test_screens_show_the_output_of_running_programs(stage: Stage) -> None:
     one, two = stage.start("app-1_r1"), stage.start("app-2_r1")
-    gone = stage.runtime.handle("app-3_r1")
+    gone = "app-3_r1"
     stage.prints(one, "one")
     stage.prints(two, "two")
     handles = [gone, one, two]
@@ -148,10 +146,10 @@ def test_a_look_reports_the_time_of_the_last_output(stage: Stage) -> None:
 
 def test_a_name_never_matches_a_longer_name(stage: Stage) -> None:
     stage.start("app-10_r1")
-    short = stage.runtime.handle("app-1")
+    short = "app-1"
     assert stage.runtime.screens([short]) == {}
     with pytest.raises(Gone):
-        stage.runtime.send(short, Send(text="hello", key="a"))
+        stage.runtime.send(short, "hello", key="a")
     stage.runtime.stop(short)
     assert program(stage, "app-10_r1") is Probe.ALIVE
 

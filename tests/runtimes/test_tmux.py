@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, Options, RuntimeFailure, Send, Unavailable
+from runtimes.base import Gone, Options, RuntimeFailure, Unavailable
 from runtimes.tmux import Tmux
 from tests.runtimes.stages import TmuxStage, until
 
@@ -148,7 +148,7 @@ def test_background_processes_end_with_their_program(tmux: TmuxStage) -> None:
         "app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5"
     )
     left = written_pid(tmux, "app-1", "left")
-    tmux.runtime.send(handle, Send(text="go", key="a"))
+    tmux.runtime.send(handle, "go", key="a")
     until(lambda: tmux.seen(handle).exit, "its end")
     end = tmux.seen(handle).exit
     assert end is not None
@@ -194,7 +194,7 @@ def test_exits_are_recorded_when_the_tmux_server_is_killed(tmux: TmuxStage) -> N
     assert second.signal in (signal.SIGHUP, signal.SIGTERM)  # The kernel's or the supervisor's.
     assert tmux.runtime.screens([ended]) == {}
     with pytest.raises(Gone):
-        tmux.runtime.send(running, Send(text="hello", key="a"))
+        tmux.runtime.send(running, "hello", key="a")
     again = tmux.start("app-2_r2")
     assert tmux.seen(again).program is Probe.ALIVE
     tmux.runtime.stop(running)
@@ -246,7 +246,7 @@ def test_a_missing_tmux_raises_unavailable_with_a_remedy(
         for ask in (
             tmux.runtime.look,
             lambda: tmux.runtime.screens([handle]),
-            lambda: tmux.runtime.send(handle, Send(text="hello", key="a")),
+            lambda: tmux.runtime.send(handle, "hello", key="a"),
             lambda: tmux.start("app-2"),
         ):
             with pytest.raises(Unavailable, match="install"):
@@ -310,7 +310,7 @@ def test_a_folder_with_special_characters_works(tmux: TmuxStage) -> None:
     stage = TmuxStage(tmux.folder / "a #{b} %H 'c' [d];e")
     try:
         handle = stage.start("app-1")
-        stage.runtime.send(handle, Send(text="hello", key="a"))
+        stage.runtime.send(handle, "hello", key="a")
         until(lambda: stage.received(handle) == "hello\n", "the message")
         until(lambda: "hello" in stage.runtime.screens([handle])[handle], "the screen")
         until(lambda: "hello" in stage.output("app-1"), "the log")

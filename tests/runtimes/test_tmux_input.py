@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, Handle, Press, RuntimeFailure, Send
+from runtimes.base import Gone, RuntimeFailure
 from tests.runtimes.stages import TmuxStage, processes, until
 
 #: Reads its terminal raw and with bracketed paste, as agents do, up to the Enter after a paste.
@@ -34,7 +34,7 @@ def test_hostile_text_arrives_unchanged_in_one_paste(
         "-dash\t`id` $(id) #{pane_id} #(id) 'q' \"q\" \\ äöü 🎉 ~ %d;\nEnter C-c ;\n"
         + "x" * 160_000
     )
-    tmux.runtime.send(handle, Send(text=text, key="a/b 'c'", submit_seconds=submit_seconds))
+    tmux.runtime.send(handle, text, key="a/b 'c'", submit_seconds=submit_seconds)
     until((tmux.dir("app-1") / "raw").exists, "the paste")
     until(lambda: tmux.seen(handle).exit, "its end")
     received = (tmux.dir("app-1") / "raw").read_bytes()
@@ -44,20 +44,20 @@ def test_hostile_text_arrives_unchanged_in_one_paste(
 def test_keys_are_pressed_by_name_once_for_each_key(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
     for key, name in (("a", "y"), ("a", "n"), ("b", "Enter")):
-        tmux.runtime.press(handle, Press(keys=(name,), key=key))
+        tmux.runtime.press(handle, (name,), key=key)
     until(lambda: tmux.received(handle) == "y\n", "the line")
     tmux.exits(handle, 0)
     until(lambda: tmux.seen(handle).program is Probe.DEAD, "its end")
     with pytest.raises(Gone, match="app-1"):
-        tmux.runtime.press(handle, Press(keys=("y",), key="c"))
+        tmux.runtime.press(handle, ("y",), key="c")
 
 
 def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None:
     handles = [tmux.start(f"app-{number}") for number in range(4)]
 
-    def tell(handle: Handle) -> None:
+    def tell(handle: str) -> None:
         for key in "abc":
-            tmux.runtime.send(handle, Send(text=f"{key} for {handle}", key=key))
+            tmux.runtime.send(handle, f"{key} for {handle}", key=key)
 
     with ThreadPoolExecutor(len(handles)) as people:
         list(people.map(tell, handles))
@@ -68,12 +68,11 @@ def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None
 
 def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
     handle = tmux.start("app-1")
-    send = Send(text="hello", key="a", submit_seconds=0.5)
     failed: list[RuntimeFailure] = []
 
     def deliver() -> None:
         try:
-            tmux.runtime.send(handle, send)
+            tmux.runtime.send(handle, "hello", key="a", submit_seconds=0.5)
         except RuntimeFailure as failure:
             failed.append(failure)
 
@@ -85,8 +84,8 @@ def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> 
         os.kill(pid, signal.SIGKILL)
     sender.join()
     assert failed
-    tmux.runtime.send(handle, send)
+    tmux.runtime.send(handle, "hello", key="a", submit_seconds=0.5)
     until(lambda: tmux.received(handle), "the Enter")
-    tmux.runtime.send(handle, Send(text="more", key="b"))
+    tmux.runtime.send(handle, "more", key="b")
     until(lambda: "more\n" in tmux.received(handle), "the second message")
     assert tmux.received(handle) == "hello\nmore\n"

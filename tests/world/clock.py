@@ -8,7 +8,7 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from runtimes.agents.shared.line_tail import LineTail
-from runtimes.base import Handle, Seen
+from runtimes.base import Seen
 from runtimes.tmux import Tmux
 
 
@@ -44,7 +44,7 @@ def observed_by(clock: Clock) -> Iterator[None]:
             lines.modified = clock.at(written).timestamp()
         return said
 
-    def looked(runtime: Tmux) -> Mapping[Handle, Seen]:
+    def looked(runtime: Tmux) -> Mapping[str, Seen]:
         return {handle: moved(seen) for handle, seen in look(runtime).items()}
 
     def moved(seen: Seen) -> Seen:

@@ -1,14 +1,14 @@
 """A runtime of which nothing runs: the contract of `runtimes.base.Runtime`, kept in memory."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, Handle, Launch, Options, Press, Seen, Send, printable
+from runtimes.base import Gone, Launch, Options, Seen, printable
 
 
 class FakeRuntime:
@@ -17,72 +17,68 @@ class FakeRuntime:
     def __init__(self, options: Options | None = None) -> None:
         self._lock = threading.Lock()
         self._started: set[str] = set()
-        self._seen: dict[Handle, Seen] = {}
-        self._screens: dict[Handle, str] = {}
-        self._sent: dict[Handle, dict[str, str]] = {}
+        self._seen: dict[str, Seen] = {}
+        self._screens: dict[str, str] = {}
+        self._sent: dict[str, dict[str, str]] = {}
 
-    def handle(self, name: str) -> Handle:
-        return Handle(name)
-
-    def start(self, launch: Launch) -> Handle:
-        handle = self.handle(launch.name)
+    def start(self, launch: Launch) -> None:
+        name = launch.name
         with self._lock:
-            if launch.name not in self._started:
-                self._started.add(launch.name)
-                self._seen[handle] = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
-                self._screens[handle] = ""
-                self._sent[handle] = {}
-        return handle
+            if name not in self._started:
+                self._started.add(name)
+                self._seen[name] = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
+                self._screens[name] = ""
+                self._sent[name] = {}
 
-    def look(self) -> Mapping[Handle, Seen]:
+    def look(self) -> Mapping[str, Seen]:
         with self._lock:
             return dict(self._seen)
 
-    def send(self, handle: Handle, send: Send) -> None:
-        text = printable(send.text)
+    def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
+        text = printable(text)
         if not text:
-            raise ValueError(f"nothing to send to {handle}: the message is empty")
-        self._keep(handle, send.key, text)
+            raise ValueError(f"nothing to send to {name}: the message is empty")
+        self._keep(name, key, text)
 
-    def press(self, handle: Handle, press: Press) -> None:
-        self._keep(handle, press.key, " ".join(press.keys))
+    def press(self, name: str, keys: Sequence[str], key: str) -> None:
+        self._keep(name, key, " ".join(keys))
 
-    def _keep(self, handle: Handle, key: str, text: str) -> None:
+    def _keep(self, name: str, key: str, text: str) -> None:
         with self._lock:
-            seen = self._seen.get(handle)
+            seen = self._seen.get(name)
             if seen is None or seen.program is not Probe.ALIVE:
-                raise Gone(f"{handle} does not run any more")
-            self._sent[handle].setdefault(key, text)
+                raise Gone(f"{name} does not run any more")
+            self._sent[name].setdefault(key, text)
 
-    def screens(self, handles: Iterable[Handle]) -> Mapping[Handle, str]:
+    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
         with self._lock:
-            return {handle: self._screens[handle] for handle in handles if handle in self._screens}
+            return {name: self._screens[name] for name in names if name in self._screens}
 
-    def stop(self, handle: Handle, grace_seconds: float = 5.0) -> None:
+    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
         with self._lock:
-            self._seen.pop(handle, None)
-            self._screens.pop(handle, None)
-            self._sent.pop(handle, None)
+            self._seen.pop(name, None)
+            self._screens.pop(name, None)
+            self._sent.pop(name, None)
 
-    def attach(self, handle: Handle) -> tuple[str, ...]:
-        return ("echo", handle)
+    def attach(self, name: str) -> tuple[str, ...]:
+        return ("echo", name)
 
     def exits(
-        self, handle: Handle, code: int | None = 0, signal: int | None = None, lost: str = ""
+        self, name: str, code: int | None = 0, signal: int | None = None, lost: str = ""
     ) -> None:
         """Let a program end; `lost` is what ended it, if not itself."""
         with self._lock:
-            tail = self._screens[handle]
+            tail = self._screens[name]
             end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=tail, lost=lost)
-            self._seen[handle] = replace(self._seen[handle], program=Probe.DEAD, exit=end)
+            self._seen[name] = replace(self._seen[name], program=Probe.DEAD, exit=end)
 
-    def prints(self, handle: Handle, text: str) -> None:
+    def prints(self, name: str, text: str) -> None:
         """Let a program print."""
         with self._lock:
-            self._screens[handle] += text
-            self._seen[handle] = replace(self._seen[handle], output_at=datetime.now(UTC))
+            self._screens[name] += text
+            self._seen[name] = replace(self._seen[name], output_at=datetime.now(UTC))
 
-    def received(self, handle: Handle) -> list[str]:
+    def received(self, name: str) -> list[str]:
         """The messages and keys that a running program got, in order."""
         with self._lock:
-            return list(self._sent[handle].values())
+            return list(self._sent[name].values())

@@ -25,7 +25,7 @@ def person(github: Path, tmp_path: Path, git: Git) -> Path:
 def workspace(mirror: Mirror, tmp_path: Path) -> Callable[[], Worktree]:
     """Names the session's workspace; a second call is what a restarted bot has in hand."""
     root = tmp_path / "data" / "workspaces"
-    return lambda: Worktree(root, "widgets-12", BRANCH, str(mirror.path))
+    return lambda: Worktree(root, "widgets-12", BRANCH, mirror.path)
 
 
 @pytest.fixture

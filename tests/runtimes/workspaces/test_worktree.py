@@ -42,13 +42,13 @@ def test_commits_are_signed_off_if_the_project_wants_that(
     mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
     root = tmp_path / "data" / "workspaces"
-    signed = Worktree(root, "widgets-12", BRANCH, str(mirror.path), sign_off=True)
+    signed = Worktree(root, "widgets-12", BRANCH, mirror.path, sign_off=True)
     prepare(mirror, signed, "main")
     git.commit(signed.path, "a", "1", "Write a\n\nIt was missing.")
     git(signed.path, "commit", "--amend", "--no-edit", "--quiet")
     sign = "Signed-off-by: Mergewright <mergewright@localhost>"
     assert git(signed.path, "log", "-1", "--format=%B").split("\n\n")[2:] == [sign]
-    unsigned = Worktree(root, "widgets-13", "mergewright/13-x", str(mirror.path))
+    unsigned = Worktree(root, "widgets-13", "mergewright/13-x", mirror.path)
     prepare(mirror, unsigned, "main")
     git.commit(unsigned.path, "a", "1")
     assert "Signed-off-by" not in git(unsigned.path, "log", "-1", "--format=%B")
@@ -187,14 +187,14 @@ def test_a_session_name_cannot_escape_its_folder(
     mirror: Mirror, tmp_path: Path, session: str
 ) -> None:
     with pytest.raises(ValueError, match="session name"):
-        Worktree(tmp_path, session, BRANCH, str(mirror.path))
+        Worktree(tmp_path, session, BRANCH, mirror.path)
 
 
 def test_sessions_do_not_see_each_others_branches(
     worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git
 ) -> None:
     other = Worktree(
-        tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x", str(mirror.path)
+        tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x", mirror.path
     )
     prepare(mirror, other, "main")
     git.commit(worktree.path, "a", "1")

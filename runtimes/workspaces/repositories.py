@@ -1,0 +1,76 @@
+"""Makes and removes the repositories and folders of a session's workspace."""
+
+import os
+import shutil
+from pathlib import Path
+
+from runtimes.workspaces.git import NETWORK_SECONDS, git, init
+
+_NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
+#: Run by the agent's git only; the bot's git runs no hooks.
+_SIGNS_OFF = """#!/bin/sh
+exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
+    "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
+"""
+#: The author of the agent's commits.
+_NAME, _EMAIL = "Mergewright", "mergewright@localhost"
+
+
+def make_repository(
+    repository: Path, checkout: Path, origin: Path, branch: str, start: str, *, sign_off: bool
+) -> None:
+    """Make the agent's repository and checkout, with its branch at the commit `start`.
+
+    `origin` is the project's mirror, a folder of this machine. `sign_off` adds the author of the
+    agent's commits as a `Signed-off-by` line.
+    """
+    init(repository, borrow=(origin,))
+    with (repository / "config").open("a") as config:
+        config.write(
+            f'[remote "origin"]\n'
+            f"url = {_quoted(str(origin))}\n"
+            f"pushurl = {_quoted(_NO_PUSH)}\n"
+            f"fetch = +refs/heads/*:refs/remotes/origin/*\n"
+            f"[user]\n"
+            f"name = {_NAME}\n"
+            f"email = {_EMAIL}\n"
+            f"[gc]\n"
+            f"auto = 0\n"
+        )
+    if sign_off:
+        hook = repository / "hooks" / "commit-msg"
+        hook.parent.mkdir(mode=0o700)
+        hook.write_text(_SIGNS_OFF)
+        hook.chmod(0o700)
+    git(repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
+    add = ("worktree", "add", "--quiet", "-b", branch, str(checkout), start)
+    git(repository, *add, seconds=NETWORK_SECONDS)
+
+
+def _quoted(value: str) -> str:
+    """Quote a value for a git configuration file."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def checkout_of(root: Path, session: str) -> Path:
+    """The folder in which a session's agent works."""
+    return Path(os.path.realpath(root)) / session / "checkout"
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, even if it is write-protected. Idempotent."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        _make_writable(folder)  # Some tools write-protect folders, e.g. module caches.
+        shutil.rmtree(folder)
+
+
+def _make_writable(folder: Path) -> None:
+    for place, names, _ in os.walk(folder):
+        for path in (Path(place, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)
