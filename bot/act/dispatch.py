@@ -48,7 +48,11 @@ class ActionDispatcher:
     app_slug: str = ""  #: The name under which people may mention the bot, besides its own.
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        """Carry out one action."""
+        """Carry out one action.
+
+        `check` is called right before the effect of an action that takes long to prepare; what it
+        returns stops the action.
+        """
         try:
             if not due.session:
                 if isinstance(due.action, _Post):

@@ -4,17 +4,18 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 
+from bot.act.dispatch import ActionDispatcher
 from bot.act.results import (
     ActionResult,
     AwaitingReceipt,
     Completed,
-    FinalCheck,
     Held,
     LeaseLost,
     Rejected,
@@ -22,10 +23,10 @@ from bot.act.results import (
     Stopped,
     Withdrawn,
 )
-from bot.store import DueAction, Store, StoreFailure
+from bot.store import DueAction, IncidentsTable, OutboxTable, ReceiptsTable, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
-from lifecycle.model.actions import Action
+from lifecycle.model.actions import Action, Comment, ReportConfiguration
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Reason
@@ -39,26 +40,6 @@ _HELD = timedelta(seconds=2)
 _OUTAGE_ATTEMPTS = 20
 
 
-class Dispatcher(Protocol):
-    """Performs actions."""
-
-    def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        """Carry out one action.
-
-        An action that takes long to prepare calls `check` right before its effect, and returns
-        what stops it.
-        """
-        ...
-
-    def was_done(self, due: DueAction) -> Completed | None:
-        """The result of an action that took effect before a crash kept it from being recorded.
-
-        Asked about an action that is not wanted any more: its own effect may be the reason. None:
-        it is not known to have taken effect.
-        """
-        ...
-
-
 class Attempts(Struct, frozen=True, kw_only=True):
     """How often a failing action is tried, and how soon."""
 
@@ -67,40 +48,28 @@ class Attempts(Struct, frozen=True, kw_only=True):
     starts: int  #: `most` for the start of a run.
 
 
+@dataclass(eq=False)
 class Outbox:
     """Carries out due actions: one at a time for each session, several sessions in parallel.
 
     Actions without a session do not wait for each other.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        still_wanted: Callable[[str, Action], bool | None],
-        is_silenced: Callable[[str], bool],
-        dispatcher: Dispatcher,
-        workers: Executor,
-        attempts: Attempts,
-        clock: Clock,
-        crash_point: AtCrashPoint,
-        may_act: Callable[[], bool],
-        on_done: Callable[[], None],
-    ) -> None:
-        """`still_wanted`: whether an action of a session is still right; None: it is frozen;
-        `is_silenced`: whether a repository is frozen or only observed; `may_act`: whether this
-        bot holds the lease.
-        """
-        self._store = store
-        self._still_wanted = still_wanted
-        self._is_silenced = is_silenced
-        self._dispatcher = dispatcher
-        self._workers = workers
-        self._attempts = attempts
-        self._clock = clock
-        self._crash_point = crash_point
-        self._may_act = may_act
-        self._on_done = on_done
-        self._under_way: dict[str, Future[bool]] = {}
+    outbox: OutboxTable
+    receipts: ReceiptsTable
+    incidents: IncidentsTable
+    writable: Callable[[], bool]  #: Whether the store can record results now.
+    #: Whether an action of a session is still right; None: it is frozen.
+    still_wanted: Callable[[str, Action], bool | None]
+    is_silenced: Callable[[str], bool]  #: Whether a repository is frozen or only observed.
+    dispatcher: ActionDispatcher
+    workers: Executor
+    attempts: Attempts
+    clock: Clock
+    crash_point: AtCrashPoint
+    may_act: Callable[[], bool]  #: Whether this bot holds the lease.
+    on_done: Callable[[], None]
+    _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
 
     def drain(self) -> int:
         """Hand the due actions to the workers, skipping sessions with one under way.
@@ -109,11 +78,9 @@ class Outbox:
         """
         # Before the store is read: an action that ends meanwhile is read as due still.
         self._under_way = {s: work for s, work in self._under_way.items() if not work.done()}
-        handed = [
-            due for due in self._store.outbox.due(self._clock()) if due.queue not in self._under_way
-        ]
+        handed = [due for due in self.outbox.due(self.clock()) if due.queue not in self._under_way]
         for due in handed:
-            self._under_way[due.queue] = work = self._workers.submit(self._work, due)
+            self._under_way[due.queue] = work = self.workers.submit(self._work, due)
             work.add_done_callback(self._worked)
         return len(handed)
 
@@ -124,7 +91,7 @@ class Outbox:
     def _worked(self, work: Future[bool]) -> None:
         # An action that may not be done or recorded now waits for the next beat, without spinning.
         if not work.cancelled() and work.result():
-            self._on_done()
+            self.on_done()
 
     def _work(self, due: DueAction) -> bool:
         """Carry out one action and record its result; whether one was recorded."""
@@ -139,11 +106,11 @@ class Outbox:
     def _carried_out(self, due: DueAction) -> ActionResult:
         about = f"{due.subject} {due.action.key}"
         try:
-            self._crash_point(CrashPoint.TAKEN, about)
+            self.crash_point(CrashPoint.TAKEN, about)
             check = partial(self._check, due)
-            result = check() or self._dispatcher.do(due, check)
+            result = check() or self.dispatcher.do(due, check)
             if isinstance(result, Withdrawn):
-                return self._dispatcher.was_done(due) or result
+                return self.dispatcher.was_done(due) or result
             return result
         except Exception as error:
             log.exception("%s: failed", about)
@@ -152,16 +119,16 @@ class Outbox:
     def _check(self, due: DueAction) -> Stopped | None:
         """Return what prevents the action now; None if nothing does."""
         if not due.session:
-            if self._is_silenced(due.repository):
+            if self.is_silenced(due.repository):
                 return Withdrawn("the repository is frozen or only observed")
         else:
-            wanted = self._still_wanted(due.session, due.action)
+            wanted = self.still_wanted(due.session, due.action)
             if wanted is None:
                 return Held()
             if not wanted:
                 return Withdrawn("its cause is gone")
         # Nothing may take effect whose result cannot be recorded.
-        if not self._may_act() or not self._store.writable():
+        if not self.may_act() or not self.writable():
             return LeaseLost()
         return None
 
@@ -170,21 +137,23 @@ class Outbox:
         about = f"{due.subject} {due.action.key}"
         match result:
             case Completed():
-                self._crash_point(CrashPoint.DONE, about)
-                self._store.outbox.mark_done(
+                self.crash_point(CrashPoint.DONE, about)
+                self.outbox.mark_done(
                     due.seq,
                     result.result,
-                    self._clock(),
+                    self.clock(),
                     observed=result.observed,
                     refreshes=result.refreshes,
                 )
+                if not due.session:
+                    self.incidents.clear(_incident(due), self.clock())
                 log.info("%s: done%s", about, f": {result.result}" if result.result else "")
-                self._crash_point(CrashPoint.MARKED, about)
+                self.crash_point(CrashPoint.MARKED, about)
             case AwaitingReceipt(receipt=receipt):
-                self._crash_point(CrashPoint.DONE, about)
-                self._store.receipts.mark_sent(due.seq, receipt)
+                self.crash_point(CrashPoint.DONE, about)
+                self.receipts.mark_sent(due.seq, receipt)
                 log.info("%s: sent", about)
-                self._crash_point(CrashPoint.MARKED, about)
+                self.crash_point(CrashPoint.MARKED, about)
             case RetryLater():
                 self._retry(due, result)
             case Rejected(why=why, reason=reason):
@@ -192,12 +161,12 @@ class Outbox:
             case Withdrawn(why=why) if due.receipt is not None:
                 # It was sent before and may arrive yet; then it need not be sent again.
                 log.info("%s: not sent again: %s", about, why)
-                self._store.receipts.mark_sent(due.seq, due.receipt)
+                self.receipts.mark_sent(due.seq, due.receipt)
             case Withdrawn(why=why):
                 log.info("%s: withdrawn: %s", about, why)
-                self._store.outbox.withdraw(due.seq, self._clock())
+                self.outbox.withdraw(due.seq, self.clock())
             case Held():
-                self._store.outbox.defer(due.seq, self._clock() + _HELD)
+                self.outbox.defer(due.seq, self.clock() + _HELD)
             case LeaseLost():
                 return False
             case _ as never:
@@ -211,24 +180,43 @@ class Outbox:
         """
         if later.at is not None:
             log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
-            self._store.outbox.defer(due.seq, later.at, later.why)
+            self.outbox.defer(due.seq, later.at, later.why)
             return
         starts = due.action.key.kind is KeyKind.START
-        most = self._attempts.starts if starts else self._attempts.most
+        most = self.attempts.starts if starts else self.attempts.most
         if later.outage:
             most = max(most, _OUTAGE_ATTEMPTS)
         attempt = due.attempts + 1
         if attempt >= most:
             self._fail(due, _reason(due), f"{later.why} (tried {attempt} times)")
             return
-        pause = timedelta(seconds=delay(attempt, self._attempts.first_seconds))
+        pause = timedelta(seconds=delay(attempt, self.attempts.first_seconds))
         log.warning("%s: %s: retried later: %s", due.subject, due.action.key, later.why)
-        self._store.outbox.mark_retry(due.seq, later.why, self._clock() + pause)
+        self.outbox.mark_retry(due.seq, later.why, self.clock() + pause)
 
     def _fail(self, due: DueAction, reason: Reason, why: str) -> None:
         log.error("%s: %s: failed: %s", due.subject, due.action.key, why)
-        self._store.outbox.mark_failed(due.seq, reason, why, self._clock())
+        if not due.session:  # No session shows it.
+            failed = f"{_posted(due.action)} could not be posted: {why}; run `mergewright doctor`"
+            self.incidents.report(_incident(due), f"{due.repository}: {failed}", self.clock())
+        self.outbox.mark_failed(due.seq, reason, why, self.clock())
 
 
 def _reason(due: DueAction) -> Reason:
     return Reason.SPAWN_FAILED if due.action.key.kind is KeyKind.START else Reason.ACTION_FAILED
+
+
+def _incident(due: DueAction) -> str:
+    """The incident of a repository where something failed, until something succeeds there."""
+    return f"outbox:{due.repository}"
+
+
+def _posted(action: Action) -> str:
+    """What an action without a session posts, for people."""
+    match action:
+        case Comment(number=number):
+            return f"a reply on #{number}"
+        case ReportConfiguration(path=path):
+            return f"the check of {path}"
+        case _:
+            return "a reaction to a comment"

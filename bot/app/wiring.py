@@ -248,7 +248,10 @@ class ActWiring:
         )
         self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
         self.outbox = Outbox(
-            store,
+            store.outbox,
+            store.receipts,
+            store.incidents,
+            store.writable,
             decide.reconciler.still_wanted,
             decide.policies.is_silenced,
             dispatcher,

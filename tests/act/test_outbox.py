@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.act.outbox import Attempts, Outbox
+from bot.act.outbox import Attempts
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.store import DueAction, Receipt, StoreFull
 from bot.store.outbox import add_repository_actions
-from bot.system.crash_points import log_crash_point
 from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Comment, Prompt, SendMessage, Start
 from lifecycle.model.facts import Facts, Sent
@@ -300,11 +299,8 @@ def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_st
 
 
 def test_a_start_has_three_attempts_by_default(bench: OutboxBench) -> None:
-    bench.outbox = Outbox(
-        *(bench.scenario.store, bench.still_wanted, lambda _: False, bench, bench.workers),
-        Attempts(most=8, first_seconds=1, starts=Policy().start_tries),
-        *(bench.scenario.clock, log_crash_point, lambda: True, bench.woken),
-    )
+    attempts = Attempts(most=8, first_seconds=1, starts=Policy().start_tries)
+    bench.outbox = bench.with_attempts(attempts)
     start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     bench.scenario.orders(bench.scenario.session(13), start)
 
@@ -319,13 +315,12 @@ def test_a_start_has_three_attempts_by_default(bench: OutboxBench) -> None:
     assert bench.scenario.store.facts.get("widgets-13").failures.keys() == {start.key}
 
 
-def without_session(bench: OutboxBench) -> Key:
+def without_session(bench: OutboxBench, comment: str = "7") -> Key:
     """An answer where no session exists, in the outbox."""
     bench.drains()
     bench.did.clear()
-    answer = Comment(
-        key=keys.reply_without_session("no_session", "7"), number=13, topic="no_session", values={}
-    )
+    key = keys.reply_without_session("no_session", comment)
+    answer = Comment(key=key, number=13, topic="no_session", values={})
     now = bench.scenario.clock()
     for _ in range(2):
         bench.scenario.store.db.write(
@@ -358,6 +353,21 @@ def test_an_action_without_a_session_is_withdrawn_from_a_silenced_repository(
     bench.drains()
     bench.silenced = False
     assert (bench.drains(), bench.did) == (0, [])
+
+
+def test_a_failed_action_without_a_session_is_an_incident_until_another_succeeds(
+    bench: OutboxBench,
+) -> None:
+    incidents = bench.scenario.store.incidents
+    bench.doing = lambda due, check: Rejected("GitHub answered 403")
+    without_session(bench)
+    bench.drains()
+    (incident,) = incidents.current()
+    assert "acme/widgets: a reply on #13 could not be posted: GitHub answered 403" in incident.text
+    bench.doing = lambda due, check: Completed()
+    without_session(bench, comment="8")
+    bench.drains()
+    assert incidents.current() == []
 
 
 def test_an_action_without_a_session_is_retried_and_forgotten_with_old_deliveries(

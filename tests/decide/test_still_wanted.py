@@ -4,11 +4,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
+from bot.act.dispatch import ActionDispatcher
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck
 from bot.decide import reconciler
@@ -108,14 +109,10 @@ class RedCheck:
         """It is reconciled, and the outbox sends what was ordered."""
         self.reconciler.reconcile([self.name])
         with ThreadPoolExecutor(1) as workers:
+            store, dispatcher = self.scenario.store, cast(ActionDispatcher, self)
             outbox = Outbox(
-                *(
-                    self.scenario.store,
-                    self.reconciler.still_wanted,
-                    lambda _: False,
-                    self,
-                    workers,
-                ),
+                *(store.outbox, store.receipts, store.incidents, store.writable),
+                *(self.reconciler.still_wanted, lambda _: False, dispatcher, workers),
                 Attempts(most=3, first_seconds=1, starts=3),
                 *(self.scenario.clock, log_crash_point, lambda: True, lambda: None),
             )

@@ -1,8 +1,9 @@
 """An outbox over a real store, with effects that a test sets."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
+from bot.act.dispatch import ActionDispatcher
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck
 from bot.store import DueAction
@@ -25,11 +26,14 @@ class OutboxBench:
         self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
         attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
-        self.outbox = Outbox(
-            *(scenario.store, self.still_wanted, lambda _: self.silenced, self, self.workers),
-            *(attempts, scenario.clock, log_crash_point),
-            lambda: self.may_act,
-            self.woken,
+        self.outbox = self.with_attempts(attempts)
+
+    def with_attempts(self, attempts: Attempts) -> Outbox:
+        store, dispatcher = self.scenario.store, cast(ActionDispatcher, self)
+        return Outbox(
+            *(store.outbox, store.receipts, store.incidents, store.writable, self.still_wanted),
+            *(lambda _: self.silenced, dispatcher, self.workers, attempts, self.scenario.clock),
+            *(log_crash_point, lambda: self.may_act, self.woken),
         )
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
