@@ -1,6 +1,7 @@
 """One running bot: its workers, and which worker wakes which."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 
@@ -50,69 +51,47 @@ class App:
         self._clock = clock
         self._crash_point = crash_point
         self._reconciled_all = False  #: Since this bot leads, and since a policy changed.
-        self._inbox = Worker("inbox", self._process_deliveries)
-        self._github = Worker("github", self._read_github)
-        self._sweep = Worker("sweep", self._sweep_agents)
-        self._confirm = Worker("receipts", self._confirm_receipts)
-        self._examine = [
-            Worker(f"examine-{number}", self._examine_workspaces) for number in range(_EXAMINERS)
-        ]
-        self._reconcile = Worker("reconcile", self._reconcile_sessions)
-        self._outbox = Worker("outbox", self._drain_outbox)
-        self._resync = Worker("resync", self._resync_all)
-        self._redeliver = Worker("redeliver", self._redeliver_lost)
-        self._archive = Worker("archive", self._archive_transcripts)
-        self._retain = Worker("retention", self._delete_expired)
-        self._workers = (
-            self._inbox,
-            self._github,
-            self._sweep,
-            self._confirm,
-            *self._examine,
-            self._reconcile,
-            self._outbox,
-            self._resync,
-            self._redeliver,
-            self._archive,
-            self._retain,
-        )
         self._stopping = Event()
         wakes = Wakes(
             leads=self._lead,
             delivered=self._on_delivered,
             turn_ended=self._on_turn_ended,
-            decided=self._outbox.wake,
+            decided=self._on_decided,
             acted=self._on_acted,
         )
         self.wiring = wiring = Wiring(settings, secrets, clock, crash_point, wakes, self._stopping)
-        timing, archive_seconds = settings.timing, settings.retention.archive_seconds
+        self._workers: list[Worker] = []
+        self._inbox = self._worker("inbox", self._process_deliveries)
+        self._github = self._worker("github", self._read_github)
+        self._sweep = self._worker("sweep", self._sweep_agents)
+        self._confirm = self._worker("receipts", self._confirm_receipts)
+        self._examine = [
+            self._worker(f"examine-{number}", self._examine_workspaces)
+            for number in range(_EXAMINERS)
+        ]
+        self._reconcile = self._worker("reconcile", self._reconcile_sessions)
+        self._outbox = self._worker("outbox", wiring.outbox.drain)
+        resync = self._worker("resync", self._resync_all)
+        redeliver = self._worker("redeliver", wiring.redelivery.request_lost)
+        archive = self._worker("archive", self._archive_transcripts)
+        retention = self._worker("retention", self._delete_expired)
         self._ticker = Ticker(
-            (
-                Job(name="beat", every_seconds=_BEAT_SECONDS, run=self._beat),
-                Job(name="sweep", every_seconds=timing.sweep_seconds, run=self._sweep.wake),
-                Job(name="resync", every_seconds=settings.resync_seconds, run=self._resync.wake),
-                Job(
-                    name="redeliver",
-                    every_seconds=_REDELIVERY_SECONDS,
-                    run=self._redeliver.wake,
-                ),
-                Job(name="archive", every_seconds=archive_seconds, run=self._archive.wake),
-                Job(
-                    name="retention",
-                    every_seconds=_RETENTION_SECONDS,
-                    run=self._retain.wake,
-                ),
-            )
+            Job("beat", _BEAT_SECONDS, self._beat),
+            Job("sweep", settings.timing.sweep_seconds, self._sweep.wake),
+            Job("resync", settings.resync_seconds, resync.wake),
+            Job("redeliver", _REDELIVERY_SECONDS, redeliver.wake),
+            Job("archive", settings.retention.archive_seconds, archive.wake),
+            Job("retention", _RETENTION_SECONDS, retention.wake),
         )
         self.server = HttpServer(
             build(
-                wiring.intake.inbox,
+                wiring.inbox,
                 wiring.store,
                 webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
                 page_token=secrets.page_token,
                 health=self.health,
                 settings=settings,
-                policies=wiring.decide.policies,
+                policies=wiring.policies,
                 terminal=terminal(wiring.store, wiring.locations, wiring.redact),
                 limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,
@@ -152,8 +131,8 @@ class App:
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
         finished = [worker.close(_left(until)) for worker in self._workers]
-        wiring.act.executor.shutdown(wait=False, cancel_futures=True)
-        finished.append(wiring.act.outbox.rest(_left(until)))
+        wiring.executor.shutdown(wait=False, cancel_futures=True)
+        finished.append(wiring.outbox.rest(_left(until)))
         wiring.leader_lease.step_down()
         wiring.store.close()
         wiring.github.close()
@@ -176,6 +155,10 @@ class App:
             worker.wake()
             worker.start()
 
+    def _worker(self, name: str, work: Callable[[], object]) -> Worker:
+        self._workers.append(worker := Worker(name, work))
+        return worker
+
     def _beat(self) -> None:
         for worker in (self._inbox, self._github, self._reconcile, self._outbox):
             worker.wake()
@@ -188,6 +171,9 @@ class App:
         for worker in self._examine:
             worker.wake()
 
+    def _on_decided(self) -> None:
+        self._outbox.wake()
+
     def _on_acted(self) -> None:
         for worker in (self._reconcile, self._github, self._outbox, self._confirm):
             worker.wake()
@@ -199,71 +185,64 @@ class App:
     # -- what workers do -------------------------------------------------------------------------
 
     def _process_deliveries(self) -> None:
-        while processed := self.wiring.intake.inbox.process():
+        while processed := self.wiring.inbox.process():
             self._crash_point(CrashPoint.SORTED, f"{processed} deliveries")
             self._github.wake()
 
     def _read_github(self) -> None:
         """Read GitHub in one thread only, so that no older response is stored last."""
         wiring = self.wiring
-        policies, observe = wiring.decide.policies, wiring.observe
         # A command may follow right after the label, and is about the head that was current before
         # the pull request is read again.
-        if policies.adopt(observe.configuration.read_pushed()):
+        if wiring.policies.adopt(wiring.repository_config.read_pushed()):
             self._on_policy_change()
-        done = observe.access.read_requested()
-        done += observe.issues.read_requested()
-        done += wiring.intake.authorizer.settle()
-        done += observe.pulls.read_requested()
-        done += notify_outsiders(wiring.store.outsiders, policies.is_silenced, self._clock)
+        done = wiring.access_observer.read_requested()
+        done += wiring.issue_observer.read_requested()
+        done += wiring.authorizer.settle()
+        done += wiring.pull_observer.read_requested()
+        done += notify_outsiders(wiring.store.outsiders, wiring.policies.is_silenced, self._clock)
         if done:
             # The issue of an authorized start command is read next, and replies are posted.
             for worker in (self._reconcile, self._outbox, self._github):
                 worker.wake()
 
     def _sweep_agents(self) -> None:
-        if self.wiring.observe.agents.sweep():
+        if self.wiring.agent_observer.sweep():
             self._reconcile.wake()
 
     def _confirm_receipts(self) -> None:
         """Poll agents that were sent messages until the messages have arrived."""
-        if self.wiring.observe.agents.confirm_receipts():
+        if self.wiring.agent_observer.confirm_receipts():
             self._reconcile.wake()
             self._outbox.wake()
             time.sleep(_CONFIRM_SECONDS)
             self._confirm.wake()
 
     def _examine_workspaces(self) -> None:
-        if self.wiring.observe.agents.examine():
+        if self.wiring.agent_observer.examine():
             self._reconcile.wake()
 
     def _reconcile_sessions(self) -> None:
         wiring = self.wiring
         if not self._reconciled_all:
             # Facts about agents may be hours old when this bot begins to lead.
-            wiring.observe.agents.sweep()
-            wiring.observe.agents.examine()
-            wiring.decide.reconciler.reconcile_live()
+            wiring.agent_observer.sweep()
+            wiring.agent_observer.examine()
+            wiring.reconciler.reconcile_live()
             self._reconciled_all = True
-        wiring.decide.reconciler.reconcile_due()
-        if wiring.store.slots.assign(wiring.decide.caps, free_mb()):
+        wiring.reconciler.reconcile_due()
+        if wiring.store.slots.assign(wiring.caps, free_mb()):
             self._reconcile.wake()
 
-    def _drain_outbox(self) -> None:
-        self.wiring.act.outbox.drain()
-
     def _resync_all(self) -> None:
-        observe = self.wiring.observe
-        observe.access.read_all()
-        if self.wiring.decide.policies.adopt(observe.configuration.read()):
+        wiring = self.wiring
+        wiring.access_observer.read_all()
+        if wiring.policies.adopt(wiring.repository_config.read()):
             self._on_policy_change()
-        observe.resync.run()
+        wiring.resync.run()
         if self._settings.polls:
-            self.wiring.intake.comment_poller.poll()
+            wiring.comment_poller.poll()
         self._github.wake()
-
-    def _redeliver_lost(self) -> None:
-        self.wiring.intake.redelivery.request_lost()
 
     def _archive_transcripts(self) -> None:
         self.wiring.archive.keep_all(self.wiring.store.sessions.live())

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -12,6 +13,7 @@ from bot.system.clock import Clock
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class LeaderLease:
     """Waits for the lease of a database, then renews it until it is lost or given back.
 
@@ -20,30 +22,21 @@ class LeaderLease:
     outside effect, and `stopping` ends the process.
     """
 
-    def __init__(
-        self,
-        lease: LeaseTable,
-        outbox: OutboxTable,
-        data: Path,
-        lease_seconds: float,
-        clock: Clock,
-        on_lead: Callable[[], None],
-        stopping: Event,
-    ) -> None:
-        """`on_lead` is called once this bot gets the lease; `stopping` is set once it is lost."""
-        self._lease = lease
-        self._outbox = outbox
-        self._data = data
-        self._seconds = lease_seconds
-        self._clock = clock
-        self._on_lead = on_lead
-        self._stopping = stopping
+    lease: LeaseTable
+    outbox: OutboxTable
+    data: Path
+    seconds: float
+    clock: Clock
+    on_lead: Callable[[], None]  #: Called once this bot gets the lease.
+    stopping: Event  #: Set once the lease is lost.
+    standby_reason: str = field(default="starting", init=False)  #: Empty while this bot acts.
+    lost: bool = field(default=False, init=False)  #: Whether another bot took the lease.
+    _epoch: int | None = field(default=None, init=False)
+    _until: datetime | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
         self._owner = f"{this_process()}:{id(self):x}"
-        self._epoch: int | None = None
-        self._until: datetime | None = None
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
-        self.standby_reason = "starting"  #: Why this bot does not act; empty: it does.
-        self.lost = False  #: Whether another bot took the lease.
 
     def start(self) -> None:
         """Start to ask for the lease."""
@@ -56,25 +49,25 @@ class LeaderLease:
 
     def step_down(self) -> None:
         """Release the lease, so that another bot can acquire it at once."""
-        self._lease.release(self._owner)
+        self.lease.release(self._owner)
 
     def may_act(self) -> bool:
         """Whether this bot still holds the lease: checked right before every outside effect."""
-        led = self._until is not None and self._clock() < self._until
-        return led and not self._stopping.is_set()
+        led = self._until is not None and self.clock() < self._until
+        return led and not self.stopping.is_set()
 
     def _keep(self) -> None:
         """Ask for the lease, and renew it, several times within its duration."""
-        while not self._stopping.is_set():
-            asked = self._clock()
+        while not self.stopping.is_set():
+            asked = self.clock()
             try:
-                epoch = self._lease.acquire(self._owner, asked, self._seconds)
-                self._apply(epoch, asked + timedelta(seconds=self._seconds))
+                epoch = self.lease.acquire(self._owner, asked, self.seconds)
+                self._apply(epoch, asked + timedelta(seconds=self.seconds))
             except Exception:
                 # A full disk, for example. Without a renewal the bot stops acting when the lease
                 # expires, and continues once it can be renewed.
                 log.exception("the lease could not be taken or renewed")
-            self._stopping.wait(self._seconds / 6)
+            self.stopping.wait(self.seconds / 6)
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
         """Begin to act, continue, stand by or stop, by the epoch read; None: another bot leads."""
@@ -89,20 +82,20 @@ class LeaderLease:
         else:
             log.error("another bot has taken the lease; this one stops")
             self.lost = True
-            self._stopping.set()
+            self.stopping.set()
 
     def _begin(self, epoch: int) -> None:
         """Fence the store with the new epoch, and make waiting actions due from now on."""
-        self._lease.fence(self._owner, epoch)
-        self._outbox.reset_due(self._clock())
+        self.lease.fence(self._owner, epoch)
+        self.outbox.reset_due(self.clock())
         self.standby_reason = ""
-        log.info("acting on %s, epoch %s", self._data, epoch)
-        self._on_lead()
+        log.info("acting on %s, epoch %s", self.data, epoch)
+        self.on_lead()
 
     def _stand_by(self) -> None:
-        leader = self._lease.holder()
+        leader = self.lease.holder()
         who = leader[0].split(":")[0] if leader else "another bot"
-        why = f"another bot ({who}) acts on {self._data}; this one waits for it to end"
+        why = f"another bot ({who}) acts on {self.data}; this one waits for it to end"
         if why != self.standby_reason:
             self.standby_reason = why
             log.warning("on standby: %s", why)

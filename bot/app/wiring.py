@@ -63,207 +63,6 @@ class Wakes(Struct, frozen=True, kw_only=True):
     acted: Callable[[], None]  #: An action's result was recorded.
 
 
-class Foundation:
-    """What every package uses: settings, store, GitHub client, the clock, where sessions live."""
-
-    def __init__(
-        self, settings: Settings, secrets: Secrets, clock: Clock, crash_point: AtCrashPoint
-    ) -> None:
-        """Raises `StoreFailure` if the data folder cannot be created or the database used."""
-        self.settings = settings
-        self.secrets = secrets
-        self.clock = clock
-        self.crash_point = crash_point
-        self.paths = paths = Paths(settings.data)
-        try:
-            paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as failure:
-            raise StoreFailure(
-                f"server.data = {paths.data}: this folder cannot be created: {failure.strerror};"
-                " name one in which this user may write"
-            ) from None
-        self.redact = Redaction(secret_values(settings, secrets, os.environ))
-        self.store = Store(paths.database, clock=clock, redact=self.redact)
-        self.github = github_client(settings, secrets, clock)
-        path = os.environ.get("PATH", os.defpath)
-        runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path))
-        self.locations = Locations(
-            paths,
-            settings.projects,
-            settings.github.git_base,
-            self.github.git_header,
-            runtime,
-            programs(settings),
-            self.github.aliases.name,
-        )
-        self.archive = Archive(self.locations, self.redact)
-        self.prices = Prices(settings.prices)
-
-
-class DecideWiring:
-    """`bot.decide`: policies, assignment, opening sessions, the reconciler."""
-
-    def __init__(self, base: Foundation, on_actions: Callable[[], None]) -> None:
-        store, settings, clock = base.store, base.settings, base.clock
-        self.caps = caps(settings)
-        self.policies = Policies(store, settings.projects, settings.policy)
-        self.assignment = Assignment(store, settings.identities, settings.projects, self.caps)
-        self.opening = Opening(
-            store,
-            settings.projects,
-            self.assignment,
-            self.policies.is_silenced,
-            clock,
-            base.crash_point,
-        )
-        self.reconciler = Reconciler(
-            store,
-            self.policies.of,
-            clock,
-            base.crash_point,
-            on_actions,
-            self.assignment.names,
-        )
-
-
-class ObserveWiring:
-    """`bot.observe`: the observers of agents, pull requests, issues and repositories."""
-
-    def __init__(
-        self,
-        base: Foundation,
-        decide: DecideWiring,
-        people: WriteAccess,
-        on_turn_ended: Callable[[], None],
-    ) -> None:
-        store, github, clock = base.store, base.github, base.clock
-        projects, policies = base.settings.projects, decide.policies
-        self.agents = AgentObserver(
-            store,
-            base.locations,
-            policies.of,
-            base.prices,
-            clock,
-            base.crash_point,
-            on_turn_ended,
-        )
-        budget = RefreshBudget(store.refreshes, github, clock)
-        self.pulls = PullObserver(
-            store,
-            github,
-            people,
-            budget,
-            PushAttribution(store.facts, base.locations).who,
-            projects,
-            decide.opening.consider,
-            clock,
-            base.crash_point,
-            base.settings.github.app_slug,
-        )
-        self.issues = IssueObserver(
-            store,
-            github,
-            people,
-            self.pulls,
-            budget,
-            projects,
-            decide.assignment.names,
-            decide.opening.consider,
-            clock,
-            base.crash_point,
-        )
-        self.access = AccessObserver(store, github, projects.values(), clock)
-        self.configuration = RepositoryConfig(store, github, policies.repositories.values(), clock)
-        self.resync = Resync(store.sessions, github, self.issues, budget)
-
-
-class IntakeWiring:
-    """`bot.intake`: the inbox, the authorization of commands, polling and redelivery."""
-
-    def __init__(
-        self,
-        base: Foundation,
-        policies: Policies,
-        people: WriteAccess,
-        on_delivered: Callable[[], None],
-    ) -> None:
-        store, github, clock = base.store, base.github, base.clock
-        projects = base.settings.projects.values()
-        self.inbox = Inbox(
-            store,
-            frozenset(project.repository for project in projects),
-            on_delivered,
-            policies.is_bot_listed,
-            base.settings.github.app_slug,
-            github.read.is_me,
-        )
-        self.authorizer = CommandAuthorizer(store, people, clock, policies.is_silenced)
-        self.comment_poller = CommentPoller(github, self.inbox, projects, clock)
-        self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)
-
-
-class ActWiring:
-    """`bot.act`: the outbox, and what carries its actions out."""
-
-    def __init__(
-        self,
-        base: Foundation,
-        decide: DecideWiring,
-        people: WriteAccess,
-        models: ModelEndpoints,
-        may_act: Callable[[], bool],
-        on_done: Callable[[], None],
-    ) -> None:
-        store, settings, clock = base.store, base.settings, base.clock
-        prompts = Prompts(settings.prompts)
-        github, locations = base.github, base.locations
-        agents = AgentRuns(
-            store.facts,
-            github,
-            locations,
-            prompts,
-            base.archive,
-            decide.assignment,
-            models,
-            settings.runtime.steering_files,
-            clock,
-        )
-        dispatcher = ActionDispatcher(
-            store.sessions,
-            store.refreshes,
-            github,
-            locations,
-            agents,
-            MessageSender(store.sessions, store.receipts, locations, prompts, clock),
-            Publishing(store.facts, github, locations, base.redact),
-            Merger(store.refreshes, github, locations, people, clock),
-            clock,
-            settings.public_url,
-            settings.github.app_slug,
-        )
-        attempts = Attempts(
-            most=settings.timing.action_tries,
-            first_seconds=settings.timing.action_retry_seconds,
-            starts=settings.policy.start_tries,
-        )
-        self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
-        self.outbox = Outbox(
-            store.outbox,
-            store.receipts,
-            store.incidents,
-            store.writable,
-            decide.reconciler.still_wanted,
-            decide.policies.is_silenced,
-            dispatcher,
-            self.executor,
-            attempts,
-            clock,
-            base.crash_point,
-            may_act,
-            on_done,
-        )
-
-
 class Wiring:
     """The objects of one bot. None of them does anything until it is called."""
 
@@ -280,46 +79,177 @@ class Wiring:
 
         Raises `StoreFailure` if the data folder cannot be created or the database used.
         """
-        base = Foundation(settings, secrets, clock, crash_point)
-        self.store, self.github = base.store, base.github
-        self.locations, self.redact, self.archive = base.locations, base.redact, base.archive
+        self.settings, self.clock, self.crash_point = settings, clock, crash_point
+        self.paths = paths = Paths(settings.data)
+        try:
+            paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as failure:
+            raise StoreFailure(
+                f"server.data = {paths.data}: this folder cannot be created: {failure.strerror};"
+                " name one in which this user may write"
+            ) from None
+        self.redact = Redaction(secret_values(settings, secrets, os.environ))
+        self.store = store = Store(paths.database, clock=clock, redact=self.redact)
+        self.github = github_client(settings, secrets, clock)
+        path = os.environ.get("PATH", os.defpath)
+        self.locations = Locations(
+            paths,
+            settings.projects,
+            settings.github.git_base,
+            self.github.git_header,
+            RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path)),
+            programs(settings),
+            self.github.aliases.name,
+        )
+        self.archive = Archive(self.locations, self.redact)
+        self.prices = Prices(settings.prices)
+        data, seconds = settings.data, settings.timing.lease_seconds
         self.leader_lease = LeaderLease(
-            base.store.lease,
-            base.store.outbox,
-            settings.data,
-            settings.timing.lease_seconds,
-            clock,
-            wakes.leads,
-            stopping,
+            store.lease, store.outbox, data, seconds, clock, wakes.leads, stopping
         )
-        self.decide = decide = DecideWiring(base, wakes.decided)
-        people = WriteAccess(base.github, clock, decide.policies.is_listed)
-        self.observe = ObserveWiring(base, decide, people, wakes.turn_ended)
-        self.intake = IntakeWiring(base, decide.policies, people, wakes.delivered)
-        models = ModelEndpoints(
-            settings,
-            secrets.model_keys,
-            base.locations.adapters,
-            base.store.sessions,
-            base.store.usage,
-            base.paths,
-            lambda: self.model_proxy.url,
-            base.prices,
-        )
-        self.model_proxy = ModelProxy(models.of_token, models.record_usage, base.paths.model_port)
-        self.act = ActWiring(
-            base,
-            decide,
-            people,
-            models,
-            self.leader_lease.may_act,
-            wakes.acted,
-        )
+        self._wire_decide(wakes.decided)
+        self.people = WriteAccess(self.github, clock, self.policies.is_listed)
+        self._wire_observe(wakes.turn_ended)
+        self._wire_intake(wakes.delivered)
+        self._wire_model_proxy(secrets)
+        self._wire_act(wakes.acted)
         self.retention = Retention(
-            base.store,
-            base.locations,
-            base.archive,
-            settings.retention,
-            decide.policies.of,
+            store, self.locations, self.archive, settings.retention, self.policies.of, clock
+        )
+
+    def _wire_decide(self, on_actions: Callable[[], None]) -> None:
+        """Build policies, the assignment of agents, the opening of sessions and the reconciler."""
+        store, projects, clock = self.store, self.settings.projects, self.clock
+        self.caps = caps(self.settings)
+        self.policies = Policies(store, projects, self.settings.policy)
+        self.assignment = Assignment(store, self.settings.identities, projects, self.caps)
+        silenced = self.policies.is_silenced
+        self.opening = Opening(store, projects, self.assignment, silenced, clock, self.crash_point)
+        names = self.assignment.names
+        self.reconciler = Reconciler(
+            store, self.policies.of, clock, self.crash_point, on_actions, names
+        )
+
+    def _wire_observe(self, on_turn_ended: Callable[[], None]) -> None:
+        """Build the observers of agents, pull requests, issues and repositories."""
+        store, github, clock, crash_point = self.store, self.github, self.clock, self.crash_point
+        projects, consider = self.settings.projects, self.opening.consider
+        self.agent_observer = AgentObserver(
+            store,
+            self.locations,
+            self.policies.of,
+            self.prices,
             clock,
+            crash_point,
+            on_turn_ended,
+        )
+        budget = RefreshBudget(store.refreshes, github, clock)
+        self.pull_observer = PullObserver(
+            store,
+            github,
+            self.people,
+            budget,
+            PushAttribution(store.facts, self.locations).who,
+            projects,
+            consider,
+            clock,
+            crash_point,
+            self.settings.github.app_slug,
+        )
+        self.issue_observer = IssueObserver(
+            store,
+            github,
+            self.people,
+            self.pull_observer,
+            budget,
+            projects,
+            self.assignment.names,
+            consider,
+            clock,
+            crash_point,
+        )
+        self.access_observer = AccessObserver(store, github, projects.values(), clock)
+        repositories = self.policies.repositories.values()
+        self.repository_config = RepositoryConfig(store, github, repositories, clock)
+        self.resync = Resync(store.sessions, github, self.issue_observer, budget)
+
+    def _wire_intake(self, on_delivered: Callable[[], None]) -> None:
+        """Build the inbox, the authorization of commands, polling and redelivery."""
+        store, github, policies, clock = self.store, self.github, self.policies, self.clock
+        projects = self.settings.projects.values()
+        self.inbox = Inbox(
+            store,
+            frozenset(project.repository for project in projects),
+            on_delivered,
+            policies.is_bot_listed,
+            self.settings.github.app_slug,
+            github.read.is_me,
+        )
+        self.authorizer = CommandAuthorizer(store, self.people, clock, policies.is_silenced)
+        self.comment_poller = CommentPoller(github, self.inbox, projects, clock)
+        self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)
+
+    def _wire_model_proxy(self, secrets: Secrets) -> None:
+        """Build the proxy that adds model keys to agents' requests."""
+        self.endpoints = endpoints = ModelEndpoints(
+            self.settings,
+            secrets.model_keys,
+            self.locations.adapters,
+            self.store.sessions,
+            self.store.usage,
+            self.paths,
+            lambda: self.model_proxy.url,
+            self.prices,
+        )
+        port_file = self.paths.model_port
+        self.model_proxy = ModelProxy(endpoints.of_token, endpoints.record_usage, port_file)
+
+    def _wire_act(self, on_done: Callable[[], None]) -> None:
+        """Build the outbox, and what carries its actions out."""
+        store, github, locations, clock = self.store, self.github, self.locations, self.clock
+        settings, prompts = self.settings, Prompts(self.settings.prompts)
+        agents = AgentRuns(
+            store.facts,
+            github,
+            locations,
+            prompts,
+            self.archive,
+            self.assignment,
+            self.endpoints,
+            settings.runtime.steering_files,
+            clock,
+        )
+        dispatcher = ActionDispatcher(
+            store.sessions,
+            store.refreshes,
+            github,
+            locations,
+            agents,
+            MessageSender(store.sessions, store.receipts, locations, prompts, clock),
+            Publishing(store.facts, github, locations, self.redact),
+            Merger(store.refreshes, github, locations, self.people, clock),
+            clock,
+            settings.public_url,
+            settings.github.app_slug,
+        )
+        attempts = Attempts(
+            most=settings.timing.action_tries,
+            first_seconds=settings.timing.action_retry_seconds,
+            starts=settings.policy.start_tries,
+        )
+        self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
+        self.outbox = Outbox(
+            store.outbox,
+            store.receipts,
+            store.incidents,
+            store.writable,
+            self.reconciler.still_wanted,
+            self.policies.is_silenced,
+            dispatcher,
+            self.executor,
+            attempts,
+            clock,
+            self.crash_point,
+            self.leader_lease.may_act,
+            on_done,
         )

@@ -49,7 +49,7 @@ class Worker:
                 log.exception("%s failed", self.name)
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class Job(Struct, frozen=True):
     """A job that runs at a fixed interval."""
 
     name: str
@@ -60,7 +60,7 @@ class Job(Struct, frozen=True, kw_only=True):
 class Ticker:
     """Runs the fixed jobs."""
 
-    def __init__(self, jobs: tuple[Job, ...]) -> None:
+    def __init__(self, *jobs: Job) -> None:
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": SchedulerPool(len(jobs))},

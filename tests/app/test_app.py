@@ -65,9 +65,9 @@ def test_resync_and_redelivery_run_at_their_intervals(
 ) -> None:
     often: dict[str, float] = {}
 
-    def ticker(jobs: tuple[Job, ...]) -> Ticker:
+    def ticker(*jobs: Job) -> Ticker:
         often.update((job.name, job.every_seconds) for job in jobs)
-        return Ticker(jobs)
+        return Ticker(*jobs)
 
     monkeypatch.setattr(app_module, "Ticker", ticker)
     app = App(replace(settings, github=replace(settings.github, events=events)), SECRETS)

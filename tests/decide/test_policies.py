@@ -28,12 +28,12 @@ def test_an_observed_or_frozen_repository_is_silenced(tmp_path: Path) -> None:
     )
     app = App(settings, Secrets(token="t"))
     try:
-        assert not app.wiring.decide.policies.is_silenced(REPOSITORY)
-        assert app.wiring.decide.policies.apply(SILENT)
-        assert app.wiring.decide.policies.is_silenced(REPOSITORY)
-        assert not app.wiring.decide.policies.is_silenced("a/gears")
+        assert not app.wiring.policies.is_silenced(REPOSITORY)
+        assert app.wiring.policies.apply(SILENT)
+        assert app.wiring.policies.is_silenced(REPOSITORY)
+        assert not app.wiring.policies.is_silenced("a/gears")
         app.wiring.store.freezes.add("project:gears", "ann")
-        assert app.wiring.decide.policies.is_silenced("a/gears")
+        assert app.wiring.policies.is_silenced("a/gears")
     finally:
         app.stop()
 

@@ -80,8 +80,8 @@ def is_obeyed(world: World) -> None:
 
     def asks_nothing() -> bool:
         before = traffic.refused
-        app.wiring.observe.access.read_all()
-        app.wiring.observe.configuration.read()
+        app.wiring.access_observer.read_all()
+        app.wiring.repository_config.read()
         return traffic.refused == before
 
     eventually(asks_nothing, "it is known to all who ask")

@@ -65,8 +65,8 @@ def test_a_pull_request_waiting_three_days_for_review_is_never_stuck(
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):
         world.time_passes(**much)
         visited = world.clock()
-        world.app.wiring.observe.agents.sweep()  # type: ignore[union-attr]
-        world.app.wiring.decide.reconciler.reconcile_live()  # type: ignore[union-attr]
+        world.app.wiring.agent_observer.sweep()  # type: ignore[union-attr]
+        world.app.wiring.reconciler.reconcile_live()  # type: ignore[union-attr]
         session = issue.session
         assert session is not None
         assert session.status == "review_pending", visited
