@@ -14,6 +14,8 @@ from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
 from runtimes.workspaces.worktree import Worktree
 
+_MEMORY = Path("/proc/meminfo")
+
 
 class LocalHost:
     """The sessions of this machine: runs, recorded files, workspaces."""
@@ -31,3 +33,18 @@ class LocalHost:
     ) -> Worktree:
         """The session's workspace, which may not have been created yet; see `Worktree`."""
         return Worktree(self._workspaces, session, branch, origin, sign_off)
+
+
+def free_mb(memory: Path = _MEMORY) -> int | None:
+    """The megabytes that programs can use without swapping (`MemAvailable` of proc(5)).
+
+    None if the system does not report it.
+    """
+    try:
+        for line in memory.read_text(encoding="ascii").splitlines():
+            name, _, rest = line.partition(":")
+            if name == "MemAvailable":
+                return int(rest.split()[0]) // 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

@@ -16,6 +16,7 @@ import msgspec
 from lifecycle.model.facts import Exit
 from lifecycle.model.text import settled
 from runtimes.base import Launch, RuntimeFailure
+from runtimes.files import write_private
 from runtimes.supervise import MARK, identity
 
 _TAIL_BYTES = 8192
@@ -39,17 +40,12 @@ class _Record(msgspec.Struct, frozen=True):
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
     """Write `launch.json`, with the mark that finds surviving processes."""
-    launch.dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = {
         "argv": launch.argv,
         "cwd": str(launch.cwd),
         "env": {**env, MARK: str(launch.dir.resolve())},
     }
-    new = launch.dir / "launch.json.new"
-    new.unlink(missing_ok=True)
-    with open(new, "w", encoding="utf-8", opener=_private) as out:
-        json.dump(value, out)
-    new.replace(launch.dir / "launch.json")
+    write_private(launch.dir / "launch.json", json.dumps(value))
 
 
 def started(folder: Path) -> bool:
@@ -171,7 +167,3 @@ def _end(pid: int, number: int, seconds: float) -> None:
 def _last_sign(folder: Path) -> float:
     files = (folder / "pid.json", folder / "output.log")
     return max(file.stat().st_mtime for file in files if file.exists())
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -18,7 +18,7 @@ from bot.web.health import Health
 from bot.web.webhook import WebhookLimits
 from config.load import Secrets
 from config.settings import Settings
-from runtimes.machine import free_mb
+from runtimes.local_host import free_mb
 
 #: How many workspaces are examined at once, so that a huge one does not delay the others.
 _EXAMINERS = 2

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from bot.store import Session, SessionsTable, StoreFailure, UsageTable
-from bot.system.paths import Paths, read_private, write_private
+from bot.system.paths import Paths
 from config.settings import Settings
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import AgentAdapter, Endpoint
+from runtimes.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +68,9 @@ class ModelEndpoints:
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
         file = self._paths.run_token(session.id, run)
-        if not read_private(file):
+        if not read_text(file):
             write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
-        return Endpoint(url=self._proxy_url(), key=read_private(file))
+        return Endpoint(url=self._proxy_url(), key=read_text(file))
 
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
@@ -78,7 +79,7 @@ class ModelEndpoints:
         if parts is None or session is None:
             raise ModelUnavailable("invalid run token")
         run = int(parts["run"])
-        expected = read_private(self._paths.run_token(session.id, run))
+        expected = read_text(self._paths.run_token(session.id, run))
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise ModelUnavailable("invalid run token")
         ended = session.agent.run == run and session.activity is Activity.EXITED

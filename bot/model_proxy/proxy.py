@@ -23,9 +23,9 @@ from msgspec import Struct
 from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
 from bot.system.http_server import CannotListen, HttpServer, log_failure
-from bot.system.paths import read_private, write_private
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import PROVIDER_DEFAULT, Endpoint
+from runtimes.files import read_text, write_private
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class ModelProxy:
 
     def _port(self) -> int:
         """Return the port of last time, or 0. Raises `ValueError`."""
-        port = int(read_private(self._port_file) or 0)
+        port = int(read_text(self._port_file) or 0)
         if port not in _PORTS:
             raise ValueError(f"invalid port {port}")
         return port

@@ -1,6 +1,5 @@
 """The paths below the data directory; no other module builds them."""
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -50,21 +49,3 @@ class Paths(Struct, frozen=True):
     def run_token(self, session: str, run: int) -> Path:
         """The run token, which is deleted when the run ends."""
         return self.data / "run-tokens" / run_name(session, run)
-
-
-def read_private(path: Path) -> str:
-    """Return the text of a small file; empty if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a private file atomically."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    new.replace(path)

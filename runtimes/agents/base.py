@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from lifecycle.model.facts import Agent
 from runtimes.agents.shared.dialogs import Dialog
-from runtimes.agents.shared.files import read_text
 from runtimes.agents.shared.messages import MessageReader
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.machine import free_mb
+from runtimes.local_host import free_mb
 
 
 def test_this_machine_reports_its_free_memory() -> None:

@@ -16,7 +16,6 @@ from runtimes.agents.aider.reader import AiderReader
 from runtimes.agents.base import NO_LIMITS, AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.agents.shared.dialogs import Dialog
-from runtimes.agents.shared.files import write_private
 from runtimes.agents.shared.hooks import silenced
 from runtimes.agents.shared.launch import (
     PROVIDERS,
@@ -28,6 +27,7 @@ from runtimes.agents.shared.launch import (
     option,
 )
 from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.files import write_private
 
 #: It runs no command without a person's confirmation, whatever its options are. Nothing is allowed
 #: in the chat mode `ask`, where it only talks.

@@ -17,10 +17,11 @@ from runtimes.agents.aider.files import AiderEvent
 from runtimes.agents.aider.messages import NOTE, PROMPT
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.activity import exited, waiting
-from runtimes.agents.shared.files import TEXT, contains, decode_lines, read_text
+from runtimes.agents.shared.files import TEXT, contains, decode_lines
 from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.usage import UsageCounter, limit_reset
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 _SPINNER = "Waiting for "  #: On the screen until the first word of a response arrives.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")

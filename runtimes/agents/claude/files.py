@@ -18,14 +18,8 @@ from msgspec import Meta, Struct
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import (
-    Count,
-    Dollars,
-    Seconds,
-    decode_json,
-    open_regular,
-    read_text,
-)
+from runtimes.agents.shared.files import Count, Dollars, Seconds, decode_json
+from runtimes.files import open_regular, read_text
 
 _HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within these.
 

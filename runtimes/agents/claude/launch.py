@@ -22,7 +22,7 @@ from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.claude.reader import ClaudeReader
 from runtimes.agents.shared.adoption import copy_transcript, user_folder
-from runtimes.agents.shared.files import decode_json, read_text, write_private
+from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.hooks import silenced, spool_command
 from runtimes.agents.shared.launch import (
     ANTHROPIC,
@@ -35,6 +35,7 @@ from runtimes.agents.shared.launch import (
     tool_names,
 )
 from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.files import read_text, write_private
 
 #: https://code.claude.com/docs/en/permission-modes
 _MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}

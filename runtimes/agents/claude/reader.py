@@ -20,12 +20,13 @@ from runtimes.agents.claude.files import (
 )
 from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import as_question, permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, WatchedFile, contains, decode_lines, read_text
+from runtimes.agents.shared.files import TEXT, WatchedFile, contains, decode_lines
 from runtimes.agents.shared.hooks import HookCall, HookTail
 from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.usage import UsageCounter
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 #: The status becomes `idle` a moment before the error that ended the turn is recorded.
 _SETTLE = timedelta(seconds=0.5)

@@ -19,7 +19,6 @@ from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.codex.messages import CodexMessageParser
 from runtimes.agents.codex.reader import CodexReader
 from runtimes.agents.shared.adoption import copy_transcript, user_folder
-from runtimes.agents.shared.files import write_private
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.agents.shared.launch import (
     OPENAI,
@@ -30,6 +29,7 @@ from runtimes.agents.shared.launch import (
     prompt_argument,
 )
 from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.files import write_private
 
 _MODES = {
     "auto": ("--dangerously-bypass-approvals-and-sandbox",),

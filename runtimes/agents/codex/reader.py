@@ -26,12 +26,13 @@ from runtimes.agents.codex.files import (
 )
 from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, contains, decode_json, decode_lines, read_text
+from runtimes.agents.shared.files import TEXT, contains, decode_json, decode_lines
 from runtimes.agents.shared.hooks import HookCall, HookTail
 from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.usage import UsageCounter, limit_reset
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 #: The dialog is on the screen this long after its hook was called, at the latest.
 _SETTLE = timedelta(seconds=3)

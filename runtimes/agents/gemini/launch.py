@@ -20,7 +20,6 @@ from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.gemini.messages import GeminiMessageParser
 from runtimes.agents.gemini.reader import GeminiReader
 from runtimes.agents.shared.adoption import copy_transcript
-from runtimes.agents.shared.files import write_private
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.agents.shared.launch import (
     GOOGLE,
@@ -32,6 +31,7 @@ from runtimes.agents.shared.launch import (
     tool_names,
 )
 from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.files import write_private
 
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
 #: The variables it signs in with, each with its value of `security.auth.selectedType`.

@@ -17,12 +17,13 @@ from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.gemini.files import GeminiHook, GeminiRecord
 from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, contains, decode_lines, read_text
+from runtimes.agents.shared.files import TEXT, contains, decode_lines
 from runtimes.agents.shared.hooks import HookCall, HookTail
 from runtimes.agents.shared.line_tail import LineTail
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.usage import UsageCounter, limit_reset
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 #: The dialog is on the screen this long after its hook was called, at the latest.

@@ -28,7 +28,7 @@ from runtimes.agents.opencode.port import OpenCodeServer
 from runtimes.agents.opencode.reader import OpenCodeReader
 from runtimes.agents.shared.adoption import NotAdopted
 from runtimes.agents.shared.dialogs import Dialog
-from runtimes.agents.shared.files import decode_json, read_text, write_private
+from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.launch import (
     PROVIDERS,
     TerminalAgent,
@@ -38,6 +38,7 @@ from runtimes.agents.shared.launch import (
     prompt_argument,
     tool_names,
 )
+from runtimes.files import read_text, write_private
 
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
 #: https://opencode.ai/docs/permissions

@@ -17,8 +17,9 @@ from msgspec import Struct
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode.files import Millis
 from runtimes.agents.shared.dialogs import AnswerStep, Choice, Dialog
-from runtimes.agents.shared.files import decode_json, read_text
+from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.question_forms import parse_answers, parse_questions
+from runtimes.files import read_text
 
 _TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
 _RESPONSE_BYTES = 1024 * 1024

@@ -16,10 +16,11 @@ from runtimes.agents.opencode.files import RUNNING, OpenCodeMessage, OpenCodePar
 from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
 from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, decode_json, open_database, read_text
+from runtimes.agents.shared.files import TEXT, decode_json, open_database
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.usage import UsageCounter
 from runtimes.base import Seen
+from runtimes.files import read_text
 
 #: After this many attempts another retry is unlikely to succeed.
 _ATTEMPTS = 3

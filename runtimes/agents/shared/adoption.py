@@ -10,7 +10,8 @@ import shutil
 import stat
 from pathlib import Path
 
-from runtimes.agents.shared.files import contains, open_regular
+from runtimes.agents.shared.files import contains
+from runtimes.files import open_regular
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

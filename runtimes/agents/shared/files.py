@@ -1,4 +1,4 @@
-"""Reads and writes files in folders that agents can write to.
+"""Reads files in folders that agents can write to.
 
 An agent may put a link or a named pipe where a file belongs, or write anything into it. Nothing
 here follows a link, waits at a pipe or raises on unexpected content.
@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from runtimes.files import open_regular, read_text
+
 _T = TypeVar("_T")
-_FILE_BYTES = 4 * 1024 * 1024
 TEXT = 2000  #: Questions, errors and summaries are cut to this number of characters.
 # Bounds of what programs report: every accepted value fits into a column of the store.
 Count = Annotated[int, Meta(ge=0, le=10**11)]
@@ -30,33 +31,6 @@ _DATABASE_FILES = ("", "-wal", "-journal")
 _QUERY_STEPS = 50_000_000  #: Of SQLite's virtual machine; honest queries take far fewer.
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
-
-
-@contextmanager
-def open_regular(path: Path | str) -> Iterator[BinaryIO]:
-    """Open a regular file for reading. Raises `OSError` for links, pipes and missing files."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"{path} is no regular file")
-        yield file
-
-
-def read_text(path: Path) -> str:
-    """Read at most 4 MiB of a file as stripped text; empty if the file cannot be read."""
-    with suppress(OSError), open_regular(path) as file:
-        return file.read(_FILE_BYTES).decode(errors="replace").strip()
-    return ""
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file with mode 0600 atomically, and create its folder with mode 0700."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    new.replace(path)
 
 
 def contains(path: Path, text: str) -> bool:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from runtimes.agents.base import PROVIDER_DEFAULT, AgentType, Endpoint, RunFiles
-from runtimes.agents.shared.files import read_text, write_private
+from runtimes.files import read_text, write_private
 
 ANTHROPIC = "https://api.anthropic.com"
 OPENAI = "https://api.openai.com"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from runtimes.agents.shared.files import open_regular
+from runtimes.files import open_regular
 
 
 class LineTail:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents import AGENTS
-from runtimes.agents.shared.files import read_text
 from runtimes.base import Seen
+from runtimes.files import read_text
 from tests.runtimes.agents.recordings import CASES, Recording, each_recording
 
 GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)

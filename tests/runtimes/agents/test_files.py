@@ -14,10 +14,8 @@ from runtimes.agents.shared.files import (
     decode_lines,
     last_line_with,
     open_database,
-    open_regular,
-    read_text,
-    write_private,
 )
+from runtimes.files import open_regular, read_text, write_private
 
 
 def written(place: Path) -> Path:

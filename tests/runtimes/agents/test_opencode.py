@@ -17,8 +17,8 @@ from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import port
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.opencode.reader import OpenCodeReader
-from runtimes.agents.shared.files import write_private
 from runtimes.base import Seen
+from runtimes.files import write_private
 from tests.runtimes.agents.fake_opencode import ID, Agent
 from tests.runtimes.agents.fake_port import answering
 
