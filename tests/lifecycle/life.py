@@ -1,4 +1,4 @@
-"""A whole life of a session without a bot: facts change, decisions are carried out at once."""
+"""Simulates a session without a bot: events change facts, decisions are carried out at once."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,39 +36,39 @@ from lifecycle.model.status import (
 )
 from tests.lifecycle.universe import BASE, NOW, facts
 
-_MOST = 60  #: More visits in a row than this are a loop.
+_MOST = 60  #: More decisions in a row than this are a loop.
 
 
 class Life:
     """One session, its agent, its pull request and the people around it.
 
-    Every step of the story changes facts and is followed by visits until nothing is left to do.
+    Every step changes facts and reconciles until no action is left.
     """
 
     def __init__(self, **policy: Any) -> None:
         self.policy = Policy(**policy)
         self.now = NOW
-        #: What went out, in order: `(key, action)`.
+        #: Actions carried out, in order: `(key, action)`.
         self.out: list[tuple[str, do.Action]] = []
-        #: What was kept up to date, in order.
+        #: Reports posted, in order.
         self.reports: list[do.Report | do.ReportCheck] = []
         #: The statuses it was in, in order, without repetitions.
         self.went: list[str] = []
-        self.refused: set[str] = set()  #: Beginnings of keys that cannot be carried out.
-        self.refusal = Reason.ACTION_FAILED  #: Why they cannot.
+        self.failing: set[str] = set()  #: Prefixes of the keys of actions that fail.
+        self.failure_reason = Reason.ACTION_FAILED  #: Their failure.
         self.facts: Facts = facts(
             run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
         )
         self.facts = replace(self.facts, done={})
-        self.slots = True  #: Whether a free slot is available.
+        self.slots = True  #: Whether a slot is free.
         self._commits = 0
-        self._said = 0
+        self._remarks = 0
         self.reconcile()
 
-    # -- reading the story -----------------------------------------------------------------------
+    # -- assertions ------------------------------------------------------------------------------
 
     def reads(self, status: Status) -> "Life":
-        """It is in this status now."""
+        """Assert the current status."""
         assert self.decision.status is status, f"{self.decision.status}: {self.decision.because}"
         return self
 
@@ -82,7 +82,7 @@ class Life:
         return pull
 
     def sent(self, beginning: str = "") -> list[str]:
-        """The keys that went out, without those of reports."""
+        """The keys of actions carried out, without reports."""
         return [key for key, _ in self.out if key.startswith(beginning)]
 
     def reported(self, number: int) -> list[str]:
@@ -95,19 +95,19 @@ class Life:
         return [a.prompt.name for _, a in self.out if isinstance(a, do.Start | do.SendMessage)]
 
     def comments(self) -> list[str]:
-        """What people were told, without the answers to what they asked for."""
+        """The topics of posted comments, without replies to commands."""
         said = [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
         return [topic for topic in said if topic != "answer"]
 
     def answers(self) -> list[str]:
-        """What people were answered."""
+        """The replies to commands."""
         said = [a for _, a in self.out if isinstance(a, do.Comment)]
         return [a.values["text"] for a in said if a.topic == "answer"]
 
     # -- time ------------------------------------------------------------------------------------
 
     def waits(self, seconds: float) -> "Life":
-        """Time goes by; the session is visited when it asked to be, and at the end."""
+        """Let time pass; reconcile at each recheck time and at the end."""
         until = self.now + timedelta(seconds=seconds)
         for _ in range(_MOST):
             due = self.decision.recheck_at
@@ -117,13 +117,13 @@ class Life:
             self.now = due
             self.reconcile()
         else:
-            raise AssertionError(f"woken again and again: {self.decision}")
+            raise AssertionError(f"endless rechecks: {self.decision}")
         self.now = until
         self.reconcile()
         return self
 
     def reconcile(self) -> None:
-        """Decide and carry out until nothing follows."""
+        """Decide and carry out until no action follows."""
         for _ in range(_MOST):
             self.now += timedelta(milliseconds=100)
             self.decision = decide(self.facts, self.policy, self.now)
@@ -132,7 +132,7 @@ class Life:
                 return
             for action in self.decision.actions:
                 self._carry_out(action)
-        raise AssertionError(f"there is no end of it: {self.decision.actions}")
+        raise AssertionError(f"endless actions: {self.decision.actions}")
 
     def _record(self, decision: Decision) -> None:
         if not self.went or self.went[-1] != decision.status:
@@ -148,9 +148,9 @@ class Life:
     def _carry_out(self, action: do.Action) -> None:
         self.now += timedelta(milliseconds=10)
         text = str(action.key)
-        assert text not in self.sent(), f"{text} went out twice"
-        if any(text.startswith(beginning) for beginning in self.refused):
-            failure = Failure(at=self.now, reason=self.refusal, detail="it was refused")
+        assert text not in self.sent(), f"{text} was carried out twice"
+        if any(text.startswith(beginning) for beginning in self.failing):
+            failure = Failure(at=self.now, reason=self.failure_reason, detail="it was refused")
             self.facts = replace(self.facts, failures={**self.facts.failures, action.key: failure})
             return
         if isinstance(action, do.Report | do.ReportCheck):
@@ -180,8 +180,10 @@ class Life:
                 assert sha == self.pull.head
                 self._pull(self.pull, state=PullState.MERGED, merged_at=self.now)
             case do.Reply(threads=ids):
-                self._said += 1
-                own = Remark(id=f"r{self._said}", author="bot", body="Done", at=self.now, own=True)
+                self._remarks += 1
+                own = Remark(
+                    id=f"r{self._remarks}", author="bot", body="Done", at=self.now, own=True
+                )
                 self._pull(
                     self.pull,
                     threads=tuple(
@@ -197,7 +199,7 @@ class Life:
     # -- the agent -------------------------------------------------------------------------------
 
     def agent_is(self, activity: Activity, *, reconcile: bool = True, **given: Any) -> "Life":
-        """Its activity changes now."""
+        """Change the agent's activity now."""
         self.now += timedelta(seconds=1)
         given = {
             "run": self.facts.run,
@@ -221,19 +223,19 @@ class Life:
         return self.agent_is(Activity.ACTIVE)
 
     def agent_commits(self) -> "Life":
-        """It works, and its branch is at a new commit."""
+        """The agent commits and keeps working."""
         self._commits += 1
         work = replace(self.facts.work, head=f"{self._commits:040x}", dirty=None)
         self.facts = replace(self.facts, work=work)
         return self.agent_works()
 
     def agent_rests(self, *, dirty: bool = False) -> "Life":
-        """Its turn ends."""
+        """The turn ends."""
         self.facts = replace(self.facts, work=replace(self.facts.work, dirty=dirty))
         return self.agent_is(Activity.READY)
 
     def agent_says(self, summary: str) -> "Life":
-        """Its turn ends with these words."""
+        """The turn ends with this message."""
         return self.agent_is(Activity.READY, summary=summary)
 
     def agent_asks(self, question: str = "May I?") -> "Life":
@@ -266,16 +268,16 @@ class Life:
 
     def reviewer_asks(self, text: str = "Please add a test.") -> "Life":
         """A review that asks for changes, with one thread."""
-        self._said += 1
-        remark = Remark(id=f"c{self._said}", author="rob", body=text, at=self.now, allowed=True)
-        thread = Thread(id=f"T{self._said}", path="a.py", line=1, remarks=(remark,))
+        self._remarks += 1
+        remark = Remark(id=f"c{self._remarks}", author="rob", body=text, at=self.now, allowed=True)
+        thread = Thread(id=f"T{self._remarks}", path="a.py", line=1, remarks=(remark,))
         verdict = Verdict(author="rob", approved=False, sha=self.pull.head, allowed=True)
         threads = (*self.pull.threads, thread)
         return self._pull(self.pull, threads=threads, verdicts=(verdict,))._then(True)
 
     def person_comments(self, text: str = "Please rename it.") -> "Life":
-        self._said += 1
-        remark = Remark(id=f"c{self._said}", author="rob", body=text, at=self.now, allowed=True)
+        self._remarks += 1
+        remark = Remark(id=f"c{self._remarks}", author="rob", body=text, at=self.now, allowed=True)
         return self._pull(self.pull, comments=(*self.pull.comments, remark))._then(True)
 
     def reviewer_approves(self) -> "Life":
@@ -309,15 +311,15 @@ class Life:
         return self._then(True)
 
     def person_commands(self, kind: str, text: str = "", head: str = "") -> "Life":
-        self._said += 1
+        self._remarks += 1
         command = Command(
-            key=f"comment-{self._said}",
+            key=f"comment-{self._remarks}",
             kind=kind,
             actor="alice",
             at=self.now,
             text=text,
             head=head,
-            comment=self._said,
+            comment=self._remarks,
         )
         self.facts = replace(self.facts, commands=(*self.facts.commands, command))
         return self._then(True)
@@ -334,5 +336,5 @@ class Life:
 
 
 def until_reviewed(**policy: Any) -> Life:
-    """A life as far as a green pull request that waits for its review."""
+    """A session with a green pull request that waits for its review."""
     return Life(**policy).agent_commits().agent_rests().ci_passes()

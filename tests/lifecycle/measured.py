@@ -1,4 +1,4 @@
-"""Sessions with just so much of something: so many tries, so long a silence, so much spent."""
+"""Builds sessions with an exact amount of something: attempts, seconds, tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,31 +25,31 @@ from tests.lifecycle.universe import (
 
 
 def reported(seconds: float) -> Facts:
-    """A report went out so long ago and said something else."""
+    """A report with other content was posted so long ago."""
     return facts(done=done("report:12:0:before", seconds_ago=seconds))
 
 
-def told(cause: str, times: float, **given: Any) -> Facts:
-    """A session whose agent was told of so many causes and pushed after each."""
+def repeated(cause: str, times: float, **given: Any) -> Facts:
+    """A session whose agent got so many messages and pushed after each."""
     causes = [cause.format(place, f"{place:040x}") + "#1" for place in range(int(times))]
     given["done"] = {**done(*causes, seconds_ago=550), **given.get("done", {})}
     return published(**given)
 
 
 def red(times: float) -> Facts:
-    return told("fix_ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
+    return repeated("fix_ci:{1}:{0}", times, pulls=(pull(checks=(check(CheckState.FAILED),)),))
 
 
 def in_conflict(times: float) -> Facts:
-    return told(f"resolve_conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
+    return repeated(f"resolve_conflict:{BASE}:{{1}}", times, pulls=(pull(merge=Merge.CONFLICT),))
 
 
 def asked_for_changes(times: float) -> Facts:
-    return told("address_review:{0}", times, pulls=(pull(threads=(thread(),)),))
+    return repeated("address_review:{0}", times, pulls=(pull(threads=(thread(),)),))
 
 
-def broken_off(cause: str, times: float, lost: str) -> Facts:
-    """So many runs that broke off one after the other, and the one that did so now."""
+def crashed_runs(cause: str, times: float, lost: str) -> Facts:
+    """So many crashed runs in a row, and one that crashed now."""
     runs = int(times) + 1
     last = ended(1, 3600)
     record = replace(last.exit, lost=lost) if last.exit else None
@@ -57,14 +57,14 @@ def broken_off(cause: str, times: float, lost: str) -> Facts:
     return facts(run=runs, agent=replace(last, run=runs, exit=record), done=starts)
 
 
-def unanswered(seconds: float) -> Facts:
-    """Told of requested changes so long ago, the agent rests and has pushed nothing."""
-    heard = done("address_review:abc#1", "remark:thread-comment-1#1", seconds_ago=seconds)
+def unanswered_review(seconds: float) -> Facts:
+    """The agent got requested changes so long ago, is idle and has pushed nothing."""
+    sent = done("address_review:abc#1", "remark:thread-comment-1#1", seconds_ago=seconds)
     push = done(f"push:{HEAD}", seconds_ago=9000)
-    return published(pulls=(pull(threads=(thread(),)),), done={**heard, **push})
+    return published(pulls=(pull(threads=(thread(),)),), done={**sent, **push})
 
 
-def doubtful(seconds: float, rounds: float = 3) -> Facts:
+def failed_probes(seconds: float, rounds: float = 3) -> Facts:
     probe_failure = ProbeFailure(
         since=ago(seconds), evidence="tmux does not answer", rounds=int(rounds)
     )
@@ -94,7 +94,7 @@ def over(seconds: float) -> Facts:
 
 
 def waiting(seconds: float) -> Facts:
-    """Everything that is to be done was done so long ago."""
+    """Every pending action was done so long ago."""
     before = done(
         *("start:first#1", f"push:{HEAD}", f"open_pull:{BRANCH}"),
         seconds_ago=seconds,
@@ -109,6 +109,6 @@ def pushed(times: float) -> Facts:
     return facts(work=Work(base=BASE, head=NEXT, dirty=False), done=pushes)
 
 
-def dollars(roof: str) -> Callable[[float], Facts]:
-    """A session that has spent so much under one roof."""
-    return lambda amount: facts(**{roof: Spending(cost_usd=amount)})
+def dollars(budget: str) -> Callable[[float], Facts]:
+    """A session that has spent so much of one budget."""
+    return lambda amount: facts(**{budget: Spending(cost_usd=amount)})

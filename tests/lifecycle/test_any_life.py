@@ -1,4 +1,4 @@
-"""What holds in every life, however it goes: lives made of random steps."""
+"""Laws of whole sessions, over random sequences of events."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,15 @@ from tests.lifecycle.life import Life
 AGENT: dict[str, Callable[[Life], Life]] = {
     "works": Life.agent_works,
     "commits": Life.agent_commits,
-    "rests": Life.agent_rests,
-    "rests over uncommitted work": lambda life: life.agent_rests(dirty=True),
-    "commits and rests": lambda life: life.agent_commits().agent_rests(),
-    "commits and rests over more": lambda life: life.agent_commits().agent_rests(dirty=True),
+    "ends its turn": Life.agent_rests,
+    "ends its turn with uncommitted work": lambda life: life.agent_rests(dirty=True),
+    "commits and ends its turn": lambda life: life.agent_commits().agent_rests(),
+    "commits and ends its turn with more": lambda life: life.agent_commits().agent_rests(
+        dirty=True
+    ),
     "exits": Life.agent_exits,
-    "exits over uncommitted work": lambda life: life.agent_exits(dirty=True),
-    "breaks off": lambda life: life.agent_exits(1),
+    "exits with uncommitted work": lambda life: life.agent_exits(dirty=True),
+    "crashes": lambda life: life.agent_exits(1),
     "is killed": lambda life: life.agent_exits(None),
     "asks": lambda life: life.agent_is(Activity.WAITING_INPUT, question="May I?"),
     "is blocked": lambda life: life.agent_is(Activity.BLOCKED, error="529"),
@@ -50,7 +52,7 @@ ENDS: dict[str, Callable[[Life], Life]] = {
 _NEEDS_A_PULL = (*list(WORLD)[2:10], "closed", "merged")
 
 
-def lived(steps: list[str], **policy: Any) -> Life:
+def life_of(steps: list[str], **policy: Any) -> Life:
     life = Life(**policy)
     for step in steps:
         if step in AGENT and (life.over or not life.decision.holds_slot):
@@ -68,20 +70,20 @@ def lived(steps: list[str], **policy: Any) -> Life:
     st.booleans(),
 )
 def test_an_agent_in_a_loop_stops_getting_messages(
-    steps: list[str], round: list[str], mode: Mode, self_review: bool
+    steps: list[str], loop: list[str], mode: Mode, self_review: bool
 ) -> None:
-    life = lived(steps, mode=mode, self_review=self_review)
+    life = life_of(steps, mode=mode, self_review=self_review)
     for _ in range(12):
-        lived_on(life, round)
+        repeat(life, loop)
     before = len(life.received()), len(life.comments())
     for _ in range(12):
-        lived_on(life, round)
-    news = 12 * sum(step in ("asks", "is blocked", "cannot be seen") for step in round)
+        repeat(life, loop)
+    news = 12 * sum(step in ("asks", "is blocked", "cannot be seen") for step in loop)
     assert len(life.received()) == before[0]
     assert len(life.comments()) <= before[1] + news
 
 
-def lived_on(life: Life, steps: list[str]) -> None:
+def repeat(life: Life, steps: list[str]) -> None:
     for step in steps:
         if not life.over:
             AGENT[step](life).waits(400)
@@ -96,15 +98,15 @@ def lived_on(life: Life, steps: list[str]) -> None:
 def test_an_ended_session_frees_its_slot_and_sends_nothing_to_the_agent(
     steps: list[str], end: str, after: list[str]
 ) -> None:
-    life = lived([*steps, end])
+    life = life_of([*steps, end])
     if not life.over:
         return
-    heard = life.received()
+    messages = life.received()
     for step in after:
         if step not in _NEEDS_A_PULL or life.facts.pulls:
             WORLD[step](life)
     life.waits(15 * 86_400)
-    assert life.received() == heard
+    assert life.received() == messages
     assert life.decision.status in TERMINAL - {Status.CLEANUP}
     assert not life.facts.slot
     assert life.decision.recheck_at is None
@@ -115,21 +117,21 @@ def test_an_ended_session_frees_its_slot_and_sends_nothing_to_the_agent(
 def test_a_silent_session_has_an_active_agent_or_a_status_that_waits_for_people(
     steps: list[str], self_review: bool
 ) -> None:
-    """After a day without news, either the agent works, or people know that it is their turn."""
-    life = lived(steps, self_review=self_review).waits(86400)
+    """After a day without events the agent is active or the status asks people to act."""
+    life = life_of(steps, self_review=self_review).waits(86400)
     if life.over or life.decision.signals.availability is Availability.ACTIVE:
         return
     assert life.decision.status in (
         *(Status.NEEDS_INPUT, Status.STUCK, Status.MERGEABLE, Status.REVIEW_PENDING),
-        # Checks run, or a reviewer has the word.
+        # Checks run, or a review is due.
         *(Status.PR_OPEN, Status.APPROVED, Status.CHANGES_REQUESTED, Status.CI_FAILED),
     )
     if life.decision.reason is Reason.PERSON_PUSHED:
-        assert "yielded" in life.comments()
+        assert "handed_to_human" in life.comments()
         return
     if life.decision.status is Status.CI_FAILED:
         assert life.decision.signals.ci is Ci.SETTLING
     if life.decision.status is Status.CHANGES_REQUESTED:
         done = life.facts.done.items()
-        told = max(one.at for key, one in done if key.kind is KeyKind.REMARK)
-        assert any(one.at > told for key, one in done if key.kind is KeyKind.PUSH)
+        last_request = max(one.at for key, one in done if key.kind is KeyKind.REMARK)
+        assert any(one.at > last_request for key, one in done if key.kind is KeyKind.PUSH)

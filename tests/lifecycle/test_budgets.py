@@ -18,7 +18,7 @@ from tests.lifecycle.life import Life
 from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, facts, in_key
 
 TODAY = NOW.date().isoformat()
-#: Of each budget: facts with so much of it spent, a policy with such a limit, and what is said.
+#: Of each budget: facts that exhaust it, a policy with its limit, and the reported sentence.
 SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
     "session": (
         {"spent": Spending(cost_usd=5.0)},
@@ -47,16 +47,16 @@ SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
         "; the session resumes by itself at midnight UTC",
     ),
 }
-#: No budget but those a test names.
-FREE = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
+#: A policy without limits.
+NO_LIMITS = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
 
 
 def decision(given: Facts, **policy: Any) -> Decision:
-    return decide(given, Policy(**{"public_cost": True, **FREE, **policy}), NOW)
+    return decide(given, Policy(**{"public_cost": True, **NO_LIMITS, **policy}), NOW)
 
 
-def told(given: Decision) -> dict[str, str]:
-    """What people are told of budgets: the key, and the sentence."""
+def budget_notices(given: Decision) -> dict[str, str]:
+    """The posted sentences about budgets, by key."""
     return {
         str(action.key): action.values["because"]
         for action in given.actions
@@ -76,10 +76,10 @@ def test_public_repositories_show_no_amounts(
     public = facts(agent=agent(Activity.ACTIVE, 5), **spent)
     found = decision(public, **limit, public_cost=False)
     nearly = decision(public, **{name: amount / 0.8}, public_cost=False)
-    said = (found.because, *told(found).values(), *told(nearly).values())
-    assert len(said) == 3
+    sentence = (found.because, *budget_notices(found).values(), *budget_notices(nearly).values())
+    assert len(sentence) == 3
     if name != "session_hours":
-        assert not any(sign.isdecimal() for text in said for sign in text.removeprefix("80%"))
+        assert not any(sign.isdecimal() for text in sentence for sign in text.removeprefix("80%"))
     private = replace(public, issue=replace(public.issue, private=True))
     assert decision(private, **limit, public_cost=False).because == why
 
@@ -92,9 +92,9 @@ def test_an_exhausted_budget_pauses_the_session_and_is_reported_once(
     found = decision(given, **limit)
     assert (found.status, found.reason) == (Status.PAUSED, Reason.BUDGET_EXHAUSTED)
     assert found.because == why
-    ((key, said),) = told(found).items()
-    assert said == why
-    assert told(decision(replace(given, pending=frozenset({parse(key)})), **limit)) == {}
+    ((key, sentence),) = budget_notices(found).items()
+    assert sentence == why
+    assert budget_notices(decision(replace(given, pending=frozenset({parse(key)})), **limit)) == {}
     assert decision(given).status is Status.WORKING
 
 
@@ -106,16 +106,18 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
     given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
     found = decision(given, **{name: amount / 0.8})
     assert found.status is Status.WORKING
-    ((key, said),) = told(found).items()
-    assert said.startswith("80% of ")
+    ((key, sentence),) = budget_notices(found).items()
+    assert sentence.startswith("80% of ")
     assert key.startswith("warning:budget:")
     assert (
-        told(decision(replace(given, pending=frozenset({parse(key)})), **{name: amount / 0.8}))
+        budget_notices(
+            decision(replace(given, pending=frozenset({parse(key)})), **{name: amount / 0.8})
+        )
         == {}
     )
-    assert told(decision(given, **{name: amount / 0.79})) == {}
+    assert budget_notices(decision(given, **{name: amount / 0.79})) == {}
     other = decision(given, **{name: amount / 0.5}, budget_warning=0.5)
-    assert next(iter(told(other).values())).startswith("50% of ")
+    assert next(iter(budget_notices(other).values())).startswith("50% of ")
 
 
 @pytest.mark.parametrize(
@@ -131,10 +133,10 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
 def test_each_budget_limit_is_reported_under_its_own_key(name: str, cause: str) -> None:
     spent, limit, _ = SPENT[name]
     given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
-    assert list(told(decision(given, **limit))) == [f"notice:{cause}"]
+    assert list(budget_notices(decision(given, **limit))) == [f"notice:{cause}"]
     again = replace(given, restored_at=ago(3600))
     life = cause if name == "day" else f"{cause}{in_key(ago(3600))}"
-    assert list(told(decision(again, **limit))) == [f"notice:{life}"]
+    assert list(budget_notices(decision(again, **limit))) == [f"notice:{life}"]
 
 
 def test_a_session_without_budget_is_queued_and_requests_no_slot() -> None:

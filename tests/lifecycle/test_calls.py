@@ -1,4 +1,4 @@
-"""How people are called: by priority, by a label that goes when its cause is gone."""
+"""How people are notified: the priority of a notice, the attention label, the summary."""
 
 import pytest
 from msgspec.structs import replace
@@ -75,12 +75,12 @@ def test_reasons_have_the_documented_priority() -> None:
     ],
 )
 def test_a_notice_states_its_priority(given: object, topic: str, priority: str) -> None:
-    told = [
+    notices = [
         (a.topic, a.values["priority"])
         for a in decision(given).actions  # type: ignore[arg-type]
         if isinstance(a, do.Comment) and "priority" in a.values
     ]
-    assert told == ([(topic, priority)] if topic else [])
+    assert notices == ([(topic, priority)] if topic else [])
 
 
 def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:
@@ -94,5 +94,5 @@ def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:
         values={"project": "widgets", "counts": "1 killed, 2 merged"},
     )
     for other in ({}, {"merged": 1}):
-        told = decision(replace(given, finished=other)).actions
-        assert not [a for a in told if "summary" in str(a.key)]
+        actions = decision(replace(given, finished=other)).actions
+        assert not [a for a in actions if "summary" in str(a.key)]

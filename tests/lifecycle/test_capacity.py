@@ -1,4 +1,4 @@
-"""Slots go to the first in the line that may have one; caps hold, and nobody waits for ever."""
+"""Slot assignment: order, caps, memory, estimates and fairness."""
 
 import random
 from datetime import timedelta
@@ -41,9 +41,9 @@ def handed(
 
 
 def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
-    told = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
-    assert told.given == ("a", "b")
-    assert told.waits == {"c": "every slot is in use, 2 in all"}
+    assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
+    assert assigned.given == ("a", "b")
+    assert assigned.waits == {"c": "every slot is in use, 2 in all"}
 
 
 def test_equal_waits_are_ordered_by_session_name() -> None:
@@ -73,16 +73,16 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
 def test_each_cap_makes_the_next_session_wait_with_its_reason(
     caps: dict[str, Any], why: str
 ) -> None:
-    told = handed([one("a")], [one("z")], **caps)
-    assert told == Handed(given=(), waits={"a": why})
+    assigned = handed([one("a")], [one("z")], **caps)
+    assert assigned == Handed(given=(), waits={"a": why})
     assert reason_of(why) is Reason.NO_SLOT
     assert handed([one("a")], **caps).given == ("a",)
 
 
 def test_a_full_project_does_not_delay_other_projects() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
-    told = handed(waiting, [one("z")], projects={"widgets": 1})
-    assert told.given == ("b",)
+    assigned = handed(waiting, [one("z")], projects={"widgets": 1})
+    assert assigned.given == ("b",)
 
 
 def test_sessions_without_a_requester_share_no_cap_per_person() -> None:
@@ -92,13 +92,13 @@ def test_sessions_without_a_requester_share_no_cap_per_person() -> None:
 
 def test_reserved_slots_go_to_sessions_a_person_waits_for() -> None:
     waiting = [one("a", 30), one("b", 20), one("c", 10, awaited=True)]
-    told = handed(waiting, sessions=2, reserved=1)
-    assert told.given == ("a", "c")
+    assigned = handed(waiting, sessions=2, reserved=1)
+    assert assigned.given == ("a", "c")
 
 
 def test_a_session_in_a_reserved_slot_takes_no_unreserved_one() -> None:
-    told = handed([one("a")], [one("z", awaited=True)], sessions=2, reserved=1)
-    assert told.given == ("a",)
+    assigned = handed([one("a")], [one("z", awaited=True)], sessions=2, reserved=1)
+    assert assigned.given == ("a",)
 
 
 def test_a_priority_step_equals_a_fixed_waiting_time() -> None:
@@ -117,8 +117,8 @@ def test_a_label_sets_the_priority(labels: tuple[str, ...], steps: int) -> None:
 
 def test_a_session_waits_while_memory_is_short() -> None:
     waiting = [one("a", 30), one("b", 20)]
-    told = handed(waiting, free_mb=3999, session_mb=1500, reserve_mb=1000)
-    assert told == Handed(given=("a",), waits={"b": NO_MEMORY})
+    assigned = handed(waiting, free_mb=3999, session_mb=1500, reserve_mb=1000)
+    assert assigned == Handed(given=("a",), waits={"b": NO_MEMORY})
     assert reason_of(NO_MEMORY) is Reason.NO_MEMORY
     assert handed(waiting, free_mb=4000, session_mb=1500, reserve_mb=1000).given == ("a", "b")
 
@@ -148,18 +148,18 @@ def test_newer_sessions_cannot_overtake_for_ever_by_alternating_groups() -> None
     for turn in range(9):
         younger = [one(f"p{turn}", requester="rob"), one(f"q{turn}", project="gadgets")]
         waiting = [first, *younger]
-        told = hand_out(waiting, busy, caps, None, NOW)
-        if told.given == ("first",):
+        assigned = hand_out(waiting, busy, caps, None, NOW)
+        if assigned.given == ("first",):
             return
-        # Whoever was at work ends; who came in the meantime is at work.
-        busy = [each for each in younger if each.session in told.given]
+        # The running sessions end; those that just started run.
+        busy = [each for each in younger if each.session in assigned.given]
     raise AssertionError("it still waits")
 
 
 def test_no_slot_is_reserved_where_the_next_exit_frees_one() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
-    told = handed(waiting, [one("z")], projects={"widgets": 1}, agent_types={"claude": 2})
-    assert told.given == ("b",)
+    assigned = handed(waiting, [one("z")], projects={"widgets": 1}, agent_types={"claude": 2})
+    assert assigned.given == ("b",)
 
 
 def test_a_queue_position_has_an_estimated_start() -> None:
@@ -220,7 +220,7 @@ _laws = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def crowds(busy: list[Contender], caps: Caps) -> dict[str, tuple[int, int]]:
-    """Of everything that is limited: how many are at work, and how many may."""
+    """Of every cap: the running sessions it counts, and its limit."""
 
     def of(field: str, name: str) -> int:
         return sum(getattr(each, field) == name for each in busy)
@@ -243,13 +243,13 @@ def crowds(busy: list[Contender], caps: Caps) -> dict[str, tuple[int, int]]:
 def test_no_cap_is_exceeded_and_every_session_gets_a_slot_or_a_reason(
     waiting: list[Contender], caps: Caps, free_mb: int | None
 ) -> None:
-    told = hand_out(waiting, [], caps, free_mb, NOW)
-    busy = [each for each in waiting if each.session in told.given]
+    assigned = hand_out(waiting, [], caps, free_mb, NOW)
+    busy = [each for each in waiting if each.session in assigned.given]
     assert all(count <= most for count, most in crowds(busy, caps).values())
     assert free_mb is None or len(busy) <= max(0, (free_mb - 100) // 100)
-    assert {*told.given, *told.waits} == {each.session for each in waiting}
-    assert len(told.given) + len(told.waits) == len(waiting)
-    assert all(told.waits.values())
+    assert {*assigned.given, *assigned.waits} == {each.session for each in waiting}
+    assert len(assigned.given) + len(assigned.waits) == len(waiting)
+    assert all(assigned.waits.values())
 
 
 @_laws
@@ -258,9 +258,9 @@ def test_the_order_of_the_input_does_not_matter(
     waiting: list[Contender], holding: list[Contender], caps: Caps, seed: int
 ) -> None:
     shuffle = random.Random(seed).sample
-    told = hand_out(waiting, holding, caps, 500, NOW)
+    assigned = hand_out(waiting, holding, caps, 500, NOW)
     other = shuffle(waiting, len(waiting)), shuffle(holding, len(holding))
-    assert hand_out(*other, caps, 500, NOW) == told
+    assert hand_out(*other, caps, 500, NOW) == assigned
 
 
 @_laws
@@ -268,9 +268,9 @@ def test_the_order_of_the_input_does_not_matter(
 def test_assigning_slots_twice_assigns_nothing_more(
     waiting: list[Contender], holding: list[Contender], caps: Caps
 ) -> None:
-    told = hand_out(waiting, holding, caps, None, NOW)
-    busy = [*holding, *(each for each in waiting if each.session in told.given)]
-    left = [each for each in waiting if each.session in told.waits]
+    assigned = hand_out(waiting, holding, caps, None, NOW)
+    busy = [*holding, *(each for each in waiting if each.session in assigned.given)]
+    left = [each for each in waiting if each.session in assigned.waits]
     assert hand_out(left, busy, caps, None, NOW).given == ()
 
 
@@ -279,16 +279,16 @@ def test_assigning_slots_twice_assigns_nothing_more(
 def test_no_session_starves_while_newer_ones_keep_coming(
     crowd: list[Contender], caps: Caps, seed: int
 ) -> None:
-    """Younger ones of every kind keep coming, each of which holds its slot for a while."""
+    """New sessions of every kind keep coming, and each holds its slot for a while."""
     chance = random.Random(seed)
     last = replace(crowd[0], priority=-1, awaited=False)
     waiting, busy, now = [last, *crowd[1:]], dict[Contender, int](), NOW
     for hour in range(150):
-        told = hand_out(waiting, list(busy), caps, None, now)
-        if last.session in told.given:
+        assigned = hand_out(waiting, list(busy), caps, None, now)
+        if last.session in assigned.given:
             return
-        started = [each for each in waiting if each.session in told.given]
-        waiting = [each for each in waiting if each.session in told.waits]
+        started = [each for each in waiting if each.session in assigned.given]
+        waiting = [each for each in waiting if each.session in assigned.waits]
         busy.update({each: chance.randint(1, 3) for each in started})
         busy = {each: hours - 1 for each, hours in busy.items() if hours > 1}
         now += timedelta(hours=1)

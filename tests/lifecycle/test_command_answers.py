@@ -1,4 +1,4 @@
-"""What is answered to each command, word for word: where it works, and where it does not."""
+"""The replies to commands, word for word, where they apply and where they are refused."""
 
 import pytest
 from msgspec.structs import replace
@@ -12,11 +12,11 @@ from tests.lifecycle.universe import HEAD, agent, ago, command, facts, published
 
 S = Status
 CONTINUES = "The session continues in a new run as soon as a slot is free."
-TOLD = "Queued. The agent gets it at the end of its turn."
+QUEUED_MESSAGE = "Queued. The agent gets it at the end of its turn."
 OVER = "The session has ended: pull request #34 was merged."
 
-#: Where it works, what is said of a session under review.
-HEEDED = {
+#: The reply in a session under review.
+APPLIED = {
     "help": "The list.",
     "status": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
     "why": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
@@ -24,16 +24,16 @@ HEEDED = {
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
     "resume": "The session resumes as soon as a slot is free.",
     "restart": "A new run starts as soon as a slot is free.",
-    "tell": TOLD,
-    "answer": TOLD,
+    "tell": QUEUED_MESSAGE,
+    "answer": QUEUED_MESSAGE,
     "merge": "This commit is merged as soon as nothing blocks it.\n- review_req",
     "update": "The branch is updated from its base at the end of the agent's turn.",
     "agent": "`codex` takes over in a new run as soon as a slot is free.",
     "review": "Queued. The review starts at the end of the agent's turn",
     "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
 }
-#: Where it does not: of a queued session, or else of a merged one.
-OTHERWISE = {
+#: A status in which the command is refused, and the reply.
+REFUSED = {
     "start": (
         S.QUEUED,
         "A session is already working on this issue (`queued`): waits for a free slot.",
@@ -56,10 +56,10 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize(("kind", "text"), HEEDED.items(), ids=HEEDED)
+@pytest.mark.parametrize(("kind", "text"), APPLIED.items(), ids=APPLIED)
 def test_a_command_that_applies_is_answered_in_these_words(kind: str, text: str) -> None:
-    said = answers(asking(kind, IN[S.REVIEW_PENDING]))
-    assert said[f"command_applied:comment-{kind}"].startswith(text)
+    replies = answers(asking(kind, IN[S.REVIEW_PENDING]))
+    assert replies[f"command_applied:comment-{kind}"].startswith(text)
 
 
 @pytest.mark.parametrize("kind", ["start", "restore"])
@@ -68,9 +68,9 @@ def test_restoring_an_ended_session_is_answered(kind: str, status: Status) -> No
     assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": CONTINUES}
 
 
-@pytest.mark.parametrize("kind", OTHERWISE)
+@pytest.mark.parametrize("kind", REFUSED)
 def test_a_refused_command_is_explained_in_these_words(kind: str) -> None:
-    status, text = OTHERWISE[kind]
+    status, text = REFUSED[kind]
     assert answers(asking(kind, IN[status])) == {f"command_refused:comment-{kind}": text}
 
 
@@ -78,9 +78,9 @@ def test_a_refused_command_is_explained_in_these_words(kind: str) -> None:
 def test_a_freeze_is_answered_after_the_unfreeze(status: Status) -> None:
     asked = (command("freeze", at=ago(30)), command("unfreeze", at=ago(20)))
     before = tuple(command for command in IN[status].commands)
-    said = answers(decision(replace(IN[status], commands=(*before, *asked))))
-    said = {key: text for key, text in said.items() if "freeze" in key}
-    assert said == {
+    replies = answers(decision(replace(IN[status], commands=(*before, *asked))))
+    replies = {key: text for key, text in replies.items() if "freeze" in key}
+    assert replies == {
         "command_applied:comment-freeze": (
             "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`."
         ),
@@ -134,14 +134,14 @@ def test_a_session_paused_by_a_budget_stays_paused_until_a_raise(kind: str) -> N
 
 def test_a_retry_is_applied_where_an_action_failed() -> None:
     given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
-    said = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
-    assert said == {"command_applied:comment-retry": "The failed actions are retried."}
+    replies = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
+    assert replies == {"command_applied:comment-retry": "The failed actions are retried."}
 
 
 def test_a_cancel_is_applied_where_a_merge_was_requested() -> None:
     asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
-    said = answers(asking("cancel", asked))
-    assert said["command_applied:comment-cancel"] == "Merge request cancelled."
+    replies = answers(asking("cancel", asked))
+    assert replies["command_applied:comment-cancel"] == "Merge request cancelled."
 
 
 def test_a_stop_ends_the_session_in_every_live_status() -> None:
@@ -159,8 +159,8 @@ def test_a_stop_ends_the_session_in_every_live_status() -> None:
 )
 def test_a_command_without_arguments_ignores_extra_text(kind: str) -> None:
     given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
-    said = answers(asking(kind, given, text="nobody"))
-    assert f"command_refused:comment-{kind}" not in said
+    replies = answers(asking(kind, given, text="nobody"))
+    assert f"command_refused:comment-{kind}" not in replies
 
 
 def test_commands_are_applied_in_the_order_of_their_times() -> None:
@@ -181,7 +181,7 @@ def test_an_unknown_command_gets_a_reaction_and_no_reply() -> None:
 
 
 def test_the_recheck_covers_the_status_before_the_last_command() -> None:
-    """What was not written down is judged again, and its answer may change with the status."""
+    """An unrecorded reply is judged again, and may change with the status."""
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
     asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
     found = decision(replace(blocked, commands=asked))

@@ -80,7 +80,7 @@ def decision(given: Facts, **policy: Any) -> Decision:
 
 
 def asking(kind: str, given: Facts, **commanded: Any) -> Decision:
-    """What follows when a person asks for this."""
+    """The decision after a person gives this command."""
     commanded = {"text": TEXT.get(kind, ""), "head": HEAD, **commanded}
     return decision(replace(given, commands=(*given.commands, command(kind, **commanded))))
 
@@ -142,8 +142,8 @@ def test_a_refused_command_has_no_effect_now_or_later(kind: str, status: Status)
 
 
 def _effects(found: Decision) -> list[do.Action]:
-    told = (do.React, do.Comment)
-    return [action for action in deeds(found) if not isinstance(action, told)]
+    replies = (do.React, do.Comment)
+    return [action for action in deeds(found) if not isinstance(action, replies)]
 
 
 #: The statuses in which each works, in the words of the documentation.
@@ -162,7 +162,7 @@ def test_where_each_command_works() -> None:
     assert {kind: set(row.works) for kind, row in COMMAND_RULES.items()} == WORKS
 
 
-# -- each of them ----------------------------------------------------------------------------------
+# -- single commands--------------------------------------------------------------------------------
 
 
 def test_a_command_refused_as_too_early_is_not_applied_later() -> None:
@@ -251,11 +251,11 @@ def test_an_answer_that_fits_no_choice_is_reported_with_the_question() -> None:
     assert [str(a.key) for a in decision(given).actions if isinstance(a, do.SendMessage)] == [
         f"{key}#1"
     ]
-    for result, told in (("it was given", []), (REFUSED, ["answer_refused:comment-answer"])):
+    for result, refusals in (("it was given", []), (REFUSED, ["answer_refused:comment-answer"])):
         found = replace(given, done={**given.done, parse(f"{key}#1"): Done(at=NOW, result=result)})
         said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
         refused = [a for a in said if str(a.key).startswith("answer_refused:")]
-        assert [str(a.key) for a in refused] == told
+        assert [str(a.key) for a in refused] == refusals
         assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
     lost = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="it asks the same still")
     found = replace(given, failures={parse(f"{key}#1"): lost})
@@ -363,7 +363,7 @@ def test_a_session_that_would_end_again_at_once_is_not_restored(kind: str) -> No
 
 
 def test_a_granted_restore_stays_granted_without_its_reply() -> None:
-    """Where nothing could be written on GitHub in between: the session itself remembers it."""
+    """The session records the restore, so a lost reply does not undo it."""
     again = command("restore", at=ago(30))
     given = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
     assert decision(given).status is S.QUEUED

@@ -1,7 +1,7 @@
-"""Every default of `Policy`, by its name: what it is, and that it decides just there.
+"""Every default of `Policy`, by its name: its value, and that decisions change exactly there.
 
-A row says what a session reads like just below its threshold and at it. Another default turns the
-row red, and so does a threshold that nothing asks about.
+A row says what is decided just below a threshold and at it. Another default fails the row, and so
+does a threshold that no decision uses.
 """
 
 from collections.abc import Callable
@@ -25,16 +25,16 @@ from lifecycle.model.status import Activity, PullState, Review, Status
 from lifecycle.read.availability import Availability
 from tests.lifecycle.measured import (
     asked_for_changes,
-    broken_off,
+    crashed_runs,
     dollars,
-    doubtful,
+    failed_probes,
     in_conflict,
     merged,
     over,
     pushed,
     red,
     reported,
-    unanswered,
+    unanswered_review,
     vanished,
     waiting,
 )
@@ -54,7 +54,7 @@ from tests.lifecycle.universe import (
     thread,
 )
 
-Look = Callable[[Decision], object]
+Reading = Callable[[Decision], object]
 
 
 class Threshold(NamedTuple):
@@ -62,7 +62,7 @@ class Threshold(NamedTuple):
 
     default: float
     given: Callable[[float], Facts]  #: A session with so much of it.
-    look: Look
+    reading: Reading
     below: object
     at: object
     step: float = 1  #: The least that makes a difference.
@@ -75,7 +75,7 @@ class Choice(NamedTuple):
     default: object
     other: object
     given: Facts
-    look: Look
+    reading: Reading
     says: object
     otherwise: object
     also: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -89,24 +89,24 @@ def availability(decision: Decision) -> Availability:
     return decision.signals.availability
 
 
-def asks(beginning: str) -> Look:
-    """Whether an action of this beginning follows."""
+def orders(beginning: str) -> Reading:
+    """Whether an action with this key prefix is ordered."""
     return lambda decision: any(str(a.key).startswith(beginning) for a in decision.actions)
 
 
-def of_action(kind: str, field: str) -> Look:
-    """A field of the action whose key begins so."""
+def of_action(kind: str, field: str) -> Reading:
+    """A field of the action with this key prefix."""
     return lambda decision: next(
         getattr(a, field) for a in decision.actions if str(a.key).startswith(kind)
     )
 
 
-def told_cost(decision: Decision) -> str:
-    """What the report on the issue says was spent."""
+def reported_cost(decision: Decision) -> str:
+    """The cost in the report on the issue."""
     return next(a.summary.cost for a in decision.actions if isinstance(a, do.Report))
 
 
-#: A thread that the agent heard, and a push of its own since.
+#: A thread that was sent to the agent, and a push by the agent since.
 ANSWERED = published(
     pulls=(pull(threads=(thread(),)),),
     done=done("remark:thread-comment-1#1") | done(f"push:{HEAD}", seconds_ago=500),
@@ -118,15 +118,17 @@ MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
 THRESHOLDS = {
     "ci_repairs": Threshold(3, red, status, Status.CI_FAILED, Status.NEEDS_INPUT),
-    "conflict_repairs": Threshold(3, in_conflict, asks("resolve_conflict:"), below=True, at=False),
+    "conflict_repairs": Threshold(
+        3, in_conflict, orders("resolve_conflict:"), below=True, at=False
+    ),
     "review_rounds": Threshold(
         10, asked_for_changes, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
     ),
     "restarts": Threshold(
-        3, lambda n: broken_off("crash", n, ""), status, Status.WORKING, Status.ERRORED
+        3, lambda n: crashed_runs("crash", n, ""), status, Status.WORKING, Status.ERRORED
     ),
     "lost_runs": Threshold(
-        10, lambda n: broken_off("lost", n, "reboot"), status, Status.WORKING, Status.KILLED
+        10, lambda n: crashed_runs("lost", n, "reboot"), status, Status.WORKING, Status.KILLED
     ),
     "settle_seconds": Threshold(
         60,
@@ -138,12 +140,12 @@ THRESHOLDS = {
     "review_debounce_seconds": Threshold(
         60,
         lambda s: published(pulls=(pull(comments=(remark(seconds_ago=s),)),)),
-        asks("address_review:"),
+        orders("address_review:"),
         below=False,
         at=True,
     ),
     "review_escalation_seconds": Threshold(
-        1800, unanswered, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
+        1800, unanswered_review, status, Status.CHANGES_REQUESTED, Status.NEEDS_INPUT
     ),
     "idle_seconds": Threshold(
         300,
@@ -167,9 +169,9 @@ THRESHOLDS = {
         Availability.IDLE,
     ),
     "restart_seconds": Threshold(
-        5, lambda s: facts(agent=ended(1, s)), asks("start:crash#"), below=False, at=True
+        5, lambda s: facts(agent=ended(1, s)), orders("start:crash#"), below=False, at=True
     ),
-    "merge_grace_seconds": Threshold(300, merged, asks("release"), below=False, at=True),
+    "merge_grace_seconds": Threshold(300, merged, orders("release"), below=False, at=True),
     "activity_timeout_seconds": Threshold(
         300,
         lambda s: facts(agent=agent(Activity.ACTIVE, s)),
@@ -177,10 +179,10 @@ THRESHOLDS = {
         Availability.ACTIVE,
         Availability.UNKNOWN,
     ),
-    "probe_seconds": Threshold(300, doubtful, status, Status.WORKING, Status.STUCK),
+    "probe_seconds": Threshold(300, failed_probes, status, Status.WORKING, Status.STUCK),
     "probe_rounds": Threshold(
         3,
-        lambda rounds: doubtful(9000, rounds),
+        lambda rounds: failed_probes(9000, rounds),
         status,
         Status.WORKING,
         Status.STUCK,
@@ -195,7 +197,7 @@ THRESHOLDS = {
         Status.SPAWNING,
         Status.ERRORED,
     ),
-    "park_seconds": Threshold(900, waiting, asks("park:rest#"), below=False, at=True),
+    "park_seconds": Threshold(900, waiting, orders("park:rest#"), below=False, at=True),
     "session_usd": Threshold(5, dollars("spent"), status, Status.WORKING, Status.PAUSED, 0.01),
     "session_hours": Threshold(
         2,
@@ -216,15 +218,15 @@ THRESHOLDS = {
     "budget_warning": Threshold(
         0.8,
         lambda part: facts(spent=Spending(cost_usd=5 * part)),
-        asks("warning:budget:session"),
+        orders("warning:budget:session"),
         below=False,
         at=True,
         step=0.01,
     ),
     "workspace_days": Threshold(
-        14, lambda days: over(86_400 * days), asks("release"), below=False, at=True
+        14, lambda days: over(86_400 * days), orders("release"), below=False, at=True
     ),
-    "report_seconds": Threshold(60, reported, asks("report:12:1:"), below=False, at=True),
+    "report_seconds": Threshold(60, reported, orders("report:12:1:"), below=False, at=True),
     "self_review_seconds": Threshold(
         1800,
         lambda s: replace(
@@ -232,21 +234,23 @@ THRESHOLDS = {
             agent=agent(Activity.ACTIVE, 5),
             done=dict(READY_TO_SHOW.done) | done(f"self_review:{HEAD}#1", seconds_ago=s),
         ),
-        asks("open_pull:"),
+        orders("open_pull:"),
         below=False,
         at=True,
         also={"self_review": True},
     ),
-    "pushes_per_hour": Threshold(10, pushed, asks("push:"), below=True, at=False),
+    "pushes_per_hour": Threshold(10, pushed, orders("push:"), below=True, at=False),
 }
 
 CHOICES = {
-    "mode": Choice(Mode.PROPOSE, Mode.MERGE, APPROVED, asks("merge:"), says=False, otherwise=True),
+    "mode": Choice(
+        Mode.PROPOSE, Mode.MERGE, APPROVED, orders("merge:"), says=False, otherwise=True
+    ),
     "auto_merge": Choice(
         AutoMerge.WHEN_APPROVED,
         AutoMerge.ON_COMMAND,
         APPROVED,
-        asks("merge:"),
+        orders("merge:"),
         says=True,
         otherwise=False,
         also={"mode": Mode.MERGE},
@@ -264,7 +268,7 @@ CHOICES = {
         False,
         True,
         READY_TO_SHOW,
-        asks("self_review:"),
+        orders("self_review:"),
         says=False,
         otherwise=True,
     ),
@@ -277,24 +281,26 @@ CHOICES = {
         otherwise=True,
     ),
     "check_run": Choice(
-        True, False, published(), asks("report_check:"), says=True, otherwise=False
+        True, False, published(), orders("report_check:"), says=True, otherwise=False
     ),
-    "state_labels": Choice(False, True, facts(), asks("show_status:"), says=False, otherwise=True),
+    "state_labels": Choice(
+        False, True, facts(), orders("show_status:"), says=False, otherwise=True
+    ),
     "public_cost": Choice(
         False,
         True,
         facts(spent_ever=Spending(cost_usd=1)),
-        told_cost,
+        reported_cost,
         says="",
         otherwise="1.00 USD",
     ),
     "reviewers": Choice(
-        (), ("rob",), published(), asks("request_review:"), says=False, otherwise=True
+        (), ("rob",), published(), orders("request_review:"), says=False, otherwise=True
     ),
     "delete_branch": Choice(
-        True, False, MERGED, asks("delete_branch:"), says=True, otherwise=False
+        True, False, MERGED, orders("delete_branch:"), says=True, otherwise=False
     ),
-    "close_issue": Choice(True, False, MERGED, asks("close_issue"), says=True, otherwise=False),
+    "close_issue": Choice(True, False, MERGED, orders("close_issue"), says=True, otherwise=False),
     "require_review": Choice(
         True, False, published(), status, Status.REVIEW_PENDING, Status.MERGEABLE
     ),
@@ -318,7 +324,7 @@ CHOICES = {
         (),
         ("lintbot",),
         published(pulls=(pull(comments=(remark(author="lintbot", bot=True),)),)),
-        asks("address_review:"),
+        orders("address_review:"),
         says=False,
         otherwise=True,
     ),
@@ -347,8 +353,8 @@ CHOICES = {
 ELSEWHERE = {"start_tries"}
 
 
-def read(given: Facts, look: Look, **policy: Any) -> object:
-    return look(decide(given, Policy(**policy), NOW))
+def read(given: Facts, reading: Reading, **policy: Any) -> object:
+    return reading(decide(given, Policy(**policy), NOW))
 
 
 def test_every_default_is_covered() -> None:
@@ -361,8 +367,8 @@ def test_every_default_is_covered() -> None:
 def test_a_default_threshold_takes_effect_at_its_value(name: str) -> None:
     row = THRESHOLDS[name]
     assert getattr(Policy(), name) == row.default
-    assert read(row.given(row.default - row.step), row.look, **row.also) == row.below
-    assert read(row.given(row.default), row.look, **row.also) == row.at
+    assert read(row.given(row.default - row.step), row.reading, **row.also) == row.below
+    assert read(row.given(row.default), row.reading, **row.also) == row.at
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
@@ -370,13 +376,13 @@ def test_another_threshold_changes_the_decision(name: str) -> None:
     row = THRESHOLDS[name]
     higher = {**row.also, name: row.default + row.step}
     lower = {**row.also, name: row.default - row.step}
-    assert read(row.given(row.default), row.look, **higher) == row.below
-    assert read(row.given(row.default - row.step), row.look, **lower) == row.at
+    assert read(row.given(row.default), row.reading, **higher) == row.below
+    assert read(row.given(row.default - row.step), row.reading, **lower) == row.at
 
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_another_choice_changes_the_decision(name: str) -> None:
     row = CHOICES[name]
     assert getattr(Policy(), name) == row.default
-    assert read(row.given, row.look, **row.also) == row.says
-    assert read(row.given, row.look, **{**row.also, name: row.other}) == row.otherwise
+    assert read(row.given, row.reading, **row.also) == row.says
+    assert read(row.given, row.reading, **{**row.also, name: row.other}) == row.otherwise

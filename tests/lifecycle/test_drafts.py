@@ -19,7 +19,7 @@ EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 
 def drafted(**given: Any) -> list[str]:
-    """What is done about a draft that is so."""
+    """The actions that mark such a draft ready."""
     found = keys(of({"draft": True, **given}), draft=True)
     return [key for key in found if key.startswith("make_ready:")]
 
@@ -83,9 +83,9 @@ def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
     given = of({}, failures={"request_review:34": failed})
     judged = decision(given, reviewers=("rob",))
-    (told,) = [a for a in judged.actions if str(a.key) == "warning:request_review:34"]
-    assert isinstance(told, do.Comment)
-    assert told.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
+    (warning,) = [a for a in judged.actions if str(a.key) == "warning:request_review:34"]
+    assert isinstance(warning, do.Comment)
+    assert warning.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
     assert judged.status is decision(of({}), reviewers=("rob",)).status
     assert "request_review:34" not in keys(given, reviewers=("rob",))
     assert "warning:request_review:34" not in keys(

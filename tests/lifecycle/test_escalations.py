@@ -1,4 +1,4 @@
-"""What people have to look at, row by row: when it stands, when not, and under which key."""
+"""Escalations: when each begins, when not, and under which key."""
 
 from datetime import datetime
 from typing import Any
@@ -50,22 +50,22 @@ def attention(given: Facts, **policy: Any) -> tuple[Attention, Evidence]:
 
 
 def red(**given: Any) -> Facts:
-    """Failed checks, and the agent at rest since a minute."""
+    """Failed checks, and the agent idle for a minute."""
     checks = given.pop("checks", (check(C.FAILED), check(C.FAILED, "lint")))
     given = {"agent": agent(seconds_ago=60), **given}
     return published(pulls=(pull(checks=checks),), **given)
 
 
-def asked(**given: Any) -> Facts:
-    """A thread that the agent heard of an hour ago; it rests since."""
-    told = done(f"{REVIEW}#1", "remark:thread-comment-1#1", seconds_ago=3600)
-    told |= done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=3700)
+def reviewed(**given: Any) -> Facts:
+    """A thread that was sent to the agent an hour ago; the agent is idle since."""
+    sent = done(f"{REVIEW}#1", "remark:thread-comment-1#1", seconds_ago=3600)
+    sent |= done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=3700)
     given = {"agent": agent(seconds_ago=3000), "pulls": (pull(threads=(thread(),)),), **given}
-    return published(done={**told, **given.pop("done", {})}, **given)
+    return published(done={**sent, **given.pop("done", {})}, **given)
 
 
-def conflicting(*told: str, **given: Any) -> Facts:
-    keys = done(*told, seconds_ago=300)
+def conflicting(*sent: str, **given: Any) -> Facts:
+    keys = done(*sent, seconds_ago=300)
     return published(pulls=(pull(merge=Merge.CONFLICT),), done=keys, **given)
 
 
@@ -74,11 +74,11 @@ def refused(key: str, **given: Any) -> Facts:
 
 
 def rounds(count: int, **given: Any) -> Facts:
-    told = done(*(f"address_review:{n}#1" for n in range(count)))
-    return published(pulls=(pull(comments=(remark(),), **given),), done=told)
+    sent = done(*(f"address_review:{n}#1" for n in range(count)))
+    return published(pulls=(pull(comments=(remark(),), **given),), done=sent)
 
 
-STANDS: dict[str, tuple[Facts, str, Reason]] = {
+ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
     "a question": (
         facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
         "question:2030-01-01T11%3A58%3A00+00%3A00#1",
@@ -150,17 +150,17 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a review without a commit": (
-        asked(),
+        reviewed(),
         "no_result:address_review:abc",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "a review without threads without a commit": (
-        asked(pulls=(pull(verdicts=(objection(),)),)),
+        reviewed(pulls=(pull(verdicts=(objection(),)),)),
         "no_result:address_review:abc",
         Reason.REPAIRS_EXHAUSTED,
     ),
     "the last of several reviews without a commit": (
-        asked(done=done("address_review:xyz#1", seconds_ago=2000)),
+        reviewed(done=done("address_review:xyz#1", seconds_ago=2000)),
         "no_result:address_review:xyz",
         Reason.REPAIRS_EXHAUSTED,
     ),
@@ -179,12 +179,12 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
         "no_result:commit_work:0",
         Reason.UNCOMMITTED_WORK,
     ),
-    "nothing to show by an agent that ended": (
+    "no commit by an agent that exited": (
         facts(agent=ended(0)),
         "nothing_to_show#1",
         Reason.NOTHING_TO_SHOW,
     ),
-    "nothing to show by one that rests for long": (
+    "no commit by an agent that is idle for long": (
         facts(agent=agent(seconds_ago=300)),
         "nothing_to_show#1",
         Reason.NOTHING_TO_SHOW,
@@ -192,7 +192,7 @@ STANDS: dict[str, tuple[Facts, str, Reason]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "key", "reason"), STANDS.values(), ids=STANDS.keys())
+@pytest.mark.parametrize(("given", "key", "reason"), ESCALATING.values(), ids=ESCALATING.keys())
 def test_these_facts_escalate_under_this_key(given: Facts, key: str, reason: Reason) -> None:
     found, evidence = attention(given)
     assert found is Attention.ESCALATED
@@ -200,14 +200,14 @@ def test_these_facts_escalate_under_this_key(given: Facts, key: str, reason: Rea
     assert evidence.why
 
 
-QUIET: dict[str, Facts] = {
+NOT_ESCALATED: dict[str, Facts] = {
     "a push refused, and another commit since": refused(
         f"push:{HEAD}", work=Work(base=BASE, head=NEXT)
     ),
-    "a pull request refused, and there all the same": refused(f"open_pull:{BRANCH}"),
-    "a draft refused, and ready all the same": refused("make_ready:34"),
+    "a pull request refused, but open": refused(f"open_pull:{BRANCH}"),
+    "a draft refused, but ready": refused("make_ready:34"),
     "a merge of another head refused": refused(f"merge:{NEXT}"),
-    "a lost message that does not matter any more": refused(f"{CI}#1"),
+    "a lost message whose cause is gone": refused(f"{CI}#1"),
     "a message lost to an earlier run": red(failures={f"{CI}#7": FAILURE}),
     "a lost message of another kind": red(failures={"notice:x": FAILURE}),
     "two repairs, and red again": red(done=done("fix_ci:1:x#1", "fix_ci:2:x#1")),
@@ -215,7 +215,7 @@ QUIET: dict[str, Facts] = {
         checks=(check(C.FAILED), check(C.PENDING, "b")),
         done=done(*(f"fix_ci:{n}:x#1" for n in range(3))),
     ),
-    "three repairs, at a commit of somebody else": red(
+    "three repairs, at a foreign commit": red(
         work=Work(base=BASE, head=NEXT),
         done=done(f"push:{NEXT}", *(f"fix_ci:{n}:x#1" for n in range(3))),
     ),
@@ -233,8 +233,10 @@ QUIET: dict[str, Facts] = {
         work=Work(base=BASE, head=NEXT),
         done={**done(f"{CI}#1", seconds_ago=90), **done(f"push:{NEXT}", seconds_ago=5)},
     ),
-    "a repair just told": red(done=done(f"{CI}#1", seconds_ago=5), agent=agent(seconds_ago=60)),
-    "a repair that went down with its run": red(
+    "a repair just requested": red(
+        done=done(f"{CI}#1", seconds_ago=5), agent=agent(seconds_ago=60)
+    ),
+    "a repair lost with its run": red(
         run=2,
         agent=replace(agent(seconds_ago=10), run=2),
         done={
@@ -252,7 +254,7 @@ QUIET: dict[str, Facts] = {
     "cancelled checks just after the push": published(
         pulls=(pull(checks=(check(C.CANCELLED),), head_since=ago(59)),)
     ),
-    "cancelled checks, nobody knows since when": published(
+    "cancelled checks, at an unknown time": published(
         pulls=(pull(checks=(check(C.CANCELLED),), head_since=None),)
     ),
     "nine rounds of review": rounds(9),
@@ -260,21 +262,23 @@ QUIET: dict[str, Facts] = {
         done=done(*(f"address_review:{n}#1" for n in range(10)))
     ),
     "all rounds, and approved": rounds(10, verdicts=(approval(),)),
-    "a review told half an hour ago, almost": asked(
+    "a review sent almost half an hour ago": reviewed(
         done=done(f"{REVIEW}#1", seconds_ago=1799), agent=agent(seconds_ago=1000)
     ),
-    "a review, the agent at work": asked(agent=agent(Activity.ACTIVE, 5)),
-    "a review answered with a push": asked(done=done(f"push:{HEAD}", seconds_ago=100)),
-    "a review answered with a commit": asked(work=Work(base=BASE, head=NEXT)),
-    "a review that was resolved": asked(pulls=(pull(),)),
-    "a review whose thread is outdated": asked(
+    "a review, the agent at work": reviewed(agent=agent(Activity.ACTIVE, 5)),
+    "a review answered with a push": reviewed(done=done(f"push:{HEAD}", seconds_ago=100)),
+    "a review answered with a commit": reviewed(work=Work(base=BASE, head=NEXT)),
+    "a review that was resolved": reviewed(pulls=(pull(),)),
+    "a review whose thread is outdated": reviewed(
         pulls=(pull(threads=(replace(thread(), outdated=True),)),)
     ),
-    "a review by a stranger": asked(pulls=(pull(verdicts=(replace(objection(), allowed=False),)),)),
-    "a review nobody was told of": published(pulls=(pull(verdicts=(objection(),)),)),
-    "a conflict nobody was told of": conflicting(),
+    "a review by a stranger": reviewed(
+        pulls=(pull(verdicts=(replace(objection(), allowed=False),)),)
+    ),
+    "a review not sent yet": published(pulls=(pull(verdicts=(objection(),)),)),
+    "a conflict not sent yet": conflicting(),
     "a conflict that is resolved": published(done=done(f"{CONFLICT}#1", seconds_ago=300)),
-    "a conflict told of, the agent at work": conflicting(
+    "a conflict sent, the agent at work": conflicting(
         f"{CONFLICT}#1", agent=agent(Activity.ACTIVE, 5)
     ),
     "a conflict after three tries at another base": conflicting(
@@ -292,21 +296,19 @@ QUIET: dict[str, Facts] = {
     "uncommitted work, reminded after another request": published(
         work=DIRTY, done=done("commit_work:0#1", f"{CONFLICT}#1")
     ),
-    "nothing to show yet": facts(agent=agent(seconds_ago=299)),
-    "nothing known of the workspace": facts(agent=ended(0), work=Work()),
-    "nothing but uncommitted work": facts(
-        agent=ended(0), work=Work(base=BASE, head=BASE, dirty=True)
-    ),
+    "no commit yet": facts(agent=agent(seconds_ago=299)),
+    "an unknown workspace": facts(agent=ended(0), work=Work()),
+    "only uncommitted work": facts(agent=ended(0), work=Work(base=BASE, head=BASE, dirty=True)),
     "nothing new, and a pull request": published(agent=ended(0), work=Work(base=BASE, head=BASE)),
     "a commit to show": facts(agent=ended(0), work=Work(base=BASE, head=HEAD)),
-    "nothing to show, and broke off": facts(agent=ended(1)),
-    "nothing to show, and at work": facts(agent=agent(Activity.ACTIVE, 5)),
+    "no commit, and crashed": facts(agent=ended(1)),
+    "no commit, and at work": facts(agent=agent(Activity.ACTIVE, 5)),
     "idle for a day": published(agent=agent(Activity.IDLE, 86_400)),
     "ended a day ago": published(agent=ended(0, 86_400)),
 }
 
 
-@pytest.mark.parametrize("given", QUIET.values(), ids=QUIET.keys())
+@pytest.mark.parametrize("given", NOT_ESCALATED.values(), ids=NOT_ESCALATED.keys())
 def test_these_facts_do_not_escalate(given: Facts) -> None:
     word, evidence = attention(given)
     assert word is Attention.NONE
@@ -316,15 +318,15 @@ def test_these_facts_do_not_escalate(given: Facts) -> None:
 @pytest.mark.parametrize(
     ("case", "due"),
     [
-        ("a review told half an hour ago, almost", ago(-1)),
+        ("a review sent almost half an hour ago", ago(-1)),
         ("cancelled checks just after the push", ago(-1)),
-        ("nothing to show yet", ago(-1)),
-        ("a review nobody was told of", None),
+        ("no commit yet", ago(-1)),
+        ("a review not sent yet", None),
         ("a review, the agent at work", ago(-295)),  # When `active` is stale.
     ],
 )
 def test_the_recheck_is_due_when_an_escalation_may_begin(case: str, due: datetime | None) -> None:
-    assert read(SessionView(QUIET[case], Policy(), NOW))[2] == due
+    assert read(SessionView(NOT_ESCALATED[case], Policy(), NOW))[2] == due
 
 
 def test_a_closed_pull_request_does_not_escalate() -> None:

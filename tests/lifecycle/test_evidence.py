@@ -1,4 +1,4 @@
-"""Rows of "Activity" and "Is it alive?": what evidence proves, and what it does not."""
+"""How activity and probes decide whether an agent is available."""
 
 from datetime import timedelta
 from typing import Any
@@ -217,11 +217,11 @@ def test_a_run_that_survives_its_stop_is_judged_by_its_activity() -> None:
     assert availability(agent(ACTIVE, 1), done=done("park:idle#1")) is Availability.ACTIVE
 
 
-# -- lost with what it ran on ----------------------------------------------------------------------
+# -- lost with its machine ------------------------------------------------------------------------
 
 
 def lost(times: int, **given: Any) -> Facts:
-    """Lost once more after so many new runs."""
+    """Lost again after so many restarts."""
     starts = [f"start:lost#{run}" for run in range(2, times + 2)]
     who = replace(agent(ACTIVE, 90, exit=LOST, **DEAD), run=times + 1)
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **given)

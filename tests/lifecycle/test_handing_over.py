@@ -1,4 +1,4 @@
-"""Another agent for a session, a second look at a pull request, a base that is asked for."""
+"""Commands that hand over, review or update."""
 
 from typing import Any
 

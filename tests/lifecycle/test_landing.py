@@ -1,4 +1,4 @@
-"""When and how something is merged: by whose word, at once or by GitHub's queue, and once."""
+"""Merging: who may request it, directly or by GitHub's merge queue, and only once."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done, in_key
 
-ASKED = command("merge", head=HEAD)
+MERGE_COMMAND = command("merge", head=HEAD)
 CANCEL = command("cancel", at=ago(5))
-ASKED_AGAIN = command("merge", head=HEAD, at=ago(1))
+LATER_MERGE_COMMAND = command("merge", head=HEAD, at=ago(1))
 RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
-OUT = Dequeued(at=ago(60), reason="manual")
-AGAIN = f"merge:{HEAD}:{in_key(OUT.at)}"
+REMOVAL = Dequeued(at=ago(60), reason="manual")
+SECOND_ENQUEUE = f"merge:{HEAD}:{in_key(REMOVAL.at)}"
 QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
 
 
@@ -28,13 +28,13 @@ def ready(*commands: Any, **given: Any) -> Facts:
 
 
 def dequeued(*checks: Any, **given: Any) -> Facts:
-    """Ready, queued by us two minutes ago, and put out by the queue one minute ago."""
-    out = Dequeued(at=OUT.at, reason="failed_checks" if checks else "manual", checks=checks)
+    """Ready, enqueued by the bot two minutes ago, removed by GitHub one minute ago."""
+    out = Dequeued(at=REMOVAL.at, reason="failed_checks" if checks else "manual", checks=checks)
     pulls = {**READY, "queue": True, "dequeued": out, **given.pop("pulls", {})}
     return of(pulls, **{"done": QUEUED, **given})
 
 
-def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
+def merging(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     merger = (do.MergePull, do.Enqueue)
     return [action for action in asked(given, **policy) if isinstance(action, merger)]
 
@@ -44,49 +44,49 @@ def lands(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     [
         (Mode.MERGE, AutoMerge.WHEN_APPROVED, (), True),
         (Mode.MERGE, AutoMerge.ON_COMMAND, (), False),
-        (Mode.MERGE, AutoMerge.ON_COMMAND, (ASKED,), True),
+        (Mode.MERGE, AutoMerge.ON_COMMAND, (MERGE_COMMAND,), True),
         (Mode.MERGE, AutoMerge.OFF, (), False),
-        (Mode.MERGE, AutoMerge.OFF, (ASKED,), False),
+        (Mode.MERGE, AutoMerge.OFF, (MERGE_COMMAND,), False),
         (Mode.PROPOSE, AutoMerge.WHEN_APPROVED, (), False),
-        (Mode.PROPOSE, AutoMerge.WHEN_APPROVED, (ASKED,), True),
-        (Mode.PROPOSE, AutoMerge.OFF, (ASKED,), False),
+        (Mode.PROPOSE, AutoMerge.WHEN_APPROVED, (MERGE_COMMAND,), True),
+        (Mode.PROPOSE, AutoMerge.OFF, (MERGE_COMMAND,), False),
     ],
 )
 def test_the_stricter_of_mode_and_auto_merge_applies(
     mode: Mode, auto: AutoMerge, commands: tuple[Any, ...], merges: bool
 ) -> None:
-    assert bool(lands(ready(*commands), mode=mode, auto_merge=auto)) is merges
+    assert bool(merging(ready(*commands), mode=mode, auto_merge=auto)) is merges
 
 
 def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
     (comment,) = asked(ready(), auto_merge=AutoMerge.OFF)
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
-    said = answers(decision(ready(ASKED), auto_merge=AutoMerge.OFF))
+    said = answers(decision(ready(MERGE_COMMAND), auto_merge=AutoMerge.OFF))
     assert said["command_refused:comment-merge"].startswith("The configuration turns merging off")
 
 
 def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() -> None:
-    applied = of(READY, commands=(ASKED,), done=done("command_applied:comment-merge"))
-    assert lands(applied)
-    assert lands(applied, auto_merge=AutoMerge.OFF) == []
+    applied = of(READY, commands=(MERGE_COMMAND,), done=done("command_applied:comment-merge"))
+    assert merging(applied)
+    assert merging(applied, auto_merge=AutoMerge.OFF) == []
 
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_merge_names_its_requester_unless_policy_merges(queue: bool) -> None:
-    given = of({**READY, "queue": queue}, commands=(ASKED,))
-    assert [action.by for action in lands(given)] == [ASKED.actor]
-    assert [action.by for action in lands(given, mode=Mode.MERGE)] == [""]
+    given = of({**READY, "queue": queue}, commands=(MERGE_COMMAND,))
+    assert [action.by for action in merging(given)] == [MERGE_COMMAND.actor]
+    assert [action.by for action in merging(given, mode=Mode.MERGE)] == [""]
 
 
 def test_a_merge_method_named_in_a_command_is_marked_as_requested() -> None:
-    (merge,) = lands(ready(command("merge", head=HEAD, text="rebase")))
+    (merge,) = merging(ready(command("merge", head=HEAD, text="rebase")))
     assert isinstance(merge, do.MergePull)
     assert (merge.method, merge.asked) == (MergeMethod.REBASE, True)
 
 
 def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
-    assert lands(ready(queue=True), mode=Mode.MERGE) == [
+    assert merging(ready(queue=True), mode=Mode.MERGE) == [
         do.Enqueue(key=parse(f"merge:{HEAD}"), number=34, sha=HEAD)
     ]
 
@@ -105,15 +105,15 @@ def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
         Status.CI_FAILED,
         "ci_failing: failing checks: queue's",
     )
-    (told,) = asked(given, mode=Mode.MERGE)
-    assert isinstance(told, do.SendMessage)
-    assert told.prompt.items[0]["log"] == "boom"
+    (message,) = asked(given, mode=Mode.MERGE)
+    assert isinstance(message, do.SendMessage)
+    assert message.prompt.items[0]["log"] == "boom"
 
 
 def test_a_flaky_check_that_failed_in_the_merge_queue_is_not_rerun() -> None:
     flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
-    (told,) = asked(dequeued(flaky), mode=Mode.MERGE)
-    assert isinstance(told, do.SendMessage)
+    (message,) = asked(dequeued(flaky), mode=Mode.MERGE)
+    assert isinstance(message, do.SendMessage)
 
 
 def test_a_conflict_found_by_the_merge_queue_goes_to_the_agent() -> None:
@@ -125,23 +125,25 @@ def test_a_removal_from_the_merge_queue_for_another_reason_escalates() -> None:
     found = decision(dequeued(), mode=Mode.MERGE)
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
     assert found.because == "GitHub's merge queue removed it: manual"
-    assert lands(dequeued(), mode=Mode.MERGE) == []
+    assert merging(dequeued(), mode=Mode.MERGE) == []
 
 
 @pytest.mark.parametrize("checks", [(), (RED,)])
 def test_a_merge_command_enqueues_a_removed_pull_request_once_more(checks: tuple[Any, ...]) -> None:
-    again = dequeued(*checks, commands=(ASKED,))
-    assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
-    both = {**QUEUED, **done(AGAIN, seconds_ago=5)}
-    assert lands(dequeued(*checks, commands=(ASKED,), done=both)) == []
+    again = dequeued(*checks, commands=(MERGE_COMMAND,))
+    assert merging(again) == [
+        do.Enqueue(key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, by=MERGE_COMMAND.actor)
+    ]
+    both = {**QUEUED, **done(SECOND_ENQUEUE, seconds_ago=5)}
+    assert merging(dequeued(*checks, commands=(MERGE_COMMAND,), done=both)) == []
 
 
 def test_a_merge_command_from_before_the_removal_does_not_enqueue_again() -> None:
-    assert lands(dequeued(commands=(command("merge", head=HEAD, at=ago(90)),))) == []
+    assert merging(dequeued(commands=(command("merge", head=HEAD, at=ago(90)),))) == []
 
 
 def test_a_removal_from_before_our_own_enqueue_is_ignored() -> None:
-    ours = dequeued(RED, done=done(AGAIN, seconds_ago=30))
+    ours = dequeued(RED, done=done(SECOND_ENQUEUE, seconds_ago=30))
     assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
@@ -151,33 +153,35 @@ def in_queue(*commands: Any, **given: Any) -> Facts:
 
 def test_a_cancel_dequeues_what_the_bot_enqueued() -> None:
     out = do.Dequeue(key=parse(f"dequeue:{HEAD}"), number=34)
-    assert out in asked(in_queue(ASKED, CANCEL, done=QUEUED))
+    assert out in asked(in_queue(MERGE_COMMAND, CANCEL, done=QUEUED))
     assert out in asked(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
-    assert out not in asked(in_queue(ASKED, CANCEL))
-    assert out not in asked(in_queue(ASKED, CANCEL, ASKED_AGAIN, done=QUEUED))
+    assert out not in asked(in_queue(MERGE_COMMAND, CANCEL))
+    assert out not in asked(in_queue(MERGE_COMMAND, CANCEL, LATER_MERGE_COMMAND, done=QUEUED))
 
 
 def test_a_removal_after_a_cancel_does_not_escalate() -> None:
     for mode in (Mode.MERGE, Mode.PROPOSE):
-        found = decision(dequeued(RED, commands=(ASKED, CANCEL)), mode=mode)
+        found = decision(dequeued(RED, commands=(MERGE_COMMAND, CANCEL)), mode=mode)
         assert found.status is Status.MERGEABLE
         assert [
             str(a.key) for a in deeds(found) if str(a.key).startswith(("merge:", "merge_branch:"))
         ] == []
-    again = dequeued(commands=(CANCEL, ASKED_AGAIN))
-    assert lands(again) == [do.Enqueue(key=parse(AGAIN), number=34, sha=HEAD, by=ASKED.actor)]
+    again = dequeued(commands=(CANCEL, LATER_MERGE_COMMAND))
+    assert merging(again) == [
+        do.Enqueue(key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, by=MERGE_COMMAND.actor)
+    ]
 
 
 def test_policy_merges_nothing_after_a_cancel() -> None:
-    assert lands(ready(CANCEL), mode=Mode.MERGE) == []
+    assert merging(ready(CANCEL), mode=Mode.MERGE) == []
     said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
     assert said == {"command_applied:comment-cancel": "Merge request cancelled."}
 
 
 def test_a_new_head_after_a_removal_is_enqueued() -> None:
     given = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
-    (queue,) = lands(given, mode=Mode.MERGE)
-    assert str(queue.key) == f"merge:{NEXT}:{in_key(OUT.at)}"
+    (queue,) = merging(given, mode=Mode.MERGE)
+    assert str(queue.key) == f"merge:{NEXT}:{in_key(REMOVAL.at)}"
 
 
 def test_an_approval_of_an_older_commit_merges_nothing() -> None:

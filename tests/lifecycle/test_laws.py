@@ -1,4 +1,4 @@
-"""What holds for every combination, not for examples."""
+"""Laws of a decision, over every combination of facts or signals."""
 
 from datetime import timedelta
 from functools import cache
@@ -26,7 +26,7 @@ from tests.lifecycle.universe import NOW, every_fact, every_signal
 POLICIES = [Policy(), Policy(mode=Mode.MERGE)]
 
 
-# Made when they are first asked for: every worker imports this file, one runs it.
+# Built on first use: every test worker imports this file, one runs it.
 @cache
 def all_signals() -> list[Signals]:
     return [*every_signal()]
@@ -145,7 +145,7 @@ def test_carrying_out_decisions_reaches_a_fixed_point(policy: Policy) -> None:
 
 
 def _done(given: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
-    """The same facts with the actions done and nothing else known."""
+    """The same facts after the actions were done."""
     keys = [key for action in actions for key in (action.key, *getattr(action, "covers", ()))]
     runs = [action.run for action in actions if isinstance(action, do.Start)]
     done = {**given.done, **{key: Done(at=now) for key in keys}}  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What holds between two looks at one session: over restarts, in any order, after failed looks."""
+"""Laws of two decisions of one session: after a restart, another order, a failed probe."""
 
 import random
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ POLICY = Policy()
 
 @cache
 def judged() -> list[tuple[Facts, Decision]]:
-    """One in three of all combinations: the laws of one look are walked over all of them."""
+    """A third of all combinations; test_laws covers all."""
     return [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
 
 
@@ -134,7 +134,7 @@ def test_a_merged_session_cannot_be_restored() -> None:
             assert decision.status in (Status.MERGED, Status.CLEANUP)
 
 
-_FAILED_LOOKS = (
+_FAILED_PROBES = (
     (Probe.UNKNOWN, Probe.UNKNOWN),
     (Probe.ALIVE, Probe.UNKNOWN),
     (Probe.UNKNOWN, Probe.ALIVE),
@@ -143,25 +143,25 @@ _FAILED_LOOKS = (
 )
 
 
-def unseen() -> Iterator[tuple[Facts, Decision, Decision]]:
-    """Sessions whose program lives, each with what is decided once a look at it has failed."""
+def after_failed_probes() -> Iterator[tuple[Facts, Decision, Decision]]:
+    """Sessions with a live agent, each with its decision before and after a failed probe."""
     probe_failure = ProbeFailure(since=NOW, evidence="tmux does not answer")
     for given, decision in judged():
         if given.agent.runtime is Probe.ALIVE and given.agent.program is Probe.ALIVE:
-            for runtime, program in _FAILED_LOOKS:
-                look = {"runtime": runtime, "program": program, "probe_failure": probe_failure}
-                other = replace(given, agent=replace(given.agent, **look))
+            for runtime, program in _FAILED_PROBES:
+                probed = {"runtime": runtime, "program": program, "probe_failure": probe_failure}
+                other = replace(given, agent=replace(given.agent, **probed))
                 yield given, decision, decide(other, POLICY, NOW)
 
 
 def test_a_failed_probe_changes_no_status_and_orders_nothing_new() -> None:
-    for given, before, after in unseen():
+    for given, before, after in after_failed_probes():
         assert (after.status, after.reason) == (before.status, before.reason), given
         assert keys(after) <= keys(before)
 
 
 def test_no_message_is_sent_to_an_agent_whose_probe_failed() -> None:
-    for _, _, after in unseen():
+    for _, _, after in after_failed_probes():
         assert not any(isinstance(action, do.SendMessage | do.Start) for action in after.actions)
 
 

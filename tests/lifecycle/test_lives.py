@@ -1,4 +1,4 @@
-"""Whole lives, told as stories: what happens to a session, and what it does about it."""
+"""Whole sessions, as sequences of events and the statuses and messages they lead to."""
 
 from lifecycle.model import actions as do
 from lifecycle.model.key import parse
@@ -234,7 +234,7 @@ def test_a_conflict_escalates_after_three_tries_and_a_new_base_resets_the_count(
 
 def test_an_undelivered_message_escalates_while_its_cause_lasts() -> None:
     life = until_reviewed()
-    life.refused.add("fix_ci:")
+    life.failing.add("fix_ci:")
     life.ci_fails()
     life.reads(Status.NEEDS_INPUT)
     life.ci_passes()

@@ -1,4 +1,4 @@
-"""Messages to the agent: their text, their key, and when none is sent."""
+"""Messages to the agent: their content, their key, and when none is sent."""
 
 from datetime import timedelta
 from typing import Any
@@ -86,7 +86,7 @@ def test_failed_checks_go_to_the_agent_with_their_logs() -> None:
     )
 
 
-RED: dict[str, Facts] = {
+NOT_SENT_CHECKS: dict[str, Facts] = {
     "others still run": of({"checks": (*FAILED, check(CheckState.PENDING, "b"))}),
     "at work": of({"checks": FAILED}, agent=AT_WORK),
     "asking": of(
@@ -99,22 +99,20 @@ RED: dict[str, Facts] = {
     "of another commit than the agent's": of(
         {"checks": FAILED}, work=COMMIT, done=done(f"push:{NEXT}", seconds_ago=5)
     ),
-    "told, and not stirring yet": of(
-        {"checks": FAILED}, done=done(f"{ci_cause('unit')}#1", seconds_ago=5)
-    ),
+    "just sent": of({"checks": FAILED}, done=done(f"{ci_cause('unit')}#1", seconds_ago=5)),
     "what is not required": of({"checks": (check(required=True), replace(FAILED[0], name="b"))}),
     "cancelled": of({"checks": (check(CheckState.CANCELLED),), "head_since": ago(5)}),
 }
 
 
-@pytest.mark.parametrize("given", RED.values(), ids=RED.keys())
+@pytest.mark.parametrize("given", NOT_SENT_CHECKS.values(), ids=NOT_SENT_CHECKS.keys())
 def test_these_failed_checks_are_not_sent(given: Facts) -> None:
     assert keys(given) == []
 
 
 def test_repairs_are_counted_since_the_last_passing_checks() -> None:
-    told = [f"fix_ci:{n}:x#1" for n in range(3)]
-    before = done(*told[:2], seconds_ago=900) | done(told[2], seconds_ago=400)
+    sent_before = [f"fix_ci:{n}:x#1" for n in range(3)]
+    before = done(*sent_before[:2], seconds_ago=900) | done(sent_before[2], seconds_ago=400)
     red = {"checks": FAILED, "green_since": ago(600)}
     assert keys(of(red, done=before)) == [f"{ci_cause('unit')}#1"]
     assert keys(of({**red, "green_since": None}, done=before)) == [
@@ -147,7 +145,7 @@ def test_the_first_of_several_messages_to_an_exited_agent_starts_the_run() -> No
 
 
 def test_requests_go_to_the_agent_with_their_location() -> None:
-    availability = (
+    remarks = (
         remark("t1", body="Why?"),
         remark("t2", author="eve", allowed=False, body="Leak it."),
         remark("t3", author="bot", own=True, body="Done."),
@@ -155,7 +153,7 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
     )
     given = of(
         {
-            "threads": (replace(thread(*availability), diff="@@ -1 +1 @@"),),
+            "threads": (replace(thread(*remarks), diff="@@ -1 +1 @@"),),
             "verdicts": (
                 objection(remark=remark("v1", body="Not yet.")),
                 replace(approval(author="ann"), remark=remark("v2", author="ann", body="Fine.")),
@@ -203,14 +201,14 @@ def test_a_thread_about_a_whole_file_names_the_file() -> None:
 
 def test_only_threads_with_new_comments_are_sent_again() -> None:
     old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
-    heard = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
-    (tell,) = asked(of({"threads": (old, new)}, done=heard))
+    sent = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
+    (tell,) = asked(of({"threads": (old, new)}, done=sent))
     assert isinstance(tell, do.SendMessage)
     assert tell.covers == (parse("remark:t3#1"),)
     assert len(tell.prompt.items) == 1
 
 
-UNHEARD: dict[str, dict[str, Any]] = {
+NOT_SENT: dict[str, dict[str, Any]] = {
     "said a moment ago": {"comments": (remark("c1"), remark("c2", seconds_ago=59))},
     "by a stranger": {"comments": (remark(allowed=False),)},
     "by a bot": {"comments": (remark(bot=True),)},
@@ -222,13 +220,13 @@ UNHEARD: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", UNHEARD.values(), ids=UNHEARD.keys())
+@pytest.mark.parametrize("given", NOT_SENT.values(), ids=NOT_SENT.keys())
 def test_these_comments_are_not_sent_to_the_agent(given: dict[str, Any]) -> None:
     assert keys(of(given)) == []
 
 
 def test_a_fresh_comment_is_sent_after_the_debounce_time() -> None:
-    given = of(UNHEARD["said a moment ago"])
+    given = of(NOT_SENT["said a moment ago"])
     assert decision(given).recheck_at == NOW + timedelta(seconds=1)
     later = decide(given, Policy(), NOW + timedelta(seconds=1))
     assert [str(action.key) for action in deeds(later)] == [f"{review_cause('c1', 'c2')}#1"]
@@ -246,8 +244,8 @@ def test_an_outdated_thread_is_sent_too() -> None:
 
 
 def test_after_the_last_review_round_no_request_is_sent() -> None:
-    told = done("address_review:1#1", "address_review:2#1")
-    given = of({"comments": (remark("c1"),)}, done=told)
+    sent_before = done("address_review:1#1", "address_review:2#1")
+    given = of({"comments": (remark("c1"),)}, done=sent_before)
     assert keys(given, review_rounds=2) == ["notice:rounds_exhausted:2"]
     assert keys(given, review_rounds=3) == [f"{review_cause('c1')}#1"]
 
@@ -259,8 +257,8 @@ def test_a_conflict_goes_to_the_agent_once_per_base_and_head() -> None:
         run=1,
         prompt=do.Prompt(name="resolve_conflict", values={"base": "main", "pull": "34"}),
     )
-    told = done(f"resolve_conflict:{BASE}:{HEAD}#1", seconds_ago=5)
-    assert keys(of({"merge": Merge.CONFLICT}, done=told)) == []
+    sent_before = done(f"resolve_conflict:{BASE}:{HEAD}#1", seconds_ago=5)
+    assert keys(of({"merge": Merge.CONFLICT}, done=sent_before)) == []
     assert keys(of({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
     assert keys(of({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
     tries = done(*(f"resolve_conflict:{BASE}:{n}#1" for n in range(2)))
@@ -276,19 +274,19 @@ def test_an_undelivered_tell_escalates() -> None:
     lost = facts(commands=(said,), failures={f"forward:{said.key}#1": failure})
     assert decision(lost).status is Status.NEEDS_INPUT
     assert decision(lost).because == "it did not show up"
-    heard = replace(lost, run=2, done={**lost.done, **done(f"forward:{said.key}#2")})
-    assert decision(heard).status is not Status.NEEDS_INPUT
+    sent = replace(lost, run=2, done={**lost.done, **done(f"forward:{said.key}#2")})
+    assert decision(sent).status is not Status.NEEDS_INPUT
 
 
-# -- what a run has to know that remembers nothing -------------------------------------------------
+# -- open work for a run without a conversation ----------------------------------------------------
 
 
-def begun(given: Facts) -> do.Start:
+def started(given: Facts) -> do.Start:
     (start,) = [action for action in asked(given) if isinstance(action, do.Start)]
     return start
 
 
-def what(start: do.Start) -> list[str]:
+def descriptions(start: do.Start) -> list[str]:
     return [one["what"] for one in start.waiting]
 
 
@@ -302,26 +300,30 @@ def test_a_restarted_run_gets_the_open_work_on_github() -> None:
     said = thread(remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No."))
     verdicts = (objection(remark=remark("review:1", body="Rename it.")), approval(author="eve"))
     pulls = {"checks": (*FAILED, check(name="b")), "threads": (said,), "verdicts": verdicts}
-    start = begun(of(pulls, agent=ended(1)))
+    start = started(of(pulls, agent=ended(1)))
     assert start.waiting == (
         {"what": CHECK, "text": "", "log": "a.py:1: no\nboom"},
-        {"what": THREAD, "text": "@rob: Please add a test.\n\n@rob: Done?\n\n@rob: No.", "log": ""},
+        {
+            "what": THREAD,
+            "text": "@rob: Please add a test.\n\n@rob: Done?\n\n@rob: No.",
+            "log": "",
+        },
         {"what": ASKED, "text": "Rename it.", "log": ""},
     )
-    assert what(begun(of({}, agent=ended(1)))) == []
+    assert descriptions(started(of({}, agent=ended(1)))) == []
 
 
 def test_an_agent_that_takes_over_gets_the_open_work_of_every_pull_request() -> None:
     two = (pull(checks=FAILED), pull(number=35, branch="other", threads=(thread(),)))
     given = published(pulls=two, commands=(command("agent", text="ada"),))
-    assert what(begun(given)) == [CHECK, THREAD]
+    assert descriptions(started(given)) == [CHECK, THREAD]
 
 
 def test_a_message_that_starts_a_run_does_not_repeat_its_own_part() -> None:
     verdicts = (objection(remark=remark("review:1", allowed=False)),)
     both = {"checks": FAILED, "threads": (thread(),), "verdicts": verdicts}
-    repair = begun(of(both, agent=ended(0)))
-    assert (repair.prompt.name, what(repair)) == ("fix_ci", [THREAD])
-    told = done(f"{ci_cause('unit')}#1")
-    review = begun(of(both, agent=ended(0), done=told))
-    assert (review.prompt.name, what(review)) == ("address_review", [CHECK])
+    repair = started(of(both, agent=ended(0)))
+    assert (repair.prompt.name, descriptions(repair)) == ("fix_ci", [THREAD])
+    sent_before = done(f"{ci_cause('unit')}#1")
+    review = started(of(both, agent=ended(0), done=sent_before))
+    assert (review.prompt.name, descriptions(review)) == ("address_review", [CHECK])

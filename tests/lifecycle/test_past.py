@@ -1,4 +1,4 @@
-"""What was done, read back from its keys."""
+"""The text of action keys, and the history read from the keys of done actions."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ CAUSE = "address_review:abc"
 CI = frozenset({KeyKind.FIX_CI})
 
 
-def made(*happened: tuple[str, float]) -> ActionHistory:
+def history(*happened: tuple[str, float]) -> ActionHistory:
     """Keys with how many seconds ago they were done."""
     return ActionHistory({parse(key): Done(at=ago(seconds)) for key, seconds in happened})
 
@@ -83,30 +83,30 @@ def test_a_visible_mark_is_unique_per_message_and_session() -> None:
 def test_instructed_at_is_the_time_of_the_last_instruction_of_a_run(
     happened: list[tuple[str, float]], at: float | None
 ) -> None:
-    assert made(*happened).instructed_at(2) == (None if at is None else ago(at))
+    assert history(*happened).instructed_at(2) == (None if at is None else ago(at))
 
 
-LOST: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
-    "never told": ([("address_review:other#1", 90)], None),
-    "told": ([(f"{CAUSE}#1", 90)], MessageSent(1, ago(90))),
-    "told to a run that ended well": (
+SENT: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
+    "never sent": ([("address_review:other#1", 90)], None),
+    "sent": ([(f"{CAUSE}#1", 90)], MessageSent(1, ago(90))),
+    "sent to a run that exited": (
         [(f"{CAUSE}#1", 90), ("start:message#2", 60)],
         MessageSent(1, ago(90)),
     ),
-    "told to a run that broke off": ([(f"{CAUSE}#1", 90), ("start:crash#2", 60)], None),
-    "another run broke off": (
+    "sent to a run that crashed": ([(f"{CAUSE}#1", 90), ("start:crash#2", 60)], None),
+    "another run crashed": (
         [("start:crash#2", 95), (f"{CAUSE}#2", 90)],
         MessageSent(2, ago(90)),
     ),
-    "the run before broke off": (
+    "the run before crashed": (
         [(f"{CAUSE}#2", 90), ("start:crash#4", 60)],
         MessageSent(2, ago(90)),
     ),
-    "pushed, then broke off": (
+    "pushed, then crashed": (
         [(f"{CAUSE}#1", 90), ("push:a", 70), ("start:crash#2", 60)],
         MessageSent(1, ago(90)),
     ),
-    "pushed before it was told": (
+    "pushed before it was sent": (
         [("push:a", 95), (f"{CAUSE}#1", 90), ("start:crash#2", 60)],
         None,
     ),
@@ -114,11 +114,11 @@ LOST: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
         [(f"{CAUSE}#1", 90), ("start:crash#2", 60), ("push:a", 50)],
         None,
     ),
-    "told again": (
+    "sent again": (
         [(f"{CAUSE}#1", 90), ("start:crash#2", 60), (f"{CAUSE}#2", 40)],
         MessageSent(2, ago(40)),
     ),
-    "told twice": ([(f"{CAUSE}#3", 40), (f"{CAUSE}#1", 90)], MessageSent(3, ago(40))),
+    "sent twice": ([(f"{CAUSE}#3", 40), (f"{CAUSE}#1", 90)], MessageSent(3, ago(40))),
     "covered by a start": (
         [("start:message#2", 60), (f"{CAUSE}#2", 60)],
         MessageSent(2, ago(60)),
@@ -126,34 +126,34 @@ LOST: dict[str, tuple[list[tuple[str, float]], MessageSent | None]] = {
 }
 
 
-@pytest.mark.parametrize(("happened", "heard"), LOST.values(), ids=LOST.keys())
+@pytest.mark.parametrize(("happened", "sent"), SENT.values(), ids=SENT.keys())
 def test_last_sent_ignores_messages_lost_with_their_run(
-    happened: list[tuple[str, float]], heard: MessageSent | None
+    happened: list[tuple[str, float]], sent: MessageSent | None
 ) -> None:
-    assert made(*happened).last_sent(parse(CAUSE)) == heard
+    assert history(*happened).last_sent(parse(CAUSE)) == sent
 
 
 def test_a_repeated_message_counts_from_its_first_delivery() -> None:
-    told = made(
+    first = history(
         ("fix_ci:a:x#1", 90),
         ("fix_ci:a:x#2", 30),
         ("fix_ci:b:x#2", 20),
         ("address_review:c#2", 10),
     ).first_sent
-    assert told(CI) == {parse("fix_ci:a:x"): ago(90), parse("fix_ci:b:x"): ago(20)}
-    assert told(CI, ago(40)) == {parse("fix_ci:b:x"): ago(20)}
-    assert told(CI, ago(20)) == {}
+    assert first(CI) == {parse("fix_ci:a:x"): ago(90), parse("fix_ci:b:x"): ago(20)}
+    assert first(CI, ago(40)) == {parse("fix_ci:b:x"): ago(20)}
+    assert first(CI, ago(20)) == {}
 
 
 @pytest.mark.parametrize(("at", "expected"), [(51, True), (50, False), (49, False)])
 def test_pushed_since_counts_only_later_pushes(at: float, expected: bool) -> None:
     since: datetime = ago(at)
-    assert made(("push:a", 80), ("push:b", 50)).pushed_since(since) is expected
-    assert not made(("notice:push:a", 10)).pushed_since(since)
+    assert history(("push:a", 80), ("push:b", 50)).pushed_since(since) is expected
+    assert not history(("notice:push:a", 10)).pushed_since(since)
 
 
 def test_stop_and_release_are_read_from_their_keys() -> None:
-    assert made(("stop#1", 9)).stopped
-    assert not made(("stop#1", 9)).released
-    assert made(("release#1", 9)).released
-    assert not made(("release#1", 9)).stopped
+    assert history(("stop#1", 9)).stopped
+    assert not history(("stop#1", 9)).released
+    assert history(("release#1", 9)).released
+    assert not history(("release#1", 9)).stopped

@@ -61,9 +61,9 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
 def test_each_pause_states_its_reason(given: Facts, reason: Reason, why: str, key: str) -> None:
     found = decision(given)
     assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
-    told = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
-    assert [str(comment.key) for comment in told] == ([f"notice:{key}"] if key else [])
-    for comment in told:
+    notices = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
+    assert [str(comment.key) for comment in notices] == ([f"notice:{key}"] if key else [])
+    for comment in notices:
         assert comment.values["remedy"] == advice_on(reason)
         assert comment.values["because"] == why
 
@@ -292,7 +292,7 @@ def test_a_question_survives_parking_and_its_answer_starts_a_run() -> None:
     assert (given["actor"], given["text"], given["question"]) == ("alice", "Yes.", "May I?")
 
 
-def for_long(who: Agent) -> Facts:
+def idle_for_long(who: Agent) -> Facts:
     """A pull request that waits for its review, where nothing has happened for over an hour."""
     given = published(agent=who, created=ago(9000))
     (pull,) = given.pulls
@@ -302,7 +302,7 @@ def for_long(who: Agent) -> Facts:
 
 @pytest.mark.parametrize("activity", [Activity.ACTIVE, Activity.BLOCKED, Activity.NONE])
 def test_an_active_or_unseen_agent_is_not_parked(activity: Activity) -> None:
-    found = decision(for_long(agent(activity, 5000, calling=True)), stuck_seconds=6000)
+    found = decision(idle_for_long(agent(activity, 5000, calling=True)), stuck_seconds=6000)
     assert found.status is Status.REVIEW_PENDING, "as of one that rests, which is parked"
     assert not [one for one in found.actions if one.key.kind is KeyKind.PARK]
 
@@ -324,14 +324,14 @@ def test_a_session_is_parked_unless_checks_are_running(
 
 
 def test_the_parking_time_counts_from_the_last_event() -> None:
-    """The end of the turn, what it was told, a push, a new head, green checks."""
-    given = for_long(agent(seconds_ago=5000))
+    """Events: the end of a turn, a message, a push, a new head, passing checks."""
+    given = idle_for_long(agent(seconds_ago=5000))
     (quiet,) = given.pulls
     assert "park:rest#1" in keys(given)
     lately = ago(100)
     news = {
         "turn": replace(given, agent=agent(seconds_ago=100)),
-        "told": replace(given, done={**given.done, **done("fix_ci:x:y#1", seconds_ago=100)}),
+        "message": replace(given, done={**given.done, **done("fix_ci:x:y#1", seconds_ago=100)}),
         "push": replace(given, done={**given.done, **done("push:x", seconds_ago=100)}),
         "head": replace(given, pulls=(replace(quiet, head_since=lately),)),
         "green": replace(given, pulls=(replace(quiet, green_since=lately),)),

@@ -30,33 +30,31 @@ from tests.lifecycle.universe import (
     remark,
 )
 
-PROVIDER_DEFAULT = "f" * 40
+PERSONS_HEAD = "f" * 40
 FAILED = (check(CheckState.FAILED),)
 
 
 def pushed(*, at: float = 100, **given: Any) -> Facts:
     """A person's commit is on GitHub; the workspace is at ours."""
     pulls = given.pop("pull", {})
-    person = Push(sha=PROVIDER_DEFAULT, at=ago(at))
-    told = pull(**{"head": PROVIDER_DEFAULT, "head_by": Mover.PERSON, "person": person, **pulls})
-    return published(pulls=(told,), **given)
+    person = Push(sha=PERSONS_HEAD, at=ago(at))
+    theirs = pull(**{"head": PERSONS_HEAD, "head_by": Mover.PERSON, "person": person, **pulls})
+    return published(pulls=(theirs,), **given)
 
 
 def taken(*, at: float = 100, **given: Any) -> Facts:
     """The same, and the workspace has it."""
-    work = Work(base=BASE, head=PROVIDER_DEFAULT, branch=BRANCH, dirty=False)
+    work = Work(base=BASE, head=PERSONS_HEAD, branch=BRANCH, dirty=False)
     return pushed(at=at, **{"work": work, **given})
 
 
-# -- bringing it in --------------------------------------------------------------------------------
+# -- merging it ------------------------------------------------------------------------------------
 
-TAKE = do.MergeRemote(
-    key=parse(f"merge_remote:{PROVIDER_DEFAULT}"), head=PROVIDER_DEFAULT, into=HEAD
-)
+TAKE = do.MergeRemote(key=parse(f"merge_remote:{PERSONS_HEAD}"), head=PERSONS_HEAD, into=HEAD)
 
 
 def actions(given: Facts) -> list[do.Action]:
-    """What follows, beside what is said to people."""
+    """The ordered actions without comments."""
     return [action for action in asked(given) if not isinstance(action, do.Comment)]
 
 
@@ -101,10 +99,10 @@ def test_a_merge_conflict_with_a_persons_commit_goes_to_the_agent_once() -> None
     work = Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False)
     (tell,) = actions(pushed(work=work, done=clash))
     assert isinstance(tell, do.SendMessage)
-    assert str(tell.key) == f"merge_branch:{PROVIDER_DEFAULT}#1"
+    assert str(tell.key) == f"merge_branch:{PERSONS_HEAD}#1"
     assert tell.prompt.name == "merge_branch"
-    heard = {**clash, **done(tell.key, seconds_ago=40)}
-    assert [str(a.key) for a in actions(pushed(work=work, done=heard))] == [f"push:{NEXT}"]
+    sent = {**clash, **done(tell.key, seconds_ago=40)}
+    assert [str(a.key) for a in actions(pushed(work=work, done=sent))] == [f"push:{NEXT}"]
 
 
 def test_a_failed_merge_of_a_persons_commit_escalates() -> None:
@@ -114,12 +112,12 @@ def test_a_failed_merge_of_a_persons_commit_escalates() -> None:
 
 
 def test_a_branch_reset_by_a_person_to_an_earlier_push_is_followed() -> None:
-    assert TAKE in actions(pushed(done=done(f"push:{PROVIDER_DEFAULT}")))
+    assert TAKE in actions(pushed(done=done(f"push:{PERSONS_HEAD}")))
 
 
 def test_our_own_pushes_and_merged_commits_are_not_merged_again() -> None:
     ours = {"head_by": Mover.BOT, "person": None}
-    assert actions(pushed(pull=ours, done=done(f"push:{PROVIDER_DEFAULT}"))) == []
+    assert actions(pushed(pull=ours, done=done(f"push:{PERSONS_HEAD}"))) == []
     assert actions(pushed(done=done(TAKE.key))) == []
     assert actions(taken()) == []
     assert actions(pushed(pull={"state": PullState.CLOSED}))[0].key == parse("stop#1")
@@ -133,7 +131,7 @@ def test_a_persons_commit_is_not_pushed_again() -> None:
     assert not any(isinstance(a, do.Publish) for a in asked(taken()))
 
 
-# -- giving way ------------------------------------------------------------------------------------
+# -- handover -------------------------------------------------------------------------------------
 
 WITHHELD: dict[str, dict[str, Any]] = {
     "red checks": {"checks": FAILED},
@@ -146,7 +144,7 @@ WITHHELD: dict[str, dict[str, Any]] = {
 def test_after_a_persons_push_the_agent_gets_no_requests_until_a_command(
     said: dict[str, Any],
 ) -> None:
-    assert keys(taken(pull=said)) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
+    assert keys(taken(pull=said)) == [f"handed_to_human:{PERSONS_HEAD}"]
     assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
     resumed = taken(pull=said, commands=(command("resume"),))
     assert any(isinstance(action, do.SendMessage) for action in asked(resumed))
@@ -166,12 +164,12 @@ def test_a_persons_next_comment_returns_the_branch_to_the_agent() -> None:
     comment = {"checks": FAILED, "comments": (remark("c1", seconds_ago=80),)}
     names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.SendMessage)]
     assert names == ["fix_ci", "address_review"]
-    heard = taken(
+    sent = taken(
         pull=comment,
         done=done("remark:c1#1", "address_review:x#1", seconds_ago=70),
         agent=agent(seconds_ago=60),
     )
-    assert [a.prompt.name for a in asked(heard) if isinstance(a, do.SendMessage)] == ["fix_ci"]
+    assert [a.prompt.name for a in asked(sent) if isinstance(a, do.SendMessage)] == ["fix_ci"]
 
 
 def test_a_comment_in_the_second_of_the_push_returns_the_branch() -> None:
@@ -187,22 +185,20 @@ def test_a_handover_lasts_although_the_agent_pushed_afterwards() -> None:
     ours = taken(
         pull={"head": NEXT, "head_by": Mover.BOT, "checks": FAILED},
         work=Work(base=BASE, head=NEXT, branch=BRANCH, dirty=False),
-        done=done(f"push:{NEXT}", f"merge_remote:{PROVIDER_DEFAULT}"),
+        done=done(f"push:{NEXT}", f"merge_remote:{PERSONS_HEAD}"),
     )
-    assert keys(ours) == [f"handed_to_human:{PROVIDER_DEFAULT}"]
+    assert keys(ours) == [f"handed_to_human:{PERSONS_HEAD}"]
 
 
 def test_a_handover_is_announced_once_per_commit() -> None:
-    assert keys(taken(done=done(f"handed_to_human:{PROVIDER_DEFAULT}"))) == []
+    assert keys(taken(done=done(f"handed_to_human:{PERSONS_HEAD}"))) == []
 
 
 def test_a_pull_request_finished_by_a_person_is_mergeable() -> None:
-    assert (
-        decision(taken(pull={"verdicts": (approval(PROVIDER_DEFAULT),)})).status is Status.MERGEABLE
-    )
+    assert decision(taken(pull={"verdicts": (approval(PERSONS_HEAD),)})).status is Status.MERGEABLE
 
 
-# -- counting anew ---------------------------------------------------------------------------------
+# -- counters --------------------------------------------------------------------------------------
 
 
 def test_a_persons_push_resets_the_counts_of_repairs_reviews_and_conflicts() -> None:
@@ -219,9 +215,9 @@ def test_a_persons_push_resets_the_counts_of_repairs_reviews_and_conflicts() -> 
 
 
 def test_a_persons_push_resets_an_unanswered_review() -> None:
-    told = done("address_review:x#1", "remark:c1#1", seconds_ago=4000)
+    theirs = done("address_review:x#1", "remark:c1#1", seconds_ago=4000)
     left = {"verdicts": (objection(),)}
-    after = taken(pull=left, done=told, agent=agent(seconds_ago=3900))
+    after = taken(pull=left, done=theirs, agent=agent(seconds_ago=3900))
     assert decision(after).status is Status.CHANGES_REQUESTED
     rounds = done(*(f"address_review:{n}#1" for n in range(10)), seconds_ago=50)
     more = taken(pull={"comments": (remark(seconds_ago=40),)}, done=rounds)
@@ -277,7 +273,7 @@ def test_an_unknown_merge_state_leads_to_no_action() -> None:
     assert keys(of({"merge": Merge.UNKNOWN})) == []
 
 
-# -- how often -------------------------------------------------------------------------------------
+# -- push limit ------------------------------------------------------------------------------------
 
 
 def test_pushes_per_hour_are_limited() -> None:

@@ -1,4 +1,4 @@
-"""What a pull request says reduces to signals: one named case for every way of reading it."""
+"""How a pull request reduces to signals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What follows from a status: each reaction, when it acts, under which key, and when not."""
+"""Reactions: the actions each orders, when it does, and when not."""
 
 from datetime import timedelta
 from typing import Any
@@ -81,7 +81,7 @@ def test_a_crashed_run_restarts_with_growing_delays(before: int, wait: int) -> N
     run = before + 1
 
     def at(seconds: float) -> Facts:
-        who = replace(ended(1, seconds), run=run, native_id="talk")
+        who = replace(ended(1, seconds), run=run, native_id="remarks")
         return facts(run=run, agent=who, done=starts)
 
     assert keys(at(wait - 0.5)) == []
@@ -91,7 +91,7 @@ def test_a_crashed_run_restarts_with_growing_delays(before: int, wait: int) -> N
         key=parse(f"start:crash#{run + 1}"),
         run=run + 1,
         prompt=do.Prompt(name="resume"),
-        resume="talk",
+        resume="remarks",
     )
 
 
@@ -140,10 +140,10 @@ def test_a_session_that_never_ran_is_not_stopped() -> None:
 
 def test_a_stopped_session_only_posts_its_outcome() -> None:
     given = facts(commands=(command("stop", comment=None),), done=done("stop#1"))
-    told = ["outcome:killed:manually_killed#1"]
-    assert keys(given) == told
+    outcome = ["outcome:killed:manually_killed#1"]
+    assert keys(given) == outcome
     over = decision(given).ended
-    assert keys(replace(given, ended=over, pending=frozenset({parse("stop#1")}))) == told
+    assert keys(replace(given, ended=over, pending=frozenset({parse("stop#1")}))) == outcome
 
 
 def merged(**given: Any) -> Facts:
@@ -231,13 +231,13 @@ def test_no_pull_request_is_opened_without_a_push_or_beside_another() -> None:
 
 
 def answered(push: float = 500, **given: Any) -> list[do.Action]:
-    """A thread heard ten minutes ago, and a push since."""
-    availability: tuple[Remark, ...] = given.pop("talk", (remark("thread-comment-1", 700),))
-    heard = done("remark:thread-comment-1#1", seconds_ago=600) | given.pop("done", {})
-    threads = (replace(thread(*availability), **given.pop("thread", {})),)
+    """The actions after a thread was sent ten minutes ago and a push since."""
+    remarks: tuple[Remark, ...] = given.pop("remarks", (remark("thread-comment-1", 700),))
+    sent = done("remark:thread-comment-1#1", seconds_ago=600) | given.pop("done", {})
+    threads = (replace(thread(*remarks), **given.pop("thread", {})),)
     pushes = done(f"push:{HEAD}", seconds_ago=push)
     given = {"agent": AT_WORK, **given}
-    return asked(of({"threads": threads}, done={**heard, **pushes}, **given))
+    return asked(of({"threads": threads}, done={**sent, **pushes}, **given))
 
 
 def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None:
@@ -259,15 +259,15 @@ def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None
         {"push": 600},
         {"push": 700},
         {"thread": {"resolved": True}},
-        {"talk": (remark("thread-comment-1", 700), remark("b", own=True))},
-        {"talk": (remark("thread-comment-1", 700), remark("thread-comment-2", 100))},
+        {"remarks": (remark("thread-comment-1", 700), remark("b", own=True))},
+        {"remarks": (remark("thread-comment-1", 700), remark("thread-comment-2", 100))},
         {"done": done("remark:thread-comment-1#1", seconds_ago=100)},
         {"done": done("start:crash#2", seconds_ago=550), "run": 2},
         {"done": done(f"reply:{fingerprint(['thread-comment-1'])}")},
     ],
     ids=[
-        *("pushed as it was heard", "pushed before", "resolved", "answered", "more was said"),
-        *("heard again since", "the run broke off before the push", "answered already"),
+        *("pushed at the same time", "pushed before", "resolved", "answered", "more was said"),
+        *("sent again since", "the run crashed before the push", "answered already"),
     ],
 )
 def test_these_threads_are_not_answered(given: dict[str, Any]) -> None:

@@ -8,13 +8,13 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
-from tests.lifecycle.test_escalations import STANDS
+from tests.lifecycle.test_escalations import ESCALATING
 from tests.lifecycle.test_signals import BECAUSE
 from tests.lifecycle.test_stalls import STALLS
 from tests.lifecycle.universe import NOW, facts
 
 #: Reasons that are no problem: the session continues by itself, or succeeded.
-WELL = {
+NO_PROBLEM = {
     Reason.PR_MERGED,
     Reason.PULL_REQUEST,
     Reason.AGENT_AT_WORK,
@@ -23,15 +23,15 @@ WELL = {
     Reason.RELEASING,
     Reason.COMPLETED,
 }
-ALARMS = {
-    **{name: given for name, (given, *_) in STANDS.items()},
+NOTIFIED = {
+    **{name: given for name, (given, *_) in ESCALATING.items()},
     **{name: facts(agent=who) for name, (who, *_) in STALLS.items()},
     **{name: given for name, (given, *_) in BECAUSE.items()},
 }
 
 
 def test_exactly_the_reasons_that_are_problems_have_advice() -> None:
-    assert set(Reason) - WELL == set(ADVICE)
+    assert set(Reason) - NO_PROBLEM == set(ADVICE)
 
 
 def test_every_piece_of_advice_is_a_sentence() -> None:
@@ -40,14 +40,14 @@ def test_every_piece_of_advice_is_a_sentence() -> None:
         assert advice.remedy.endswith("."), reason
 
 
-@pytest.mark.parametrize("given", ALARMS.values(), ids=ALARMS.keys())
+@pytest.mark.parametrize("given", NOTIFIED.values(), ids=NOTIFIED.keys())
 def test_every_notice_has_its_remedy(given: Facts) -> None:
     decision = decide(given, Policy(), NOW)
-    told = [a for a in decision.actions if isinstance(a, do.Comment)]
+    notices = [a for a in decision.actions if isinstance(a, do.Comment)]
     if decision.status is Status.MERGED:
-        assert told == []
+        assert notices == []
         return
-    (comment,) = told
+    (comment,) = notices
     assert comment.values["because"] == decision.because
     assert comment.values["remedy"] == advice_on(decision.reason)
     assert comment.values["session"] == "widgets-12"
@@ -57,9 +57,9 @@ def test_every_notice_has_its_remedy(given: Facts) -> None:
 def test_a_remedy_mentions_a_retry_where_it_can_help(reason: Reason) -> None:
     advice = ADVICE[reason]
     retry = advice.retryable and advice.priority is not Priority.INFO
-    told = f"{advice.remedy} A retry may also help." if retry else advice.remedy
-    assert advice_on(reason) == told
+    text = f"{advice.remedy} A retry may also help." if retry else advice.remedy
+    assert advice_on(reason) == text
 
 
 def test_reasons_that_are_no_problem_have_no_advice() -> None:
-    assert {advice_on(reason) for reason in WELL} == {""}
+    assert {advice_on(reason) for reason in NO_PROBLEM} == {""}

@@ -1,4 +1,4 @@
-"""Retention: what ended without a merge keeps its workspace for a while, and then no longer."""
+"""When the workspace of an ended session is released."""
 
 from datetime import timedelta
 from typing import Any
@@ -70,11 +70,11 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
 def test_the_outcome_is_posted_while_the_agent_is_being_stopped(ends: Any) -> None:
     over = decision(published(**ends))
     assert over.status in STOPPED
-    ordered = frozenset(action.key for action in over.actions)
-    told = [one for one in over.actions if isinstance(one, do.Comment | do.Report)]
-    assert {parse("stop#1"), parse(f"outcome:{over.status}:{over.reason}#1")} < ordered
-    assert {one.number for one in told} >= {12}
-    for one in told:  # As it is judged again before it is done: all others are still ordered.
-        waits = published(**ends, ended=over.ended, pending=ordered - {one.key})
+    order = frozenset(action.key for action in over.actions)
+    posted = [one for one in over.actions if isinstance(one, do.Comment | do.Report)]
+    assert {parse("stop#1"), parse(f"outcome:{over.status}:{over.reason}#1")} < order
+    assert {one.number for one in posted} >= {12}
+    for one in posted:  # Judged again before it is done, while all others are still pending.
+        waits = published(**ends, ended=over.ended, pending=order - {one.key})
         assert decision(waits).status is Status.CLEANUP
-        assert one in decision(waits).actions, "it was taken back"
+        assert one in decision(waits).actions, "it was withdrawn"

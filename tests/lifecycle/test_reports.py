@@ -1,4 +1,4 @@
-"""What is kept up to date on issue and pull request: when it is edited, and what it says."""
+"""Reports on issues and pull requests: when they are edited, and their content."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,8 +26,8 @@ def checks(given: Facts, **policy: Any) -> list[do.ReportCheck]:
     return [a for a in decision(given, **policy).actions if isinstance(a, do.ReportCheck)]
 
 
-def told(given: Facts, seconds_ago: float, result: str = "77") -> Facts:
-    """The same session, whose reports as they are now went out then."""
+def posted(given: Facts, seconds_ago: float, result: str = "77") -> Facts:
+    """The same session after its current reports were posted."""
     keys = [a.key for a in reports(given)] + [a.key for a in checks(given)]
     then = Done(at=ago(seconds_ago), result=result)
     return replace(given, done={**given.done, **dict.fromkeys(keys, then)})
@@ -79,26 +79,26 @@ def test_a_closed_pull_request_gets_no_report() -> None:
 
 
 def test_a_report_edits_its_earlier_comment() -> None:
-    given = red(told(of({}), 61))
+    given = red(posted(of({}), 61))
     assert [(one.number, one.comment) for one in reports(given)] == [(12, 77), (34, 77)]
     assert [check.check for check in checks(given)] == [77]
-    lost = red(told(of({}), 61, result="only an App may make check runs"))
+    lost = red(posted(of({}), 61, result="only an App may make check runs"))
     assert [check.check for check in checks(lost)] == [None]
 
 
 def test_a_report_is_edited_only_when_status_or_blockers_have_changed() -> None:
-    given = told(of({}), 3600)
+    given = posted(of({}), 3600)
     assert not reports(given)
-    assert not reports(replace(given, agent=AT_WORK)), "what the agent does is told with the rest"
+    assert not reports(replace(given, agent=AT_WORK)), "activity alone edits no report"
     pending = pull(checks=(check(CheckState.PENDING),), merge=Merge.BEHIND)
     assert [one.number for one in reports(replace(given, pulls=(pending,)))] == [12, 34]
-    behind = told(of({"checks": (check(CheckState.PENDING),)}), 3600)
+    behind = posted(of({"checks": (check(CheckState.PENDING),)}), 3600)
     behind = replace(behind, pulls=(pending,))
-    assert [one.number for one in reports(behind)] == [34], "the issue is not told what blocks"
+    assert [one.number for one in reports(behind)] == [34], "the issue's report has no blockers"
 
 
 def test_a_new_question_updates_the_report() -> None:
-    given = told(facts(agent=ASKING), 3600)
+    given = posted(facts(agent=ASKING), 3600)
     asks = replace(given, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
     (report,) = reports(asks)
     assert report.summary.question == "May I delete it?"
@@ -106,26 +106,26 @@ def test_a_new_question_updates_the_report() -> None:
 
 
 def test_a_report_is_edited_at_most_once_per_report_seconds() -> None:
-    given = red(told(of({}), 59))
+    given = red(posted(of({}), 59))
     assert not reports(given)
     assert not checks(given)
     assert decision(given).recheck_at == ago(-1)
-    assert reports(red(told(of({}), 60)))
-    assert not reports(red(told(of({}), 60)), report_seconds=90.0)
+    assert reports(red(posted(of({}), 60)))
+    assert not reports(red(posted(of({}), 60)), report_seconds=90.0)
 
 
 def test_a_new_head_gets_its_check_run_at_once() -> None:
-    given = told(of({}), 5)
+    given = posted(of({}), 5)
     moved = replace(given, pulls=(replace(given.pulls[0], head=NEXT),))
     assert [one.head for one in checks(moved)] == [NEXT]
 
 
 def test_an_unchanged_report_needs_no_recheck() -> None:
-    assert decision(told(of({}), 5)).recheck_at == decision(told(of({}), 500)).recheck_at
+    assert decision(posted(of({}), 5)).recheck_at == decision(posted(of({}), 500)).recheck_at
 
 
 def test_a_report_that_returns_to_earlier_content_is_edited_again() -> None:
-    was = told(of({}), 600)
+    was = posted(of({}), 600)
     (before,) = [key for key in was.done if str(key).startswith("report:34:")]
     between = {parse("report:34:1:x"): Done(at=ago(300), result="77")}
     again = replace(was, done={**was.done, **between})
@@ -143,7 +143,7 @@ def test_during_cleanup_the_report_shows_the_outcome() -> None:
     assert report.summary.because == "stopped by @alice"
 
 
-# -- what it says ----------------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------------
 
 
 def test_a_report_shows_the_decision() -> None:
@@ -201,7 +201,7 @@ def test_with_state_labels_the_issue_has_the_label_of_its_status() -> None:
     assert not [a for a in again if isinstance(a, do.ShowStatus)]
 
 
-# -- over a life -----------------------------------------------------------------------------------
+# -- over time -------------------------------------------------------------------------------------
 
 
 def test_every_status_that_lasts_is_reported_once() -> None:
@@ -220,15 +220,15 @@ def test_every_status_that_lasts_is_reported_once() -> None:
 def test_a_change_reverted_within_a_minute_is_not_reported() -> None:
     life = until_reviewed().waits(120)
     life.ci_fails().agent_works()
-    told = list(life.reports)
+    before = list(life.reports)
     assert life.reported(34)[-1] == "ci_failed"
     life.ci_passes().ci_fails().waits(120)
-    assert life.reports == told
+    assert life.reports == before
 
 
 def test_a_failed_report_blocks_nothing() -> None:
     life = Life().agent_works()
-    life.refused.add("report:")
+    life.failing.add("report:")
     life.agent_commits().agent_rests().ci_passes().waits(120)
     life.reads(Status.REVIEW_PENDING)
     assert life.reported(12) == ["working"]

@@ -1,4 +1,4 @@
-"""Checks that prove nothing yet: cancelled, flaky, red on the base, waiting for a person."""
+"""Cancelled, flaky and missing checks, and checks that fail on the base too."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ def given(*checks: Check, **facts: Any) -> Facts:
     return of({"checks": checks}, **facts)
 
 
-def told(facts: Facts, **policy: Any) -> list[do.Action]:
+def messages(facts: Facts, **policy: Any) -> list[do.Action]:
     return [a for a in asked(facts, **policy) if isinstance(a, do.SendMessage)]
 
 
 def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
     judged = decision(given(CANCELLED, check(name="b")))
     assert judged.blockers[0] == "ci_failing: checks were cancelled or wait for a person: unit"
-    assert told(given(CANCELLED)) == []
+    assert messages(given(CANCELLED)) == []
 
 
 def test_cancelled_checks_are_rerun_once_per_head() -> None:
@@ -53,7 +53,7 @@ def test_checks_cancelled_again_after_a_rerun_escalate() -> None:
 def test_a_refused_rerun_escalates_at_once() -> None:
     no = {RERUN: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="403")}
     assert decision(given(CANCELLED, failures=no)).reason is Reason.CHECKS_HELD
-    assert len(told(given(FLAKY, failures=no))) == 1
+    assert len(messages(given(FLAKY, failures=no))) == 1
 
 
 def test_a_cancelled_check_without_a_run_escalates_at_once() -> None:
@@ -93,7 +93,7 @@ def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
     judged = decision(facts)
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.BASE_RED)
     assert "also fail on main: unit" in judged.because
-    assert told(facts) == []
+    assert messages(facts) == []
     assert "ci_failing: failing checks: unit (also fails on the base branch)" in judged.blockers
 
 

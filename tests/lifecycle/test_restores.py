@@ -1,4 +1,4 @@
-"""A session that a person asks for again, and tries that a person forgives."""
+"""The restore and retry commands."""
 
 from datetime import timedelta
 

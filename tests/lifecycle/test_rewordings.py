@@ -1,4 +1,4 @@
-"""Commits not pushed for what their messages say: the agent rewords them, or people see."""
+"""Commits that are not pushed because of their messages."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from tests.lifecycle.life import Life
 
 @pytest.fixture
 def life() -> Life:
-    """A session whose commits are not pushed, until what keeps them is taken away."""
+    """A session whose pushes fail because of commit messages."""
     life = Life()
-    life.refused, life.refusal = {"push:"}, Reason.COMMIT_MESSAGES
+    life.failing, life.failure_reason = {"push:"}, Reason.COMMIT_MESSAGES
     return life.agent_commits().agent_rests()
 
 
@@ -19,7 +19,7 @@ def test_refused_commit_messages_go_to_the_agent_and_are_pushed_when_reworded(
 ) -> None:
     assert life.received() == ["start", "reword"]
     assert "attention" not in life.comments()
-    life.refused.clear()
+    life.failing.clear()
     life.agent_commits().agent_rests()
     assert len(life.sent("push:")) == 1
     assert life.facts.pulls
@@ -42,7 +42,7 @@ def test_refused_commit_messages_escalate_after_three_tries(life: Life) -> None:
 
 def test_an_exited_agent_resumes_to_reword() -> None:
     life = Life()
-    life.refused, life.refusal = {"push:"}, Reason.COMMIT_MESSAGES
+    life.failing, life.failure_reason = {"push:"}, Reason.COMMIT_MESSAGES
     life.agent_commits().agent_exits()
     assert life.received() == ["start", "reword"]
     assert life.facts.run == 2

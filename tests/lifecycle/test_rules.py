@@ -1,4 +1,4 @@
-"""Which status wins, and everything that stands in the way of a merge."""
+"""Which status wins, and what blocks a merge."""
 
 from typing import Any
 
@@ -169,7 +169,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "spawning": (facts(run=2), "run 2 is being started", ()),
     "spawning the first": (facts(run=0), "run 1 is being started", ()),
     "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
-    "queued, and told why": (
+    "queued with a reason": (
         facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY),
         "the machine has too little free memory for another session",
         (),

@@ -1,4 +1,4 @@
-"""What follows when a program ends, when work is left uncommitted, and when all is over."""
+"""What happens when an agent exits or crashes, leaves work uncommitted, or the session ends."""
 
 from collections.abc import Callable
 
@@ -229,7 +229,7 @@ def test_a_merge_leaves_an_active_agent_five_minutes() -> None:
 
 def test_a_start_that_fails_permanently_ends_the_session() -> None:
     life = until_reviewed().agent_exits()
-    life.refused.add("start:")
+    life.failing.add("start:")
     life.ci_fails()
     life.reads(Status.ERRORED)
     assert not life.facts.slot
@@ -237,7 +237,7 @@ def test_a_start_that_fails_permanently_ends_the_session() -> None:
 
 def test_a_stop_that_fails_permanently_frees_the_slot() -> None:
     life = until_reviewed()
-    life.refused.add("stop:")
+    life.failing.add("stop:")
     life.person_commands("stop")
     assert not life.facts.slot
 

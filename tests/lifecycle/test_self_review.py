@@ -1,4 +1,4 @@
-"""An agent that reads its own change over before it becomes a pull request, where policy is so."""
+"""The self-review of a change before its pull request opens, where policy asks for it."""
 
 import itertools
 
@@ -21,10 +21,10 @@ from tests.lifecycle.universe import BASE, BRANCH, HEAD, NEXT, NOW, agent, done,
 CAUSE = f"self_review:{HEAD}"
 
 
-def pushed(*told: str, **given: object) -> Facts:
-    """A commit that is on GitHub and has no pull request; these messages went out a minute ago."""
+def pushed(*messages: str, **given: object) -> Facts:
+    """A commit that is on GitHub and has no pull request; these messages were sent a minute ago."""
     work = next(work for work in WORKS if work.head == HEAD and not work.dirty)
-    keys = done(f"push:{HEAD}") | done(*told, seconds_ago=60)
+    keys = done(f"push:{HEAD}") | done(*messages, seconds_ago=60)
     return facts(**{"work": work, "done": keys, "agent": agent(seconds_ago=30), **given})
 
 
@@ -89,7 +89,7 @@ def test_a_self_review_that_takes_too_long_opens_the_pull_request(life: Life) ->
 
 
 def test_an_undelivered_self_review_opens_the_pull_request(life: Life) -> None:
-    life.refused = {"self_review:"}
+    life.failing = {"self_review:"}
     life.agent_commits().agent_rests()
     assert life.facts.pulls
 
@@ -107,10 +107,10 @@ def test_without_the_setting_no_self_review_is_requested() -> None:
     assert keys(pushed()) == [f"open_pull:{BRANCH}"]
 
 
-@pytest.mark.parametrize("told", [(), (f"{CAUSE}#1",), (f"self_review:{NEXT}#1",)])
-def test_a_change_is_reviewed_or_opened_and_never_both(told: tuple[str]) -> None:
+@pytest.mark.parametrize("messages", [(), (f"{CAUSE}#1",), (f"self_review:{NEXT}#1",)])
+def test_a_change_is_reviewed_or_opened_and_never_both(messages: tuple[str]) -> None:
     for who, work in itertools.product(AGENTS, WORKS):
-        given = pushed(*told, agent=who, work=work)
+        given = pushed(*messages, agent=who, work=work)
         decision = decide(given, Policy(self_review=True), NOW)
         deeds = [
             key for a in decision.actions for key in map(str, (a.key, *getattr(a, "covers", ())))
@@ -118,10 +118,10 @@ def test_a_change_is_reviewed_or_opened_and_never_both(told: tuple[str]) -> None
         reads = any(key.startswith("self_review:") for key in deeds)
         shows = f"open_pull:{BRANCH}" in deeds
         assert not (reads and shows)
-        assert not (reads and told)
+        assert not (reads and messages)
         rests = decision.signals.availability in (Availability.IDLE, Availability.EXITED)
         if rests and work.head == HEAD and not work.dirty:
-            assert shows if told else reads
+            assert shows if messages else reads
 
 
 def test_an_unpushed_change_gets_no_self_review() -> None:

@@ -1,4 +1,4 @@
-"""What people read: the sentence of every rule, blocker and stall, with its evidence in it."""
+"""The sentences of rules, blockers and stalls, with their evidence."""
 
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ RED = check(C.FAILED)
 HELD = check(C.CANCELLED, "deploy")
 
 
-class Said(NamedTuple):
+class Example(NamedTuple):
     """One example of a status."""
 
     given: Facts
@@ -50,32 +50,32 @@ class Said(NamedTuple):
     because: str
 
 
-SAID = {
-    "cleanup": Said(
+EXAMPLES = {
+    "cleanup": Example(
         published(commands=(command("stop"),), pending=frozenset({"stop#1"})),
         S.CLEANUP,
         Reason.RELEASING,
         "stopped by @alice; its runtime and workspace are being released",
     ),
-    "merged": Said(
+    "merged": Example(
         published(pulls=(pull(state=PullState.MERGED),)),
         S.MERGED,
         Reason.PR_MERGED,
         "pull request #34 was merged",
     ),
-    "killed": Said(
+    "killed": Example(
         published(commands=(command("stop"),)),
         S.KILLED,
         Reason.MANUALLY_KILLED,
         "stopped by @alice",
     ),
-    "terminated": Said(
+    "terminated": Example(
         facts(issue=Issue(number=12, title="x", labelled=False)),
         S.TERMINATED,
         Reason.LABEL_REMOVED,
         "the label was removed from the issue",
     ),
-    "errored": Said(
+    "errored": Example(
         facts(
             failures={
                 "start:first#1": Failure(
@@ -87,52 +87,52 @@ SAID = {
         Reason.SPAWN_FAILED,
         "tmux is not there",
     ),
-    "done": Said(
+    "done": Example(
         facts(issue=Issue(number=12, title="x", open=False, state_reason="completed")),
         S.DONE,
         Reason.ISSUE_CLOSED,
         "the issue was closed as completed",
     ),
-    "paused": Said(
+    "paused": Example(
         facts(commands=(command("pause"),)), S.PAUSED, Reason.PAUSED_BY_PERSON, "paused by @alice"
     ),
-    "paused by a budget": Said(
+    "paused by a budget": Example(
         facts(spent=Spending(cost_usd=7)),
         S.PAUSED,
         Reason.BUDGET_EXHAUSTED,
         "the dollars of this session are used up",
     ),
-    "queued": Said(
+    "queued": Example(
         replace(NEW, waits="all 3 slots are taken"),
         S.QUEUED,
         Reason.NO_SLOT,
         "all 3 slots are taken",
     ),
-    "spawning": Said(
+    "spawning": Example(
         replace(NEW, slot=True),
         S.SPAWNING,
         Reason.STARTING,
         "run 1 is being started",
     ),
-    "needs_input": Said(
+    "needs_input": Example(
         facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
         S.NEEDS_INPUT,
         Reason.AGENT_QUESTION,
         "the agent asks: May I?",
     ),
-    "stuck: blocked": Said(
+    "stuck: blocked": Example(
         facts(agent=agent(Activity.BLOCKED, 9000, error="529")),
         S.STUCK,
         Reason.AGENT_BLOCKED,
         "the agent is blocked: 529",
     ),
-    "stuck: no progress": Said(
+    "stuck: no progress": Example(
         facts(agent=agent(Activity.ACTIVE, 9000)),
         S.STUCK,
         Reason.NO_PROGRESS,
         "the agent shows no progress",
     ),
-    "stuck: unknown": Said(
+    "stuck: unknown": Example(
         facts(
             agent=agent(
                 runtime=Probe.UNKNOWN,
@@ -146,46 +146,46 @@ SAID = {
         Reason.PROBE_FAILURE,
         "the agent's state could not be established",
     ),
-    "ci_failed": Said(
+    "ci_failed": Example(
         published(pulls=(pull(checks=(RED, check(C.FAILED, "lint"))),)),
         S.CI_FAILED,
         Reason.PULL_REQUEST,
         "checks failed on ccccccc: unit, lint",
     ),
-    "changes_requested": Said(
+    "changes_requested": Example(
         published(pulls=(pull(threads=(thread(),)),)),
         S.CHANGES_REQUESTED,
         Reason.PULL_REQUEST,
         "changes were requested: @rob",
     ),
-    "a draft": Said(
+    "a draft": Example(
         published(pulls=(pull(draft=True),)),
         S.PR_OPEN,
         Reason.PULL_REQUEST,
         "pull request #34 is a draft",
     ),
-    "mergeable": Said(
+    "mergeable": Example(
         published(pulls=(pull(verdicts=(approval(),)),)),
         S.MERGEABLE,
         Reason.PULL_REQUEST,
         "ccccccc passes its checks, is reviewed and can be merged",
     ),
-    "approved": Said(
+    "approved": Example(
         published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
         S.APPROVED,
         Reason.PULL_REQUEST,
         "approved; merge blocked by: behind",
     ),
-    "review_pending": Said(
+    "review_pending": Example(
         published(), S.REVIEW_PENDING, Reason.PULL_REQUEST, "waits for a review of ccccccc"
     ),
-    "pr_open": Said(
+    "pr_open": Example(
         published(pulls=(pull(checks=(check(C.PENDING),)),)),
         S.PR_OPEN,
         Reason.PULL_REQUEST,
         "pull request #34 is open; merge blocked by: ci_pending, review_required",
     ),
-    "working": Said(
+    "working": Example(
         facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
         S.WORKING,
         Reason.AGENT_AT_WORK,
@@ -194,15 +194,15 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("row", SAID)
+@pytest.mark.parametrize("row", EXAMPLES)
 def test_a_status_states_its_reason_and_evidence(row: str) -> None:
-    given, status, reason, because = SAID[row]
+    given, status, reason, because = EXAMPLES[row]
     decision = decide(given, Policy(), NOW)
     assert (decision.status, decision.reason, decision.because) == (status, reason, because)
 
 
 def test_every_rule_has_an_example() -> None:
-    assert {row.status for row in SAID.values()} == {rule.status for rule in RULES}
+    assert {row.status for row in EXAMPLES.values()} == {rule.status for rule in RULES}
 
 
 BLOCKED: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Several pull requests of one session: the worst is shown, each gets its due, stacks hold back."""
+"""Several pull requests of one session, and stacked ones."""
 
 from typing import Any
 
@@ -70,8 +70,8 @@ def test_the_worst_of_several_pull_requests_gives_the_status(
 
 def test_an_escalation_of_any_pull_request_gives_the_status() -> None:
     held = second(checks=(check(CheckState.ACTION_REQUIRED),))
-    told = decision(both(pull(**RED), held))
-    assert (told.status, told.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_HELD)
+    found = decision(both(pull(**RED), held))
+    assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_HELD)
 
 
 def test_the_agent_gets_requests_of_every_pull_request() -> None:
@@ -125,8 +125,8 @@ def test_problems_of_a_stacked_pull_request_are_shown() -> None:
 
 
 def test_a_stacked_pull_request_lists_its_parent_as_blocker() -> None:
-    told = decision(stack(APPROVED, {"checks": (check(F),)}))
-    assert "stacked: it is based on #34, which is not merged" in told.blockers
+    found = decision(stack(APPROVED, {"checks": (check(F),)}))
+    assert "stacked: it is based on #34, which is not merged" in found.blockers
 
 
 def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:

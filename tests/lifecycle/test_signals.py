@@ -1,4 +1,4 @@
-"""Facts reduce to signals: one named case for every way of reading them."""
+"""How facts reduce to signals."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from tests.lifecycle.universe import (
 )
 
 C = CheckState
-FAILURE = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no room left")
+FAILURE = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no space left")
 
 
 def signals(given: Facts, **policy: Any) -> Signals:
@@ -209,12 +209,12 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "start": (
         facts(failures={"start:first#1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),
         Reason.SPAWN_FAILED,
-        "no room left",
+        "no space left",
     ),
     "branch gone": (
         facts(failures={"start:first#2": replace(FAILURE, reason=Reason.BRANCH_GONE)}),
         Reason.BRANCH_GONE,
-        "no room left",
+        "no space left",
     ),
     "exit code": (
         crashed(3, 7),
@@ -286,7 +286,7 @@ def test_these_facts_have_this_hold(given: Facts, expected: Hold) -> None:
     assert signals(given).hold is expected
 
 
-TALKS: dict[str, tuple[Agent, Availability]] = {
+AVAILABILITIES: dict[str, tuple[Agent, Availability]] = {
     "of an earlier run": (replace(agent(), run=0), Availability.NONE),
     "started and not seen": (agent(Activity.NONE), Availability.NONE),
     "ready": (agent(), Availability.IDLE),
@@ -318,27 +318,27 @@ TALKS: dict[str, tuple[Agent, Availability]] = {
 }
 
 
-@pytest.mark.parametrize(("who", "expected"), TALKS.values(), ids=TALKS.keys())
+@pytest.mark.parametrize(("who", "expected"), AVAILABILITIES.values(), ids=AVAILABILITIES.keys())
 def test_these_facts_have_this_availability(who: Agent, expected: Availability) -> None:
     assert signals(facts(agent=who)).availability is expected
 
 
 @pytest.mark.parametrize(
-    ("rests_since", "told", "expected"),
+    ("idle_since", "sent_ago", "expected"),
     [
-        (10, 20, Availability.IDLE),  # It has come to rest after the message.
-        (20, 10, Availability.ACTIVE),  # It has not shown yet that it heard.
+        (10, 20, Availability.IDLE),  # It became idle after the message.
+        (20, 10, Availability.ACTIVE),  # It has not reacted yet.
         (10, 10, Availability.ACTIVE),
-        (20, 15, Availability.IDLE),  # It has had its time.
+        (20, 15, Availability.IDLE),  # The grace period is over.
         (None, 10, Availability.ACTIVE),
         (None, 20, Availability.IDLE),
     ],
 )
 def test_an_idle_agent_counts_as_active_right_after_a_message(
-    rests_since: float | None, told: float, expected: Availability
+    idle_since: float | None, sent_ago: float, expected: Availability
 ) -> None:
-    who = agent(since=ago(rests_since) if rests_since else None)
-    given = published(agent=who, done=done("address_review:x#1", seconds_ago=told))
+    who = agent(since=ago(idle_since) if idle_since else None)
+    given = published(agent=who, done=done("address_review:x#1", seconds_ago=sent_ago))
     assert signals(given).availability is expected
 
 

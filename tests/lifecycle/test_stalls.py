@@ -1,4 +1,4 @@
-"""When a session is stuck: no sign of its agent for too long, or its word that it is blocked."""
+"""When a session is stuck: the agent is silent, blocked or cannot be observed."""
 
 import pytest
 
@@ -33,7 +33,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         f"stuck:auth_failed:{in_key(ago(600))}#1",
         Reason.AUTH_FAILED,
     ),
-    "blocked, nobody knows since when": (
+    "blocked, at an unknown time": (
         agent(Activity.BLOCKED, since=None, seen=ago(600)),
         "stuck:agent_blocked:#1",
         Reason.AGENT_BLOCKED,
@@ -48,7 +48,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         "stuck:no_progress:#1",
         Reason.NO_PROGRESS,
     ),
-    "not to be seen for five minutes": (
+    "not observed for five minutes": (
         agent(
             program=Probe.UNKNOWN,
             probe_failure=ProbeFailure(since=ago(300), evidence="?", rounds=3),
@@ -56,7 +56,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
     ),
-    "not to be seen, nobody knows since when": (
+    "not observed, at an unknown time": (
         agent(Activity.ACTIVE, 300, program=Probe.UNKNOWN),
         f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
@@ -80,21 +80,21 @@ FINE: dict[str, Facts] = {
     "at work, seen ten minutes ago, almost": facts(
         agent=agent(Activity.ACTIVE, 900, seen=ago(599))
     ),
-    "at work, seen long ago, told something since": facts(
+    "at work, seen long ago, with a message since": facts(
         agent=agent(Activity.ACTIVE, 900), done=done("address_review:abc#1", seconds_ago=500)
     ),
     "started, without a sign for a moment": facts(
         agent=agent(Activity.NONE, since=None, seen=None),
         done=done("start:first#1", seconds_ago=599),
     ),
-    "not to be seen for a moment after a long rest": published(
+    "not observed for a moment after a long rest": published(
         agent=agent(
             seconds_ago=9000,
             program=Probe.UNKNOWN,
             probe_failure=ProbeFailure(since=ago(299), evidence="?", rounds=3),
         )
     ),
-    "not to be seen for a moment, nobody knows since when": published(
+    "not observed for a moment, at an unknown time": published(
         agent=agent(seconds_ago=299, program=Probe.UNKNOWN)
     ),
 }

@@ -14,8 +14,8 @@ HUNK = "@@ -1,3 +1,4 @@\n one\n+two\n-gone\n three\n+four"
 THREAD = Thread(id="t", path="a/b.txt", line=4, diff=HUNK)
 
 
-def patch_of(told: str) -> str:
-    return told.partition("diff\n")[2].rpartition("```")[0]
+def patch_of(text: str) -> str:
+    return text.partition("diff\n")[2].rpartition("```")[0]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_git_applies_a_suggestion(
 
 def test_text_around_a_suggestion_is_kept() -> None:
     body = "Like so:\n```suggestion\n4\n```\nor not?\n```suggestion\nfour!\n```"
-    told = as_patches(body, THREAD)
-    assert told.startswith(
+    text = as_patches(body, THREAD)
+    assert text.startswith(
         "Like so:\n```diff\n--- a/a/b.txt\n+++ b/a/b.txt\n@@ -4,1 +4,1 @@\n-four\n+4"
     )
-    assert "\n```\nor not?\n```diff\n" in told
-    assert told.endswith("-four\n+four!\n```")
+    assert "\n```\nor not?\n```diff\n" in text
+    assert text.endswith("-four\n+four!\n```")
 
 
 @pytest.mark.parametrize(

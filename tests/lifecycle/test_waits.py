@@ -1,4 +1,4 @@
-"""A session that has not begun waits for the issues that its own depends on."""
+"""A session waits in the queue for the issues that block its own."""
 
 from msgspec.structs import replace
 
@@ -27,8 +27,8 @@ def test_issues_that_depend_on_each_other_are_reported_once() -> None:
     assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUES_IN_CIRCLE)
     assert found.because == "waits for #7, which waits for this issue in turn"
     assert not decision(replace(waiting, slot=False)).wants_slot
-    (told,) = [key for key in keys(waiting) if key.startswith("notice:")]
-    assert told.startswith("notice:issues_in_circle:")
-    assert told not in keys(replace(waiting, done=done(told)))
+    (notice,) = [key for key in keys(waiting) if key.startswith("notice:")]
+    assert notice.startswith("notice:issues_in_circle:")
+    assert notice not in keys(replace(waiting, done=done(notice)))
     alone = replace(waiting, issue=replace(issue, in_circle=False))
     assert not [key for key in keys(alone) if key.startswith("notice:")]

@@ -32,10 +32,10 @@ _REVIEW = "address_review:abc"
 
 
 class Trouble(NamedTuple):
-    """What one thing that is wrong adds to a session."""
+    """What one problem adds to a session."""
 
     failed: tuple[str, ...] = ()  #: Keys that were given up.
-    told: tuple[str, ...] = ()  #: Keys that were done an hour ago.
+    sent: tuple[str, ...] = ()  #: Keys that were done an hour ago.
     checks: tuple[Check, ...] = ()
     dirty: bool = False
     pull: dict[str, Any] = {}  # noqa: RUF012 - never changed
@@ -47,19 +47,19 @@ TROUBLES = (
     Trouble(failed=(f"merge:{HEAD}",)),
     Trouble(failed=(f"merge_remote:{OTHER}",), pull={"head": OTHER}),
     Trouble(failed=(f"fix_ci:{HEAD}:{fingerprint(['ci/unit'])}#1",), checks=(_RED,)),
-    Trouble(told=tuple(f"fix_ci:{n:040x}:a#1" for n in range(3)), checks=(_RED,)),
-    Trouble(told=(f"fix_ci:{HEAD}:{fingerprint(['ci/unit'])}#1",), checks=(_RED,)),
+    Trouble(sent=tuple(f"fix_ci:{n:040x}:a#1" for n in range(3)), checks=(_RED,)),
+    Trouble(sent=(f"fix_ci:{HEAD}:{fingerprint(['ci/unit'])}#1",), checks=(_RED,)),
     Trouble(checks=(check(CheckState.FAILED, "old", red_on_base=True),)),
     Trouble(checks=(_HELD,)),
     Trouble(
-        told=tuple(f"address_review:{n:08x}#1" for n in range(10)), pull={"comments": (remark(),)}
+        sent=tuple(f"address_review:{n:08x}#1" for n in range(10)), pull={"comments": (remark(),)}
     ),
     Trouble(
-        told=(f"{_REVIEW}#1", "remark:thread-comment-1#1"),
+        sent=(f"{_REVIEW}#1", "remark:thread-comment-1#1"),
         pull={"threads": (thread(),), "verdicts": (objection(),)},
     ),
-    Trouble(told=(f"resolve_conflict:{BASE}:{HEAD}#1",), pull={"merge": Merge.CONFLICT}),
-    Trouble(told=tuple(f"commit_work:{n}#1" for n in range(4)), dirty=True),
+    Trouble(sent=(f"resolve_conflict:{BASE}:{HEAD}#1",), pull={"merge": Merge.CONFLICT}),
+    Trouble(sent=tuple(f"commit_work:{n}#1" for n in range(4)), dirty=True),
     Trouble(more={"commands": (command("pause"),)}),
     Trouble(more={"spent": Spending(cost_usd=4.5)}),
     Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),
@@ -79,14 +79,14 @@ _AGENTS = (
 
 
 def every_trouble() -> Iterator[Facts]:
-    """Each two of them, whatever the agent is doing."""
+    """Every pair of problems with every state of the agent."""
     for who, (one, other) in itertools.product(_AGENTS, itertools.combinations(TROUBLES, 2)):
         failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="GitHub said no")
         given: dict[str, Any] = {
             "agent": who,
             "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=one.dirty or other.dirty),
             "failures": dict.fromkeys((*one.failed, *other.failed), failed),
-            "done": done(*one.told, *other.told, seconds_ago=_LATE),
+            "done": done(*one.sent, *other.sent, seconds_ago=_LATE),
             "pulls": (pull(**{**_checks(one, other), **one.pull, **other.pull}),),
         }
         yield published(**{**given, **one.more, **other.more})

@@ -1,4 +1,4 @@
-"""Every combination the pure core can meet, and a few words to write single cases with."""
+"""Every combination of facts and signals, and builders for single cases."""
 
 import itertools
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ BRANCH = "mergewright/12-more-tests"
 
 
 def ago(seconds: float) -> datetime:
-    """So long before the moment every case is judged at."""
+    """A time before `NOW`, the time of every decision."""
     return NOW - timedelta(seconds=seconds)
 
 
@@ -56,7 +56,7 @@ def done(*keys: str | Key, seconds_ago: float = 600) -> dict[Key, Done]:
 
 
 def every_signal() -> Iterator[Signals]:
-    """All combinations of the closed words that can stand together."""
+    """All combinations of signals that can occur together."""
     for stage in OVER:
         for hold, availability in itertools.product(Hold, Availability):
             yield Signals(stage=stage, hold=hold, availability=availability)
@@ -133,7 +133,7 @@ def ended(code: int | None = 0, seconds_ago: float = 60, **given: Any) -> Agent:
 
 
 def facts(**given: Any) -> Facts:
-    """A session in its first run, started, with nothing to show yet. Keys may be texts."""
+    """A session in its first run without a commit. Keys may be texts."""
     given = {
         "session": "widgets-12",
         "project": "widgets",
@@ -202,7 +202,7 @@ _CHECKS = (
 )
 _VERDICTS = ((), (approval(),), (approval(NEXT),), (approval(author="alice"),), (objection(),))
 _REVIEWS = (Review.NONE, Review.PENDING, Review.APPROVED)
-_SAID: tuple[dict[str, Any], ...] = (
+_REMARKS: tuple[dict[str, Any], ...] = (
     {},
     {"threads": (thread(),)},
     {"comments": (remark(),)},
@@ -212,8 +212,10 @@ _SAID: tuple[dict[str, Any], ...] = (
 
 
 def every_pull() -> Iterator[Pull]:
-    for checks, verdicts, review, said in itertools.product(_CHECKS, _VERDICTS, _REVIEWS, _SAID):
-        yield pull(checks=checks, verdicts=verdicts, review=review, **said)
+    for checks, verdicts, review, written in itertools.product(
+        _CHECKS, _VERDICTS, _REVIEWS, _REMARKS
+    ):
+        yield pull(checks=checks, verdicts=verdicts, review=review, **written)
     for merge, draft in itertools.product(Merge, (True, False)):
         yield pull(merge=merge, draft=draft, verdicts=(approval(),))
     yield pull(state=PullState.CLOSED)
@@ -221,7 +223,7 @@ def every_pull() -> Iterator[Pull]:
 
 
 def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
-    """Several at once, one on the other, and what people and reruns do to one."""
+    """Several pull requests, stacked ones, and the effects of people and reruns on one."""
     ones = (
         pull(branch=BRANCH, verdicts=(approval(),)),
         pull(branch=BRANCH, checks=(check(CheckState.FAILED),), comments=(remark(),)),
@@ -238,11 +240,11 @@ def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
         yield one, pull(number=35, branch="other", head=OTHER, base_branch=base, **changes)
     person = Push(sha=OTHER, at=ago(250))
     pushed = {"head": OTHER, "head_by": Mover.PERSON, "person": person}
-    said: tuple[dict[str, Any], ...] = (
+    written: tuple[dict[str, Any], ...] = (
         *({"checks": (check(CheckState.FAILED),)}, {"merge": Merge.CONFLICT}),
         *({"comments": (remark(),)}, {"verdicts": (approval(OTHER),)}, {"draft": True}),
     )
-    for words in said:
+    for words in written:
         yield (pull(**pushed, **words),)
         yield (pull(**words, person=person),)
     for state, flaky, red_on_base in itertools.product(
@@ -254,7 +256,7 @@ def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
 
 
 def every_fact() -> Iterator[Facts]:
-    """Raw facts in all the combinations of what matters; some tens of thousands."""
+    """Facts in all combinations that matter; some thousands."""
     yield facts(run=0, slot=False, agent=Agent(), done={})
     yield facts(run=0, slot=True, agent=Agent(), done={})
     pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)
