@@ -58,7 +58,12 @@ def comments() -> str:
 
 def api() -> str:
     """What programs can read and ask for."""
-    rows = ((f"`{method} {path}`", says) for (method, path), says in ROUTES.items())
+    rows = (
+        (f"`{method} /api{path.replace('{id:str}', 'ID')}`", route.description or "")
+        for route in ROUTES
+        for method in route.http_methods
+        for path in route.paths
+    )
     return table(("request", "what it is for"), rows)
 
 

@@ -7,11 +7,7 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, State
-from litestar.exceptions import (
-    HTTPException,
-    NotAuthorizedException,
-    PermissionDeniedException,
-)
+from litestar.exceptions import HTTPException, NotAuthorizedException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
 
 Visitor = ASGIConnection[Any, Any, Any, State]
@@ -63,14 +59,15 @@ class Access:
                 extra={"remedy": _BEARER},
             )
 
-    def guard_writing(self, connection: Visitor, handler: BaseRouteHandler) -> None:
-        """Raise as `guard` does, and also raise 403 for a cookie without a token.
+    def guard_api(self, connection: Visitor, handler: BaseRouteHandler) -> None:
+        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a token.
 
         A browser sends its cookie with requests that other sites make (CSRF).
         """
         self.guard(connection, handler)
+        reads = connection.scope.get("method") in ("GET", "HEAD", "OPTIONS")
         # Another site can set this header, but does not know the token.
-        if not self._bears(connection):
+        if not reads and not self._bears(connection):
             raise PermissionDeniedException(
                 "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
             )

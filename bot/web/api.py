@@ -1,25 +1,20 @@
 """The JSON API under `/api/`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
+from litestar.di import NamedDependency, Provide
 from litestar.exceptions import ClientException, HTTPException, InternalServerException
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody
-from litestar.types import ExceptionHandlersMap
+from litestar.types import AnyCallable
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
-from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import (
-    API,
-    METADATA_KEY,
-    KeyReused,
-    add_command,
-    add_start,
-    build_command,
-)
+from bot.intake.local_commands import API, METADATA_KEY, add_command, add_start, build_command
 from bot.show.json_values import json_value
 from bot.show.session_summary import SessionSummary
 from bot.store import (
@@ -33,52 +28,27 @@ from bot.store import (
 )
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
-from bot.web.views import SessionDetail, Views
-from lifecycle.model.facts import Facts
+from bot.web.views import Views, http_errors
+from lifecycle.model.facts import Command
 from runtimes.agents.shared.messages import Message
-
-#: All routes with their documentation; a test checks that they exist.
-ROUTES: Final[Mapping[tuple[str, str], str]] = {
-    (
-        "GET",
-        "/api/sessions",
-    ): "all sessions, newest first; `?live=true`: only those that have not ended",
-    (
-        "GET",
-        "/api/sessions/ID",
-    ): "one session with its facts, history, outbox, commands and last output",
-    ("GET", "/api/sessions/ID/transcript"): (
-        "the conversation of the last run, or of `?run=1`; `first=200&most=100`: a part of it"
-    ),
-    ("POST", "/api/sessions"): (
-        'start an agent on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
-    ),
-    ("POST", "/api/sessions/ID/commands"): (
-        'give a command: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit'
-    ),
-    ("POST", "/api/sessions/ID/metadata"): (
-        'set metadata: `{"KEY": "VALUE"}`; an empty value removes a key'
-    ),
-    ("GET", "/api/agents"): "the agents with their sessions, outcomes and cost",
-    (
-        "GET",
-        "/api/usage",
-    ): "model usage and cost; `?by=session`, `run`, `agent`, `issue`, `repository` or `day`",
-    ("GET", "/api/queue"): "queued sessions, why they wait and when they may start",
-    ("GET", "/api/incidents"): "incidents of the whole bot, open and closed",
-    ("GET", "/api/freezes"): "the freezes in effect",
-    ("POST", "/api/freeze"): (
-        'stop all actions, everywhere (`{"scope": ""}`) or of a project (`"project:NAME"`)'
-    ),
-    ("POST", "/api/unfreeze"): "undo a freeze of the same scope",
-}
 
 _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _MOST_MESSAGES = 1000
 LAST_MESSAGE = 10**9  #: More than any transcript has.
+_Views = NamedDependency[Views]
 _IdempotencyKey = Annotated[str, HeaderParameter(name="idempotency-key")]
+
+
+def _read(path: str, says: str) -> Callable[[AnyCallable], HTTPRouteHandler]:
+    """Make a function the handler of GET; `says` is its line in docs/commands.md."""
+    return get(path, description=says, sync_to_thread=True)
+
+
+def _write(path: str, says: str) -> Callable[[AnyCallable], HTTPRouteHandler]:
+    """Make a function the handler of POST; `says` is its line in docs/commands.md."""
+    return post(path, description=says, sync_to_thread=True, status_code=200)
 
 
 class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +67,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     agent: str = ""  #: Empty: the project's agent.
 
 
-class AcceptedCommand(Struct, frozen=True, kw_only=True):
+class AcceptedCommand(Struct, frozen=True):
     """A command that was accepted."""
 
     key: str
@@ -113,12 +83,6 @@ class FreezeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scope: str
 
 
-class SessionWithFacts(SessionDetail, frozen=True, kw_only=True):
-    """One session with the facts its status is derived from."""
-
-    facts: Facts
-
-
 class ApiError(Struct, frozen=True, kw_only=True):
     """The body of every error response."""
 
@@ -126,159 +90,162 @@ class ApiError(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-def api_routes(views: Views, access: Access) -> tuple[Router, Router]:
-    """Return the read routes, which accept the page's cookie too, and the write routes."""
-    store = views.store
+@_read("/sessions", "all sessions, newest first; `?live=true`: only those that have not ended")
+def sessions(views: _Views, live: FromQuery[bool | None] = None) -> list[SessionSummary]:
+    return views.all_rows(live=live)
 
-    @get("/sessions", sync_to_thread=True)
-    def sessions(live: FromQuery[bool | None] = None) -> list[SessionSummary]:
-        return views.all_rows(live=live)
 
-    @get("/sessions/{id:str}", sync_to_thread=True)
-    def session(id: FromPath[str]) -> object:
-        detail = views.detail(id)
-        fields = {name: getattr(detail, name) for name in detail.__struct_fields__}
-        return json_value(SessionWithFacts(**fields, facts=store.facts.get(id)))
+@_read(
+    "/sessions/{id:str}", "one session with its facts, history, outbox, commands and last output"
+)
+def session(views: _Views, id: FromPath[str]) -> object:
+    return json_value({**asdict(views.detail(id)), "facts": views.store.facts.get(id)})
 
-    @get("/sessions/{id:str}/transcript", sync_to_thread=True)
-    def transcript(
-        id: FromPath[str],
-        run: FromQuery[int] = 0,
-        first: FromQuery[int] = 0,
-        most: FromQuery[int] = 100,
-    ) -> list[Message]:
-        if not 0 <= first <= LAST_MESSAGE or not 1 <= most <= _MOST_MESSAGES:
-            raise ClientException(
-                "first or most is out of range.",
-                extra={"remedy": f"most is 1 to {_MOST_MESSAGES}; messages are numbered from 0."},
-            )
-        return views.transcript(id, run, first, most)
 
-    @get("/agents", sync_to_thread=True)
-    def agents() -> list[AgentRecord]:
-        return views.agents()
+@_read(
+    "/sessions/{id:str}/transcript",
+    "the conversation of the last run, or of `?run=1`; `first=200&most=100`: a part of it",
+)
+def transcript(
+    views: _Views,
+    id: FromPath[str],
+    run: FromQuery[int] = 0,
+    first: FromQuery[int] = 0,
+    most: FromQuery[int] = 100,
+) -> list[Message]:
+    if not 0 <= first <= LAST_MESSAGE or not 1 <= most <= _MOST_MESSAGES:
+        raise ClientException(
+            "first or most is out of range.",
+            extra={"remedy": f"most is 1 to {_MOST_MESSAGES}; messages are numbered from 0."},
+        )
+    return views.transcript(id, run, first, most)
 
-    @get("/usage", sync_to_thread=True)
-    def usage(by: FromQuery[str] = "session", session: FromQuery[str] = "") -> list[UsageTotal]:
-        if by not in USAGE_GROUPS:
-            raise ClientException(
-                f"Cannot group usage by {by[:80]!r}.",
-                extra={"remedy": f"Known: {', '.join(USAGE_GROUPS)}."},
-            )
-        return store.usage.totals(by, session)
 
-    @get("/queue", sync_to_thread=True)
-    def queue() -> list[QueuedSession]:
-        return views.queue()
+@_write(
+    "/sessions", 'start an agent on an issue: `{"project": "widgets", "issue": 12, "agent": ""}`'
+)
+def begin(
+    views: _Views, data: JSONBody[SessionRequest], idempotency_key: _IdempotencyKey = ""
+) -> Response[AcceptedCommand]:
+    _check(idempotency_key)
+    views.check_agent(data.agent)
+    session = f"{data.project}-{data.issue}"
+    command = NewCommand(
+        key=f"api:{session}:{idempotency_key}",
+        repository=views.project(data.project).repository,
+        number=data.issue,
+        kind="start",
+        actor=API,
+        text=data.agent,
+        at=utc_now(),
+    )
+    with http_errors():
+        return _accepted(session, command, new=add_start(views.store, command))
 
-    @get("/incidents", sync_to_thread=True)
-    def incidents() -> list[Incident]:
-        return store.incidents.recent()
 
-    @get("/freezes", sync_to_thread=True)
-    def freezes() -> list[Freeze]:
-        return store.freezes.all()
+@_write(
+    "/sessions/{id:str}/commands",
+    'give a command: `{"kind": "tell", "text": "..."}`; `head` binds a merge to a commit',
+)
+def command(
+    views: _Views,
+    id: FromPath[str],
+    data: JSONBody[CommandRequest],
+    idempotency_key: _IdempotencyKey = "",
+) -> Response[AcceptedCommand]:
+    _check(idempotency_key)
+    session, key = views.session(id), f"api:{id}:{idempotency_key}"
+    with http_errors():
+        asked = build_command(
+            session, data.kind, data.text, actor=API, key=key, at=utc_now(), head=data.head
+        )
+        return _accepted(id, asked, new=add_command(views.store, session, asked))
 
-    # In the same router as the list, because two routers cannot share a path.
-    @post(
-        "/sessions",
-        status_code=202,
-        sync_to_thread=True,
-        guards=[access.guard_writing],
+
+@_write(
+    "/sessions/{id:str}/metadata", 'set metadata: `{"KEY": "VALUE"}`; an empty value removes a key'
+)
+def remember(views: _Views, id: FromPath[str], data: JSONBody[dict[str, str]]) -> dict[str, str]:
+    wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
+    if wrong:
+        raise ClientException(
+            f"{wrong[0][:80]!r} is not a valid key.",
+            extra={"remedy": "Use up to 64 letters, digits, dots, dashes and underscores."},
+        )
+    views.session(id)
+    views.store.metadata.set(id, data)
+    return views.store.metadata.of(id)
+
+
+@_read("/agents", "the agents with their sessions, outcomes and cost")
+def agents(views: _Views) -> list[AgentRecord]:
+    return views.agents()
+
+
+@_read(
+    "/usage", "model usage and cost; `?by=session`, `run`, `agent`, `issue`, `repository` or `day`"
+)
+def usage(
+    views: _Views, by: FromQuery[str] = "session", session: FromQuery[str] = ""
+) -> list[UsageTotal]:
+    if by not in USAGE_GROUPS:
+        raise ClientException(
+            f"Cannot group usage by {by[:80]!r}.",
+            extra={"remedy": f"Known: {', '.join(USAGE_GROUPS)}."},
+        )
+    return views.store.usage.totals(by, session)
+
+
+@_read("/queue", "queued sessions, why they wait and when they may start")
+def queue(views: _Views) -> list[QueuedSession]:
+    return views.queue()
+
+
+@_read("/incidents", "incidents of the whole bot, open and closed")
+def incidents(views: _Views) -> list[Incident]:
+    return views.store.incidents.recent()
+
+
+@_read("/freezes", "the freezes in effect")
+def freezes(views: _Views) -> list[Freeze]:
+    return views.store.freezes.all()
+
+
+@_write(
+    "/freeze", 'stop all actions, everywhere (`{"scope": ""}`) or of a project (`"project:NAME"`)'
+)
+def freeze(views: _Views, data: JSONBody[FreezeRequest]) -> list[Freeze]:
+    return views.freeze(data.scope, API)
+
+
+@_write("/unfreeze", "undo a freeze of the same scope")
+def unfreeze(views: _Views, data: JSONBody[FreezeRequest]) -> list[Freeze]:
+    return views.unfreeze(data.scope, API)
+
+
+#: All routes; those that only read accept the page's cookie too.
+ROUTES: Final = (
+    *(sessions, session, transcript, begin, command, remember, agents, usage, queue, incidents),
+    *(freezes, freeze, unfreeze),
+)
+
+
+def api_routes(views: Views, access: Access) -> Router:
+    """Return the API."""
+    return Router(
+        "/api",
+        route_handlers=ROUTES,
+        guards=[access.guard_api],
+        dependencies={"views": Provide(lambda: views, sync_to_thread=False)},
+        exception_handlers={
+            HTTPException: as_json,
+            # The decoder raises two exceptions of its own: for invalid UTF-8 and deep nesting.
+            UnicodeDecodeError: _no_json,
+            RecursionError: _no_json,
+            Exception: _failed,
+        },
         request_max_body_size=_MOST_BYTES,
     )
-    def begin(
-        data: JSONBody[SessionRequest], idempotency_key: _IdempotencyKey = ""
-    ) -> Response[AcceptedCommand]:
-        _check(idempotency_key)
-        views.check_agent(data.agent)
-        session = f"{data.project}-{data.issue}"
-        command = NewCommand(
-            key=f"api:{session}:{idempotency_key}",
-            repository=views.project(data.project).repository,
-            number=data.issue,
-            kind="start",
-            actor=API,
-            text=data.agent,
-            at=utc_now(),
-        )
-        try:
-            new = add_start(store, command)
-        except KeyReused as problem:
-            raise _conflict(problem) from problem
-        taken = AcceptedCommand(
-            key=command.key, session=session, kind=command.kind, text=command.text, new=new
-        )
-        return Response(taken, status_code=202 if new else 200)
-
-    @post("/sessions/{id:str}/commands", status_code=202, sync_to_thread=True)
-    def command(
-        id: FromPath[str], data: JSONBody[CommandRequest], idempotency_key: _IdempotencyKey = ""
-    ) -> Response[AcceptedCommand]:
-        _check(idempotency_key)
-        session = views.session(id)
-        key = f"api:{id}:{idempotency_key}"
-        now = utc_now()
-        try:
-            asked = build_command(
-                session, data.kind, data.text, actor=API, key=key, at=now, head=data.head
-            )
-            new = add_command(store, session, asked)
-        except InvalidArgument as problem:
-            raise ClientException(f"{problem}.") from problem
-        except KeyReused as problem:
-            raise _conflict(problem) from problem
-        taken = AcceptedCommand(key=key, session=id, kind=asked.kind, text=asked.text, new=new)
-        return Response(taken, status_code=202 if new else 200)
-
-    @post("/sessions/{id:str}/metadata", status_code=200, sync_to_thread=True)
-    def remember(id: FromPath[str], data: JSONBody[dict[str, str]]) -> dict[str, str]:
-        wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
-        if wrong:
-            raise ClientException(
-                f"{wrong[0][:80]!r} is not a valid key.",
-                extra={"remedy": "Use up to 64 letters, digits, dots, dashes and underscores."},
-            )
-        views.session(id)
-        store.metadata.set(id, data)
-        return store.metadata.of(id)
-
-    @post("/freeze", status_code=200, sync_to_thread=True)
-    def freeze(data: JSONBody[FreezeRequest]) -> list[Freeze]:
-        views.check_scope(data.scope)
-        store.freezes.add(data.scope, API)
-        return store.freezes.all()
-
-    @post("/unfreeze", status_code=200, sync_to_thread=True)
-    def unfreeze(data: JSONBody[FreezeRequest]) -> list[Freeze]:
-        views.check_scope(data.scope)
-        store.freezes.remove(data.scope, API)
-        return store.freezes.all()
-
-    reading = Router(
-        "/api",
-        route_handlers=[
-            sessions,
-            begin,
-            session,
-            transcript,
-            agents,
-            usage,
-            queue,
-            incidents,
-            freezes,
-        ],
-        guards=[access.guard],
-        exception_handlers=_HANDLERS,
-    )
-    writing = Router(
-        "/api",
-        route_handlers=[command, remember, freeze, unfreeze],
-        guards=[access.guard_writing],
-        exception_handlers=_HANDLERS,
-        request_max_body_size=_MOST_BYTES,
-    )
-    return reading, writing
 
 
 def _check(idempotency_key: str) -> None:
@@ -292,9 +259,11 @@ def _check(idempotency_key: str) -> None:
         )
 
 
-def _conflict(problem: KeyReused) -> ClientException:
-    remedy = {"remedy": "Use a new Idempotency-Key."}
-    return ClientException(f"{problem}.", status_code=409, extra=remedy)
+def _accepted(
+    session: str, command: Command | NewCommand, *, new: bool
+) -> Response[AcceptedCommand]:
+    taken = AcceptedCommand(command.key, session, command.kind, command.text, new)
+    return Response(taken, status_code=202 if new else 200)
 
 
 def as_json(_: _Request, problem: HTTPException) -> Response[ApiError]:
@@ -316,18 +285,11 @@ def _failed(request: _Request, _: Exception) -> Response[ApiError]:
     return as_json(request, InternalServerException("The server could not answer this request."))
 
 
-#: The decoder raises two exceptions of its own: for invalid UTF-8 and for deep nesting.
-_HANDLERS: Final[ExceptionHandlersMap] = {
-    HTTPException: as_json,
-    UnicodeDecodeError: _no_json,
-    RecursionError: _no_json,
-    Exception: _failed,
-}
-
 _REMEDIES: Final[Mapping[int, str]] = {
     400: "See docs/commands.md for the parameters of each route.",
     404: "GET /api/sessions lists the sessions; docs/commands.md lists the routes.",
     405: "docs/commands.md lists the routes and their methods.",
+    409: "Use a new Idempotency-Key.",
     413: f"Send at most {_MOST_BYTES} bytes.",
     500: "See the server's log for details.",
 }

@@ -51,11 +51,8 @@ def build(
     Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for every
     delivery. An empty `page_token` disables the pages and the API.
     """
-    views, access, watchers = (
-        Views(store, settings, policies, terminal),
-        Access(page_token),
-        Watchers(),
-    )
+    views = Views(store, settings, policies, terminal)
+    access, watchers = Access(page_token), Watchers()
     store.on_change.append(watchers.changed)
 
     async def bind() -> None:
@@ -66,7 +63,7 @@ def build(
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
             page_routes(views, access, watchers, health),
-            *api_routes(views, access),
+            api_routes(views, access),
             create_static_files_router("/static", [Path(__file__).parent / "static"]),
         ],
         on_startup=[bind],

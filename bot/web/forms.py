@@ -10,12 +10,11 @@ from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect
 from msgspec import Struct
 
-from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import PAGE, KeyReused, add_command, build_command
+from bot.intake.local_commands import PAGE, add_command, build_command
 from bot.show.session_summary import SessionSummary, summarize
 from bot.system.clock import utc_now
 from bot.web.access import Access
-from bot.web.views import SessionDetail, Views
+from bot.web.views import SessionDetail, Views, http_errors
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
 from runtimes.agents.shared.dialogs import choices_in
@@ -24,7 +23,7 @@ _Request = Request[object, object, State]
 _MOST_BYTES = 100_000
 
 
-class Button(Struct, frozen=True, kw_only=True):
+class Button(Struct, frozen=True):
     """A button that submits a command."""
 
     kind: str
@@ -47,14 +46,14 @@ class _Freeze(Struct, frozen=True):
 
 _ALIVE = frozenset(Status) - TERMINAL
 _BUTTONS = (
-    (Button(kind="resume", says="Resume"), frozenset({Status.PAUSED})),
-    (Button(kind="pause", says="Pause"), _ALIVE - {Status.PAUSED}),
-    (Button(kind="restart", says="Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
-    (Button(kind="restore", says="Restore"), RESTORABLE),
-    (Button(kind="retry", says="Retry failed actions"), _ALIVE),
-    (Button(kind="stop", says="Stop"), _ALIVE),
-    (Button(kind="freeze", says="Freeze"), _ALIVE),
-    (Button(kind="unfreeze", says="Unfreeze"), frozenset(Status)),
+    (Button("resume", "Resume"), frozenset({Status.PAUSED})),
+    (Button("pause", "Pause"), _ALIVE - {Status.PAUSED}),
+    (Button("restart", "Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
+    (Button("restore", "Restore"), RESTORABLE),
+    (Button("retry", "Retry failed actions"), _ALIVE),
+    (Button("stop", "Stop"), _ALIVE),
+    (Button("freeze", "Freeze"), _ALIVE),
+    (Button("unfreeze", "Unfreeze"), frozenset(Status)),
 )
 
 
@@ -74,9 +73,9 @@ def message_buttons(row: SessionSummary) -> list[Button]:
     """Return the buttons of the message form; `answer` comes first while the agent asks."""
     if row.status not in _ALIVE:
         return []
-    answer = [Button(kind="answer", says="Answer")]
+    answer = [Button("answer", "Answer")]
     asks = row.activity == Activity.WAITING_INPUT
-    return [*(answer if asks else ()), Button(kind="tell", says="Send message")]
+    return [*(answer if asks else ()), Button("tell", "Send message")]
 
 
 def choices(row: SessionSummary) -> Sequence[str]:
@@ -90,9 +89,8 @@ def form_key() -> str:
     return secrets.token_urlsafe(9)
 
 
-def form_routes(views: Views, access: Access) -> list[Router]:
+def form_routes(views: Views, access: Access) -> Router:
     """Return the routes of the forms."""
-    store = views.store
 
     @post("/sessions/{id:str}/ask", sync_to_thread=True)
     def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
@@ -104,40 +102,29 @@ def form_routes(views: Views, access: Access) -> list[Router]:
                 "The agent's question has changed.",
                 extra={"remedy": "Go back, reload the page and answer the current question."},
             )
-        try:
+        key = f"page:{id}:{data.key or form_key()}"
+        with http_errors():
             asked = build_command(
-                session,
-                data.kind,
-                data.text,
-                actor=PAGE,
-                key=f"page:{id}:{data.key or form_key()}",
-                at=utc_now(),
-                head=data.head,
+                session, data.kind, data.text, actor=PAGE, key=key, at=utc_now(), head=data.head
             )
-            add_command(store, session, asked)
-        except (InvalidArgument, KeyReused) as problem:
-            raise ClientException(f"{problem}.") from problem
+            add_command(views.store, session, asked)
         return Redirect(f"/sessions/{id}", status_code=303)
 
     @post("/freeze", sync_to_thread=True)
     def freeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.csrf)
-        views.check_scope(data.scope)
-        store.freezes.add(data.scope, PAGE)
+        views.freeze(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
     @post("/unfreeze", sync_to_thread=True)
     def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.csrf)
-        views.check_scope(data.scope)
-        store.freezes.remove(data.scope, PAGE)
+        views.unfreeze(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
-    return [
-        Router(
-            "/",
-            route_handlers=[asks, freeze, unfreeze],
-            guards=[access.guard],
-            request_max_body_size=_MOST_BYTES,
-        )
-    ]
+    return Router(
+        "/",
+        route_handlers=[asks, freeze, unfreeze],
+        guards=[access.guard],
+        request_max_body_size=_MOST_BYTES,
+    )

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +48,7 @@ class _Changed(Struct, frozen=True):
     html: str
 
 
-class StatusGroup(Struct, frozen=True, kw_only=True):
+class StatusGroup(Struct, frozen=True):
     """Statuses shown together on the board."""
 
     key: str
@@ -59,18 +59,14 @@ class StatusGroup(Struct, frozen=True, kw_only=True):
 #: The groups of the board; those that need a person come first.
 GROUPS = (
     StatusGroup(
-        key="people",
-        title="Needs a person",
-        statuses={
-            Status.NEEDS_INPUT: "warn",
-            Status.STUCK: "bad",
-            Status.PAUSED: "warn",
-        },
+        "people",
+        "Needs a person",
+        {Status.NEEDS_INPUT: "warn", Status.STUCK: "bad", Status.PAUSED: "warn"},
     ),
     StatusGroup(
-        key="review",
-        title="In review",
-        statuses={
+        "review",
+        "In review",
+        {
             Status.CI_FAILED: "bad",
             Status.CHANGES_REQUESTED: "warn",
             Status.MERGEABLE: "good",
@@ -80,18 +76,12 @@ GROUPS = (
         },
     ),
     StatusGroup(
-        key="work",
-        title="Working",
-        statuses={
-            Status.WORKING: "busy",
-            Status.SPAWNING: "busy",
-            Status.QUEUED: "calm",
-        },
+        "work", "Working", {Status.WORKING: "busy", Status.SPAWNING: "busy", Status.QUEUED: "calm"}
     ),
     StatusGroup(
-        key="over",
-        title="Finished",
-        statuses={
+        "over",
+        "Finished",
+        {
             Status.CLEANUP: "calm",
             Status.MERGED: "landed",
             Status.DONE: "landed",
@@ -126,6 +116,7 @@ def page_routes(
 ) -> Router:
     """Return the routes of the pages."""
     render = _templates()
+    page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
     def changes(ids: Iterable[str]) -> bytes:
         return msgspec.json.encode(
@@ -135,21 +126,14 @@ def page_routes(
             ]
         )
 
-    @get("/", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+    @page("/")
     def board(request: _Request) -> str:
         rows = views.all_rows()
         groups = [(group, [row for row in rows if group_of(row) == group.key]) for group in GROUPS]
-        return render(
-            "board.html",
-            groups=groups,
-            health=health(),
-            notices=views.notices(),
-            csrf=access.csrf_token(request),
-        )
+        shown = {"health": health(), "notices": views.notices()}
+        return render("board.html", groups=groups, **shown, csrf=access.csrf_token(request))
 
-    @get(
-        "/sessions/{id:str}", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True
-    )
+    @page("/sessions/{id:str}")
     def session_page(request: _Request, id: FromPath[str]) -> str:
         detail = views.detail(id)
         return render(
@@ -164,12 +148,7 @@ def page_routes(
             key=form_key(),
         )
 
-    @get(
-        "/sessions/{id:str}/transcript",
-        guards=[access.guard],
-        media_type=MediaType.HTML,
-        sync_to_thread=True,
-    )
+    @page("/sessions/{id:str}/transcript")
     def transcript_page(
         id: FromPath[str], run: FromQuery[int] = 0, first: FromQuery[int] = -1
     ) -> str:
@@ -189,7 +168,7 @@ def page_routes(
             later=begins + _MESSAGES if first >= 0 and len(said) == _MESSAGES else None,
         )
 
-    @get("/agents", guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+    @page("/agents")
     def agents() -> str:
         return render("agents.html", agents=views.agents())
 
@@ -234,7 +213,7 @@ def page_routes(
         "/",
         route_handlers=[
             *(board, session_page, transcript_page, agents, login_page, login, logout, events),
-            *form_routes(views, access),
+            form_routes(views, access),
         ],
         exception_handlers={HTTPException: as_page, Exception: _failed},
     )
@@ -248,10 +227,7 @@ def as_page(request: _Request, problem: HTTPException) -> Response[str]:
     said = f"{problem.detail.rstrip('.')}. {remedy}"
     html = _templates()("message.html", title=_TITLES.get(problem.status_code, "Error"), text=said)
     return Response(
-        html,
-        status_code=problem.status_code,
-        media_type=MediaType.HTML,
-        headers=problem.headers,
+        html, status_code=problem.status_code, media_type=MediaType.HTML, headers=problem.headers
     )
 
 
@@ -263,12 +239,14 @@ _REMEDIES: Final[Mapping[int, str]] = {
     404: "The sessions page lists all sessions.",
     405: "Go back and use the buttons on the page.",
     429: "Wait a minute and try again.",
+    409: "Reload the page and submit the form again.",
     500: "See the server's log for details.",
 }
 _TITLES: Final[Mapping[int, str]] = {
     400: "Request not accepted",
     403: "Access denied",
     404: "Page not found",
+    409: "Request not accepted",
     429: "Too many requests",
     500: "Server error",
 }

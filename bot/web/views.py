@@ -1,6 +1,7 @@
 """The data that pages and the API show, read from the store; missing things are HTTP errors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 from litestar.exceptions import ClientException, NotFoundException
@@ -8,7 +9,8 @@ from msgspec import Struct
 
 from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
-from bot.intake.local_commands import replies_by_command
+from bot.intake.commands import InvalidArgument
+from bot.intake.local_commands import KeyReused, replies_by_command
 from bot.show.budget_usage import BudgetUsage, budget_usage
 from bot.show.session_summary import SessionSummary, summarize
 from bot.show.terminal import Terminal
@@ -31,7 +33,7 @@ from bot.text import page_text
 from bot.text.history import describe_action, describe_event
 from config.settings import ProjectSettings, Settings
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.facts import Frozen
 from lifecycle.model.status import Reason
 from runtimes.agents.shared.messages import Message
 
@@ -118,35 +120,33 @@ class Views:
     def detail(self, id: str) -> SessionDetail:
         """Return everything about a session, or raise 404."""
         session, facts = self.session(id), self.store.facts.get(id)
-        return detail_of(
-            *(
-                session,
-                self._queued().get(id),
-                facts,
-                self.store.history.of(id),
-                self.store.outbox.of(id),
-            ),
-            attach=self._terminal.attach(id),
-            log=self._terminal.log(id),
+        outbox = self.store.outbox.of(id)
+        phrases = {str(order.key): describe_action(order.action) for order in outbox}
+        history = sorted(self.store.history.of(id), key=lambda row: -row.seq)
+        return SessionDetail(
+            session=summarize(session, self._queued().get(id)),
+            frozen=frozen_by(facts),
+            held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
             budgets=budget_usage(facts, self.policies.of(session.project), self.store.clock()),
-            used=self.store.usage.totals("run", id),
+            used=tuple(self.store.usage.totals("run", id)),
+            commands=_commands(session, replies_by_command(outbox)),
+            history=tuple(_event(row, phrases) for row in history),
+            outbox=tuple(_action(order) for order in sorted(outbox, key=_attention)),
+            attach=page_text.line(self._terminal.attach(id)),
+            log=page_text.block(self._terminal.log(id)),
         )
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
         """Return messages of a run (0: the last one), or raise 404."""
         self.session(id)
-        try:
+        with http_errors():
             return self._terminal.transcript(id, run, first, most)
-        except NoTranscript as nothing:
-            raise NotFoundException(f"{nothing}.") from nothing
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
         """Return a run's last messages, preceded by the number of the first, or raise 404."""
         self.session(id)
-        try:
+        with http_errors():
             return self._terminal.last(id, run, most)
-        except NoTranscript as nothing:
-            raise NotFoundException(f"{nothing}.") from nothing
 
     def all_rows(self, *, live: bool | None = None) -> list[SessionSummary]:
         """Return all sessions, newest first. `live` selects live sessions or ended ones."""
@@ -179,8 +179,7 @@ class Views:
         known = self._settings.identities.keys() | self._settings.agent_types.keys()
         if name and name not in known:
             raise ClientException(
-                f"No agent {name[:80]!r}.",
-                extra={"remedy": f"Known: {', '.join(sorted(known))}."},
+                f"No agent {name[:80]!r}.", extra={"remedy": f"Known: {', '.join(sorted(known))}."}
             )
 
     def queue(self) -> list[QueuedSession]:
@@ -199,8 +198,19 @@ class Views:
         incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
         return Notices(incidents=tuple(incidents), freezes=tuple(freezes))
 
-    def check_scope(self, scope: str) -> None:
-        """Raise 400 unless the scope is everything or a project; commands freeze sessions."""
+    def freeze(self, scope: str, actor: str) -> list[Freeze]:
+        """Freeze everything or a project and return all freezes, or raise 400."""
+        self._check_scope(scope)
+        self.store.freezes.add(scope, actor)
+        return self.store.freezes.all()
+
+    def unfreeze(self, scope: str, actor: str) -> list[Freeze]:
+        """Undo a freeze of everything or a project and return the others, or raise 400."""
+        self._check_scope(scope)
+        self.store.freezes.remove(scope, actor)
+        return self.store.freezes.all()
+
+    def _check_scope(self, scope: str) -> None:
         kind, _, name = scope.partition(":")
         if not scope or (kind == "project" and name in self._settings.projects):
             return
@@ -214,35 +224,20 @@ class Views:
         )
 
 
-def detail_of(
-    session: Session,
-    queued: QueuedSession | None,
-    facts: Facts,
-    history: Sequence[HistoryRow],
-    outbox: Sequence[OutboxEntry],
-    *,
-    attach: str,
-    log: str,
-    budgets: tuple[BudgetUsage, ...],
-    used: Sequence[UsageTotal],
-) -> SessionDetail:
-    """Combine what the store and the runtime know of a session."""
-    phrases = {str(order.key): describe_action(order.action) for order in outbox}
-    return SessionDetail(
-        session=summarize(session, queued),
-        frozen=frozen_by(facts),
-        held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
-        budgets=budgets,
-        used=tuple(used),
-        commands=_asked(session, replies_by_command(outbox)),
-        history=tuple(_step(row, phrases) for row in sorted(history, key=lambda row: -row.seq)),
-        outbox=tuple(_letter(order) for order in sorted(outbox, key=_attention)),
-        attach=page_text.line(attach),
-        log=page_text.block(log),
-    )
+@contextmanager
+def http_errors() -> Iterator[None]:
+    """Raise the HTTP errors of invalid commands, reused keys and missing transcripts."""
+    try:
+        yield
+    except InvalidArgument as problem:
+        raise ClientException(f"{problem}.") from problem
+    except KeyReused as problem:
+        raise ClientException(f"{problem}.", status_code=409) from problem
+    except NoTranscript as problem:
+        raise NotFoundException(f"{problem}.") from problem
 
 
-def _asked(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, ...]:
+def _commands(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, ...]:
     return tuple(
         CommandEntry(
             key=command.key,
@@ -257,7 +252,7 @@ def _asked(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, 
     )
 
 
-def _step(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
+def _event(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
     return HistoryEntry(
         at=row.at,
         kind=row.kind,
@@ -275,7 +270,7 @@ def _attention(order: OutboxEntry) -> tuple[int, int]:
     return list(_STATES).index(order.state), -order.seq
 
 
-def _letter(order: OutboxEntry) -> ActionEntry:
+def _action(order: OutboxEntry) -> ActionEntry:
     return ActionEntry(
         key=str(order.key),
         says=describe_action(order.action),

@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import cast
 
 from litestar import asgi
@@ -44,11 +43,10 @@ class WebhookLimits(Struct, frozen=True, kw_only=True):
 class _Refused(Exception):
     """A delivery is refused; GitHub shows the text in the webhook's recent deliveries."""
 
-    def __init__(self, status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None):
+    def __init__(self, status: int, text: str, **headers: str):
         super().__init__(text)
         self.status = status
-        self.text = text
-        self.headers = headers or {}
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def webhook(
@@ -59,13 +57,11 @@ def webhook(
 
     @asgi(PATH, copy_scope=False)
     async def receive_delivery(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            status, text = await receiver.take(
-                cast(HTTPScope, scope), receive
-            )  # The route has no websockets.
-            headers: Mapping[str, str] = {}
+        headers: Mapping[str, str] = {}
+        try:  # The route has no websockets.
+            status, text = await receiver.take(cast(HTTPScope, scope), receive)
         except _Refused as refusal:
-            status, text, headers = refusal.status, refusal.text, refusal.headers
+            status, text, headers = refusal.status, str(refusal), refusal.headers
         await _answer(send, status, text, headers)
 
     return receive_delivery
@@ -87,33 +83,27 @@ class _Receiver:
         self._waiting: list[_Waiting] = []
         self._keeping = False
 
-    async def take(self, scope: HTTPScope, receive: Receive) -> tuple[HTTPStatus, str]:
+    async def take(self, scope: HTTPScope, receive: Receive) -> tuple[int, str]:
         """Verify a request and store its delivery. Raises `_Refused`."""
         if scope["method"] != "POST":
-            raise _Refused(
-                HTTPStatus.METHOD_NOT_ALLOWED, "use POST for deliveries", {"allow": "POST"}
-            )
+            raise _Refused(405, "use POST for deliveries", allow="POST")
         headers = dict(scope["headers"])
         body = await self._genuine_body(headers, receive)
         delivery = _delivery(headers, body)
         if reason := self._health().standby_reason:
-            raise _Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"this instance is on standby: {reason}",
-                {"retry-after": "10"},
-            )
+            raise _Refused(503, f"this instance is on standby: {reason}", retry_after="10")
         try:
             accepted = await self._keep(delivery)
         except Exception as problem:
             _log.exception("delivery %s could not be stored", delivery.id)
             raise _Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
+                503,
                 "the delivery could not be stored; see the server's log, then redeliver it",
-                {"retry-after": "10"},
+                retry_after="10",
             ) from problem
         if accepted is DeliveryOutcome.DUPLICATE:
-            return HTTPStatus.OK, "duplicate delivery"
-        return HTTPStatus.ACCEPTED, "accepted"
+            return 200, "duplicate delivery"
+        return 202, "accepted"
 
     def _keep(self, delivery: Delivery) -> asyncio.Future[DeliveryOutcome]:
         """Store a delivery, in one commit with others that arrive meanwhile."""
@@ -161,16 +151,10 @@ class _Receiver:
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise self._too_long()
         if not self._secrets:
-            raise _Refused(
-                HTTPStatus.UNAUTHORIZED,
-                "this server has no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET",
-            )
+            raise _Refused(401, "this server has no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET")
         signature = headers.get(b"x-hub-signature-256", b"")
         if not is_well_formed(signature):
-            raise _Refused(
-                HTTPStatus.UNAUTHORIZED,
-                "no SHA-256 signature: set a secret in the webhook's settings",
-            )
+            raise _Refused(401, "no SHA-256 signature: set a secret in the webhook's settings")
         chunks: list[bytes] = []
         try:
             async with asyncio.timeout(self._limits.body_seconds):
@@ -178,17 +162,12 @@ class _Receiver:
             body = b"".join(chunks)
             genuine = verify(self._secrets, body, signature)
         except TimeoutError:
-            raise _Refused(
-                HTTPStatus.REQUEST_TIMEOUT,
-                "the body did not arrive in time",
-                {"connection": "close"},
-            ) from None
+            raise _Refused(408, "the body did not arrive in time", connection="close") from None
         finally:
             self._unverified -= sum(map(len, chunks))
         if not genuine:
             raise _Refused(
-                HTTPStatus.UNAUTHORIZED,
-                "wrong signature: the webhook's secret differs from MERGEWRIGHT_WEBHOOK_SECRET",
+                401, "wrong signature: the webhook's secret differs from MERGEWRIGHT_WEBHOOK_SECRET"
             )
         return body
 
@@ -198,7 +177,7 @@ class _Receiver:
         while more:
             message = await receive()
             if message["type"] != "http.request":
-                raise _Refused(HTTPStatus.BAD_REQUEST, "the client disconnected")
+                raise _Refused(400, "the client disconnected")
             chunk, more = message.get("body", b""), message.get("more_body", False)
             size += len(chunk)
             self._unverified += len(chunk)
@@ -206,37 +185,27 @@ class _Receiver:
             if size > self._limits.body_bytes:
                 raise self._too_long()
             if self._unverified > self._limits.unverified_bytes:
-                raise _Refused(
-                    HTTPStatus.SERVICE_UNAVAILABLE,
-                    "too many concurrent deliveries",
-                    {"retry-after": "5"},
-                )
+                raise _Refused(503, "too many concurrent deliveries", retry_after="5")
 
     def _too_long(self) -> _Refused:
-        return _Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"deliveries are limited to {self._limits.body_bytes} bytes",
-        )
+        return _Refused(413, f"deliveries are limited to {self._limits.body_bytes} bytes")
 
 
 def _delivery(headers: Mapping[bytes, bytes], body: bytes) -> Delivery:
     """Return the delivery of a verified request, with the body unchanged."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
-        raise _Refused(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "set the webhook's content type to application/json",
-        )
+        raise _Refused(415, "set the webhook's content type to application/json")
     event = headers.get(b"x-github-event", b"").decode("latin-1")
     if not _EVENT.fullmatch(event):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Event is missing or invalid")
+        raise _Refused(400, "the header X-GitHub-Event is missing or invalid")
     name = headers.get(b"x-github-delivery", b"").decode("latin-1")
     if not _DELIVERY.fullmatch(name):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Delivery is missing or invalid")
+        raise _Refused(400, "the header X-GitHub-Delivery is missing or invalid")
     return Delivery(id=name, event=event, at=datetime.now(UTC), body=body, state="new")
 
 
-async def _answer(send: Send, status: HTTPStatus, text: str, headers: Mapping[str, str]) -> None:
+async def _answer(send: Send, status: int, text: str, headers: Mapping[str, str]) -> None:
     body = f"{text}\n".encode()
     fields = {
         "content-type": "text/plain; charset=utf-8",

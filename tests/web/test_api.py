@@ -34,19 +34,18 @@ def sent(site: Site, path: str, body: Any) -> httpx.Response:
     return site.http.post(path, json=body, headers=bearer())
 
 
-def test_every_route_is_documented(site: Site) -> None:
-    there = {
-        (method, path.replace("{id:str}", "ID"))
-        for path, route in ((one.path, one) for one in site.app.routes)
-        for method in set(getattr(route, "methods", ())) - {"HEAD", "OPTIONS"}
-        if path.startswith("/api/")
-    }
-    assert there == set(ROUTES)
+def test_every_route_is_documented() -> None:
+    assert [route.paths for route in ROUTES if not route.description] == []
 
 
 @pytest.mark.parametrize(
     "path",
-    [path.replace("ID", "widgets-1") for method, path in ROUTES if method == "POST"],
+    [
+        "/api" + path.replace("{id:str}", "widgets-1")
+        for route in ROUTES
+        for path in route.paths
+        if "POST" in route.http_methods
+    ],
 )
 def test_write_requests_require_a_bearer_token(site: Site, path: str) -> None:
     session = site.session(1)
