@@ -24,7 +24,7 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.shared.activity import exited
+from runtimes.agents.shared.reader import exited
 from runtimes.base import RuntimeFailure
 from runtimes.host import Look, RunQuery, RunReading
 from runtimes.workspaces.git import GitFailure

@@ -8,7 +8,7 @@ from runtimes.agents.claude.launch import Claude
 from runtimes.agents.codex.launch import Codex
 from runtimes.agents.gemini.launch import Gemini
 from runtimes.agents.opencode.launch import OpenCode
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 
 AGENTS: Mapping[str, type[AgentAdapter]] = {
     "aider": Aider,

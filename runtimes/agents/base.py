@@ -204,8 +204,8 @@ class AgentAdapter(Protocol):
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy a conversation of the user who runs this into a session's home, before its runs.
 
-        Raises `adoption.NotAdopted`, also if the program cannot resume such a copy, and `OSError`
-        if it cannot be copied.
+        Raises `shared.launch.NotAdopted`, also if the program cannot resume such a copy, and
+        `OSError` if it cannot be copied.
         """
         ...
 

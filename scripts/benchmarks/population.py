@@ -25,7 +25,7 @@ from lifecycle.model.facts import Check, Issue, Pull, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Probe
 from runtimes.agents.base import AgentType
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from runtimes.base import Launch, Seen
 from runtimes.host import RunRef, run_name
 from runtimes.local_records import LocalRecords

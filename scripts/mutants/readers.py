@@ -68,30 +68,24 @@ def _shared(module: str, *tests: str) -> Source:
     return Source(module, SHARED, tests)
 
 
+_PARSERS = ("test_message_parsers.py", "test_messages.py")
 _SCREEN = ("reader", "files", "screen")
 SOURCES = (
-    *_sources("claude", _SCREEN, "test_claude.py", "test_claude_screen.py", "test_claude_usage.py"),
-    *_sources("codex", _SCREEN, "test_codex.py"),
-    *_sources("gemini", _SCREEN, "test_gemini.py"),
-    *_sources("opencode", ("reader", "files", "port"), "test_opencode.py"),
-    *_sources("aider", _SCREEN, "test_aider.py"),
     *_sources(
-        "shell",
-        ("launch", "reader"),
-        "test_shell.py",
-        "test_endpoints.py",
-        "test_system_prompts.py",
+        "claude",
+        _SCREEN,
+        *("test_claude.py", "test_claude_screen.py", "test_claude_usage.py", *_PARSERS),
     ),
-    *(
-        _shared(f"{agent}.messages", "test_message_parsers.py", "test_messages.py")
-        for agent in ("aider", "claude", "codex", "gemini")
-    ),
-    _shared("opencode.messages", "test_opencode_messages.py", "test_messages.py"),
-    _shared("shared.activity", "test_activity.py"),
+    *_sources("codex", _SCREEN, "test_codex.py", *_PARSERS),
+    *_sources("gemini", _SCREEN, "test_gemini.py", *_PARSERS),
+    *_sources("opencode", ("reader", "port"), "test_opencode.py"),
+    *_sources("opencode", ("files",), "test_opencode.py", "test_opencode_messages.py"),
+    *_sources("aider", _SCREEN, "test_aider.py", *_PARSERS),
+    Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_system_prompts.py")),
+    _shared("shared.reader", "test_reader.py", "test_recordings.py"),
     _shared("shared.dialogs", "test_answer_choices.py", "test_dialogs.py"),
-    _shared("shared.files", "test_files.py"),
+    _shared("shared.files", "test_files.py", "test_line_tail.py", "test_damaged_files.py"),
     _shared("shared.hooks", "test_hooks.py", "test_damaged_files.py"),
-    _shared("shared.line_tail", "test_line_tail.py", "test_damaged_files.py"),
     _shared("shared.messages", "test_messages.py"),
     _shared(
         "shared.question_forms", "test_question_forms.py", "test_dialogs.py", "test_recordings.py"
@@ -102,9 +96,9 @@ SOURCES = (
 #: Mistakes that change nothing, by module and beginning of the mistake's text, with the reason.
 EQUIVALENT = {
     ("shared.question_forms", "always one"): "every answer is a choice there",
-    ("shared.line_tail", "never (status.st_ino"): "it opens a file without news",
-    ("shared.line_tail", "no self._inode for (status.st_ino"): "it opens a file without news",
-    ("shared.line_tail", "no self.offset for (status.st_ino"): "it opens a file without news",
+    ("shared.files", "never (status.st_ino"): "it opens a file without news",
+    ("shared.files", "no self._inode for (status.st_ino"): "it opens a file without news",
+    ("shared.files", "no self.offset for (status.st_ino"): "it opens a file without news",
     ("shared.usage", "never before == (model, used)"): "it counts the same usage again",
     ("shared.usage", "no model for before"): "it counts the same usage again",
     ("shared.usage", "no used for before"): "it counts the same usage again",

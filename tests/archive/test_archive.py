@@ -14,7 +14,7 @@ from bot.archive.archiver import Archive
 from bot.system.redaction import Redaction
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.claude.launch import Claude
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from tests.harness.site import Site
 
 SECRET = "s3cret-of-the-agent"

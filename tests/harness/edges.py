@@ -14,7 +14,7 @@ from lifecycle.model.actions import Prompt, SendMessage
 from lifecycle.model.facts import Agent, Sent, Work
 from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.shared.activity import exited
+from runtimes.agents.shared.reader import exited
 from runtimes.base import Seen
 
 ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)

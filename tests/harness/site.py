@@ -28,7 +28,7 @@ from lifecycle.model.facts import Ended
 from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from runtimes.local_records import LocalRecords
 from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime

@@ -14,7 +14,7 @@ from typing import Protocol
 from lifecycle.model.facts import Agent
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
 from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from runtimes.base import Options, Seen
 from runtimes.host import RunQuery, RunReading, RunRef, StartSpec
 from runtimes.local_host import LocalHost

@@ -19,7 +19,7 @@ from runtimes.agents.base import AgentType
 from runtimes.agents.claude.launch import Claude
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.messages import Message
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from tests.harness.fixtures import Scenario
 from tests.harness.site import Site
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.files import LineTail
 from runtimes.base import Seen
 from runtimes.tmux import Tmux
 

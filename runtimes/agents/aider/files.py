@@ -1,5 +1,11 @@
-"""The files of Aider: an analytics log, which is the run's spool, and chat histories."""
+"""The files of Aider: an analytics log, which is the run's spool, and chat histories.
 
+A chat history is Markdown for people.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -7,6 +13,10 @@ from msgspec import Struct
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Dollars, Seconds
+from runtimes.agents.shared.messages import Message, MessageKind
+
+_STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+PROMPT, NOTE = "#### ", "> "  #: How lines of a prompt and of Aider itself begin.
 
 
 class AiderProperties(Struct, frozen=True):
@@ -42,3 +52,26 @@ def folder(files: RunFiles) -> Path:
 def history(files: RunFiles, native: str) -> Path:
     """The chat history of a conversation, which Aider appends to."""
     return folder(files) / f"{native}.chat.md"
+
+
+class AiderMessageParser:
+    """Parses one chat history: each line is a message, with the time of the last start."""
+
+    def __init__(self) -> None:
+        self._started: datetime | None = None
+
+    def __call__(self, line: str) -> Iterator[Message]:
+        """Yield the message of the next line."""
+        text = line.rstrip()
+        if started := _STARTED.fullmatch(text):
+            # A local time without a zone.
+            self._started = datetime.fromisoformat(started[1]).astimezone()
+        elif text.startswith(PROMPT):
+            yield self._message(MessageKind.PROMPT, text.removeprefix(PROMPT))
+        elif text.startswith(NOTE):
+            yield self._message(MessageKind.NOTE, text.removeprefix(NOTE))
+        elif text:
+            yield self._message(MessageKind.ANSWER, text)
+
+    def _message(self, kind: MessageKind, text: str) -> Message:
+        return Message(kind=kind, text=text, at=self._started)

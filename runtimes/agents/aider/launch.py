@@ -11,22 +11,11 @@ from pathlib import Path
 
 from runtimes.agents.aider import files as aider_files
 from runtimes.agents.aider import screen as aider_screen
-from runtimes.agents.aider.messages import AiderMessageParser
 from runtimes.agents.aider.reader import AiderReader
 from runtimes.agents.base import NO_LIMITS, AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.shared.adoption import NotAdopted
-from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared import launch
 from runtimes.agents.shared.hooks import silenced
-from runtimes.agents.shared.launch import (
-    PROVIDERS,
-    TerminalAgent,
-    begin_run,
-    conversation,
-    login_variable,
-    no_variables,
-    option,
-)
-from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.agents.shared.launch import option
 from runtimes.files import write_private
 
 #: It runs no command without a person's confirmation, whatever its options are. Nothing is allowed
@@ -60,45 +49,44 @@ _TAGS_CACHE = ".aider.tags.cache.v4"
 _TWICE = '"$@" {first} && exec "$@" --restore-chat-history'
 
 
-class Aider(TerminalAgent):
+class Aider(launch.TerminalAgent):
     """The `aider` program."""
 
     program = "aider"
     install = "uv tool install aider-chat"
+    not_adopted = "Aider has no ids for its conversations"
 
     #: After one failed write outside it discards all pending edits.
     writes_outside = False
-    preambles: Collection[str] = ("instructions-file",)
     supports_subagents = False
     #: With each of these it has a default model.
     login_variables: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     reader = AiderReader
+    dialog = staticmethod(aider_screen.dialog)
     unsent_text = staticmethod(aider_screen.unsent_text)
+    parser = aider_files.AiderMessageParser
 
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
-        self.provider = PROVIDERS[self._provider] if self._provider in _API_VERSIONS else ""
+        self.provider = launch.PROVIDERS[self._provider] if self._provider in _API_VERSIONS else ""
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write prompt and system prompt; see `AgentAdapter.prepare`.
+        """Write prompt and system prompt.
 
         Aider has no conversation ids: a conversation is its chat history, named after its first
         run.
         """
-        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
         env |= {**_ENV, **self._credentials(run_limits.endpoint)}
         folder = aider_files.folder(files)
         write_private(folder / _MODEL_CACHE, json.dumps({"sample_spec": {}}))
         _hide_from_git(files.workspace / _TAGS_CACHE)
 
-        def choose() -> str:
-            known = resume and aider_files.history(files, resume).exists()
-            return resume if known else files.dir.name
-
-        native = conversation(files, choose)
+        known = resume and aider_files.history(files, resume).exists()
+        native = launch.conversation(files, resume if known else files.dir.name)
         first = ["--message-file", str(files.prompt)]
         if native != files.dir.name:
             first.append("--restore-chat-history")
@@ -112,30 +100,19 @@ class Aider(TerminalAgent):
             *option("--model", self._type.model),
             *option("--read", str(_system_file(files, system)) if system else ""),
             *self._type.args,
-            *_MODES.get(self._type.permission_mode, ()),
+            *_MODES[self._type.permission_mode],
         )
         script = _TWICE.format(first=shlex.join(first))
         return LaunchSpec(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
 
-    def adopt(self, files: RunFiles, native: str) -> None:
-        """Raise `NotAdopted`: Aider's conversations have no ids."""
-        raise NotAdopted(
-            "Aider has no ids for its conversations: start the session without --resume"
-        )
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """Return the question on the screen."""
-        return aider_screen.dialog(screen)
-
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the chat histories, and the run's analytics log."""
-        return (*_histories(files), files.spool)
+        return (*self._conversations(files), files.spool)
 
-    def messages(self, files: RunFiles) -> LineMessageReader:
-        """Return a reader of the chat histories."""
-        return LineMessageReader(lambda: _histories(files), AiderMessageParser)
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
+        return sorted(aider_files.folder(files).glob("*.chat.md"))
 
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         problems = []
         has_model = self._type.model or "--model" in self._type.args
         if endpoint.url and self._provider not in _API_VERSIONS:
@@ -148,9 +125,9 @@ class Aider(TerminalAgent):
                 "its key belongs to no provider: set `model` of the agent type to its name with"
                 ' a provider, such as "anthropic/NAME"'
             )
-        elif not has_model and not login_variable(self._type, environ, self.login_variables):
+        elif not has_model and not launch.login_variable(self._type, environ, self.login_variables):
             problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
-        return [*problems, *no_variables(self._type, endpoint)]
+        return [*problems, *launch.no_variables(self._type, endpoint)]
 
     @property
     def _provider(self) -> str:
@@ -164,10 +141,6 @@ class Aider(TerminalAgent):
         if endpoint.url:
             variables[f"{name}_API_BASE"] += _API_VERSIONS.get(self._provider, "/v1")
         return variables
-
-
-def _histories(files: RunFiles) -> Sequence[Path]:
-    return sorted(aider_files.folder(files).glob("*.chat.md"))
 
 
 def _log_request(files: RunFiles) -> str:

@@ -5,7 +5,9 @@ screen shows whether it wants the next message or the answer to a question.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -13,15 +15,12 @@ from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents.aider import files as aider_files
 from runtimes.agents.aider import screen as aider_screen
-from runtimes.agents.aider.files import AiderEvent
-from runtimes.agents.aider.messages import NOTE, PROMPT
+from runtimes.agents.aider.files import NOTE, PROMPT, AiderEvent
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.activity import exited, waiting
-from runtimes.agents.shared.files import TEXT, contains, decode_lines
-from runtimes.agents.shared.line_tail import LineTail
-from runtimes.agents.shared.usage import UsageCounter, limit_reset
+from runtimes.agents.shared.files import TEXT, LineTail, decode_lines
+from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.usage import limit_reset
 from runtimes.base import Seen
-from runtimes.files import read_text
 
 _SPINNER = "Waiting for "  #: On the screen until the first word of a response arrives.
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
@@ -32,19 +31,17 @@ _NOT_WORDS = ("#", ">")  #: How lines of the chat history begin that are not the
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
 
-class AiderReader:
+class AiderReader(RunReader):
     """Reads one run of Aider."""
 
     def __init__(self, files: RunFiles) -> None:
-        self._files = files
-        self._native = read_text(files.conversation)
+        super().__init__(files)
         self._events = LineTail(files.spool)
         self._history = LineTail(aider_files.history(files, self._native))
-        self._last_event = ""  #: The last event that tells what it does.
+        self._last_event = ""  #: The last event that shows what it does.
+        self._event_at: datetime | None = None  #: Time of the newest event.
         self._since: datetime | None = None  #: Time of the last start or request.
-        self._touched: datetime | None = None  #: Time of the newest event.
         self._model = ""
-        self._counter = UsageCounter()
         self._requests = 0  #: Requests counted since the log was last read from its beginning.
         self._restarts = 0
         self._exception = ""  #: The exception that broke off the last request.
@@ -54,8 +51,7 @@ class AiderReader:
         self._responses = [""]
         self._starts = 0  #: Starts of this run.
 
-    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the activity; see `Reader.read`."""
+    def _update(self) -> None:
         # The chat history first: it names the model of the requests.
         for line in self._history.to_end():
             if line.startswith(_NOT_WORDS):
@@ -67,83 +63,54 @@ class AiderReader:
             self._restarts, self._requests, self._starts = self._events.restarts, 0, 0
         for event in decode_lines(events, AiderEvent):
             self._note_event(event)
-        agent = Agent(
-            run=self._files.run,
-            runtime=seen.runtime,
-            program=seen.program,
-            native_id=self._native,
-            summary=self._summary(),
-            seen=self._progress(),
-            usage=self._counter.usage(),
-        )
-        return exited(seen, agent) or self._judge(agent, seen, (screen or "").rstrip())
+        ours = self._responses[max(0, len(self._responses) - self._starts) :]
+        self._summary = next(filter(None, reversed(ours)), "")
+        self._touched = self._event_at
+        if self._history.modified is not None and self._event_at is not None:
+            written = datetime.fromtimestamp(self._history.modified, UTC)
+            self._touched = max(self._event_at, written)
 
-    def received(self, key: str) -> bool:
-        """Whether the key is in the chat history."""
-        return contains(aider_files.history(self._files, self._native), key)
+    def _received_in(self) -> Iterable[Path]:
+        return (self._history.path,)
 
-    def _judge(self, agent: Agent, seen: Seen, screen: str) -> Agent:
+    def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
         shown = aider_screen.last_line(screen)
         if self._last_event == "message_send_starting":
             streaming = shown and _SPINNER not in shown
-            return replace(
-                agent,
-                activity=Activity.ACTIVE,
-                since=self._since,
-                seen=(seen.output_at if streaming else None) or agent.seen,
-                evidence="it calls its model",
-            )
-        if not self._last_event or not screen:
+            progress = (seen.output_at if streaming else None) or agent.seen
+            active = in_state(agent, Activity.ACTIVE, self._since, "it calls its model")
+            return replace(active, seen=progress)
+        if not self._last_event or not shown:
             return agent
         prompt = aider_screen.PROMPT.fullmatch(shown)
         asked = aider_screen.QUESTION.fullmatch(shown)
         if (prompt or asked) and (error := self._exception or self._error):
             # The question after an error is whether to open the provider's page.
-            return replace(
+            return in_state(
                 agent,
-                activity=Activity.BLOCKED,
-                since=agent.seen,
-                evidence="its conversation says error",
-                error=error[:TEXT],
+                Activity.BLOCKED,
+                agent.seen,
+                "its conversation says error",
+                error=error,
                 limit_until=limit_reset(error, agent.seen),
                 unauthorised=bool(_UNAUTHORISED.search(error)),
             )
         if prompt:
-            return replace(
-                agent,
-                activity=Activity.READY,
-                since=agent.seen,
-                evidence="its screen asks for a message",
-            )
+            return in_state(agent, Activity.READY, agent.seen, "its screen asks for a message")
         if asked:
-            question = aider_screen.question(asked, screen)
+            question = aider_screen.question(asked, screen.rstrip())
             return waiting(agent, agent.seen, "its screen asks", question)
-        return replace(
-            agent,
-            activity=Activity.ACTIVE,
-            since=self._since,
-            evidence="its screen asks for nothing",
-            calling=self._last_event in ("message_send", "asks")
-            and not aider_screen.FILLED_PROMPT.match(shown),
-        )
-
-    def _summary(self) -> str:
-        """The last response of this run."""
-        ours = self._responses[max(0, len(self._responses) - self._starts) :]
-        return next(filter(None, reversed(ours)), "")
-
-    def _progress(self) -> datetime | None:
-        """Time of the newest event or line of the chat history."""
-        if self._history.modified is None or self._touched is None:
-            return self._touched
-        return max(self._touched, datetime.fromtimestamp(self._history.modified, UTC))
+        answered = self._last_event in ("message_send", "asks")
+        calling = answered and not aider_screen.FILLED_PROMPT.match(shown)
+        evidence = "its screen asks for nothing"
+        return in_state(agent, Activity.ACTIVE, self._since, evidence, calling=calling)
 
     def _note_event(self, event: AiderEvent) -> None:
-        self._touched = datetime.fromtimestamp(event.time, UTC)
+        self._event_at = datetime.fromtimestamp(event.time, UTC)
         self._starts += event.event == "launched"
         match event.event:
             case "launched" | "message_send_starting":
-                self._since = self._touched
+                self._since = self._event_at
                 self._exception = ""
             case "message_send_exception":
                 self._exception = event.properties.exception

@@ -2,7 +2,8 @@
 
 import re
 
-from runtimes.agents.shared.dialogs import AnswerStep, Choice, Dialog, with_choices
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog, with_choices
 
 #: The empty prompt in any chat mode: `>`, `ask>`, `diff multi>`.
 PROMPT = re.compile(r"([a-z-]+( multi)?)?>")
@@ -18,7 +19,7 @@ def last_line(screen: str) -> str:
     return screen.rstrip().rpartition("\n")[2].strip()
 
 
-def dialog(screen: str) -> Dialog:
+def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the question on the screen; Aider takes the first word of a choice."""
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:
@@ -26,8 +27,7 @@ def dialog(screen: str) -> Dialog:
     return Dialog(
         id=f"{_subject(screen.rstrip())}\n{asked[0]}",
         choices=tuple(
-            Choice(number=number, label=label, step=AnswerStep(text=label.split()[0].lower()))
-            for number, label in enumerate(_labels(asked), 1)
+            (label, AnswerStep(text=label.split()[0].lower())) for label in _labels(asked)
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The files of Claude Code: a status file, transcripts, hook payloads and the status line.
+"""The files of Claude Code: status file, transcripts with their messages, and status line.
 
 - `sessions/PID.json`, while the program lives: `idle`, `busy`, `waiting`, or `shell` (idle, with a
   command in the background). The source of the activity.
@@ -7,7 +7,8 @@
   which the adapter keeps in the run's folder: the source of costs and usage limits.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -15,13 +16,21 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, Seconds, decode_json
+from runtimes.agents.shared.files import Count, Dollars, Seconds, Time, decode_json
+from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 from runtimes.files import open_regular, read_text
 
 _HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within these.
+#: How the program wraps a pasted prompt of more than three lines.
+_PASTED = re.compile(
+    r'\s*<pasted_content id="\d+">\n(.*)\n</pasted_content id="\d+">\s*', re.DOTALL
+)
+_CONVERSATION = ("user", "assistant")
+_INTERRUPTED = "[Request interrupted by user"
 
 
 class ClaudeStatus(Struct, frozen=True, rename="camel"):
@@ -33,17 +42,6 @@ class ClaudeStatus(Struct, frozen=True, rename="camel"):
     status: str = ""
     waiting_for: str = ""
     status_updated_at: Annotated[float, Meta(ge=0, le=4e12)] = 0.0  #: Milliseconds since 1970.
-
-
-class ClaudeHook(Struct, frozen=True):
-    """A hook's payload: https://code.claude.com/docs/en/hooks."""
-
-    session_id: str
-    hook_event_name: str
-    tool_name: str = ""
-    tool_input: dict[str, object] = {}
-    last_assistant_message: str = ""
-    error: str = ""
 
 
 class ClaudeTokens(Struct, frozen=True):
@@ -77,7 +75,7 @@ class ClaudeRecord(Struct, frozen=True, rename="camel"):
     """One line of a transcript."""
 
     type: str
-    timestamp: Annotated[datetime, Meta(tz=True)] | None = None
+    timestamp: Time | None = None
     message: ClaudeMessage | None = None
     is_api_error_message: bool = False
     is_meta: bool = False  #: Whether the program itself inserted it.
@@ -154,3 +152,50 @@ def is_alive(status: ClaudeStatus) -> bool:
     """
     fields = read_text(Path(f"/proc/{status.pid}/stat"))
     return fields.rpartition(")")[2].split()[19:20] == [status.proc_start]
+
+
+def parse_line(line: str) -> Iterator[Message]:
+    """Yield the messages of one line; none for records of the program itself."""
+    record = decode_json(line, ClaudeRecord)
+    if record is None or record.message is None or record.is_meta:
+        return
+    if record.type not in _CONVERSATION:
+        return
+    message, content = record.message, record.message.content
+    for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        if record.type == "user":
+            found = _from_user(block, by_system=record.prompt_source == "system")
+        elif record.is_api_error_message:
+            found = Message(kind=MessageKind.NOTE, text=str(block.get("text", "")))
+        elif found := _from_model(block):
+            used = message.usage.usage() if message.usage else None
+            found = replace(found, answer=message.id, model=message.model, used=used)
+        if found is not None:
+            yield replace(found, at=record.timestamp)
+
+
+def _from_user(block: Mapping[str, object], by_system: bool) -> Message | None:
+    match block:
+        case {"type": "text", "text": str(text)} if text.startswith(_INTERRUPTED):
+            return Message(kind=MessageKind.NOTE, text=text)
+        case {"type": "text", "text": str(text)}:
+            pasted = _PASTED.fullmatch(text)
+            kind = MessageKind.NOTE if by_system else MessageKind.PROMPT
+            return Message(kind=kind, text=pasted[1] if pasted else text)
+        case {"type": "tool_result", "tool_use_id": str(call)}:
+            content = block.get("content", "")
+            text = "\n".join(text_parts(content)) or as_text(content)
+            return Message(kind=MessageKind.RESULT, call=call, text=text)
+    return None
+
+
+def _from_model(block: Mapping[str, object]) -> Message | None:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Message(kind=MessageKind.ANSWER, text=text)
+        case {"type": "thinking", "thinking": str(text)}:
+            return Message(kind=MessageKind.THOUGHT, text=text)
+        case {"type": "tool_use", "id": str(call), "name": str(tool)}:
+            text = as_text(block.get("input", {}))
+            return Message(kind=MessageKind.CALL, call=call, tool=tool, text=text)
+    return None

@@ -10,31 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from runtimes.agents.base import (
-    NO_LIMITS,
-    Endpoint,
-    LaunchSpec,
-    RunFiles,
-    RunLimits,
-)
+from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
-from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.claude.reader import ClaudeReader
-from runtimes.agents.shared.adoption import copy_transcript, user_folder
+from runtimes.agents.shared import launch
 from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.hooks import silenced, spool_command
-from runtimes.agents.shared.launch import (
-    ANTHROPIC,
-    TerminalAgent,
-    begin_run,
-    conversation,
-    login_variable,
-    option,
-    prompt_argument,
-    tool_names,
-)
-from runtimes.agents.shared.messages import LineMessageReader
+from runtimes.agents.shared.launch import option
 from runtimes.files import read_text, write_private
 
 #: https://code.claude.com/docs/en/permission-modes
@@ -53,7 +36,7 @@ _SUBAGENT_TOOLS = ("Agent", "Task", "Workflow")
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
 
 
-class Claude(TerminalAgent):
+class Claude(launch.TerminalAgent):
     """The `claude` program."""
 
     program = "claude"
@@ -67,7 +50,7 @@ class Claude(TerminalAgent):
         "run": ("Bash",),
         "web": ("WebFetch", "WebSearch"),
     }
-    provider = ANTHROPIC
+    provider = launch.PROVIDERS["anthropic"]
     login_variables: Collection[str] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
@@ -75,17 +58,22 @@ class Claude(TerminalAgent):
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CODE_USE_VERTEX",
     )
+    other_login = (
+        ", or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which `claude setup-token` creates for a"
+        " subscription"
+    )
 
     reader = ClaudeReader
     dialog = staticmethod(claude_screen.dialog)
     unsent_text = staticmethod(claude_screen.unsent_text)
+    parser = staticmethod(lambda: claude_files.parse_line)
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and the answers to startup dialogs; see `AgentAdapter.prepare`."""
+        """Write settings, hooks and the answers to startup dialogs."""
         folder = claude_files.folder(files)
-        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET
         env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(folder)
@@ -94,31 +82,29 @@ class Claude(TerminalAgent):
         write_private(folder / ".claude.json", json.dumps(_state(files, env), indent=1))
         in_file = self._type.preamble == "instructions-file"
         write_private(folder / "CLAUDE.md", system if in_file else "")
-
-        def choose() -> str:
-            return resume if claude_files.transcript(files, resume) else str(uuid.uuid4())
-
-        native = conversation(files, choose)
-        tools = tool_names(self.tools, run_limits.tools)
+        known = claude_files.transcript(files, resume)
+        native = launch.conversation(files, resume if known else str(uuid.uuid4()))
+        tools = launch.tool_names(self.tools, run_limits.tools)
         argv = [
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--settings", str(settings)),
             *("--name", files.session),
-            *("--permission-mode", _MODES.get(self._type.permission_mode, "default")),
+            *("--permission-mode", _MODES[self._type.permission_mode]),
             *option("--model", self._type.model),
             *option("--append-system-prompt", "" if in_file else system),
             *option("--tools", ",".join((*_ALWAYS, *tools)) if tools else ""),
             *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
             *self._type.args,
+            "--",
+            launch.prompt_argument(files, prompt),
         ]
-        argv += ["--", prompt_argument(files, prompt)]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its transcript: the program resumes it from any working directory."""
-        source = user_folder("CLAUDE_CONFIG_DIR", ".claude")
-        copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
+        source = launch.user_folder("CLAUDE_CONFIG_DIR", ".claude")
+        launch.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the transcripts, each followed by those of its subagents."""
@@ -128,26 +114,15 @@ class Claude(TerminalAgent):
             for path in (one, *claude_files.subagent_transcripts(one))
         ]
 
-    def messages(self, files: RunFiles) -> LineMessageReader:
-        """Return a reader of the transcripts, without those of subagents."""
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
+        return sorted(claude_files.transcripts(files), key=claude_files.started_at)
 
-        def paths() -> list[Path]:
-            return sorted(claude_files.transcripts(files), key=claude_files.started_at)
-
-        return LineMessageReader(paths, lambda: parse_line)
-
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        problems = self._credentials_missing(
-            environ,
-            endpoint,
-            "ANTHROPIC_API_KEY",
-            ", or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which `claude setup-token` creates"
-            " for a subscription",
-        )
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
+        problems = super()._misconfigured(environ, endpoint)
         if (
             self._type.permission_mode == "auto"
             and os.geteuid() == 0
-            and not login_variable(self._type, environ, ("IS_SANDBOX",))
+            and not launch.login_variable(self._type, environ, ("IS_SANDBOX",))
         ):
             problems.append(
                 'it refuses permission-mode "auto" as root: run the server as another user, or set'

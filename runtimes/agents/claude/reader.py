@@ -12,21 +12,17 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.files import (
-    ClaudeHook,
     ClaudeMessage,
     ClaudeRecord,
     ClaudeStatus,
     ClaudeStatusLine,
 )
-from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import as_question, permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, WatchedFile, contains, decode_lines
-from runtimes.agents.shared.hooks import HookCall, HookTail
-from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
+from runtimes.agents.shared.hooks import HookPayload, HookTail
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.usage import UsageCounter
+from runtimes.agents.shared.reader import RunReader, in_state, waiting
 from runtimes.base import Seen
-from runtimes.files import read_text
 
 #: The status becomes `idle` a moment before the error that ended the turn is recorded.
 _SETTLE = timedelta(seconds=0.5)
@@ -41,67 +37,37 @@ _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_h
 _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
-class ClaudeReader:
+class ClaudeReader(RunReader):
     """Reads one run of Claude Code."""
 
     def __init__(self, files: RunFiles) -> None:
-        self._files = files
-        self._began = files.began
-        self._native = ""
-        self._hooks = HookTail(files, HookCall[ClaudeHook])
-        self._path: Path | None = None
+        super().__init__(files)
+        self._hooks = HookTail(files)
         self._transcript: LineTail | None = None
         self._subagents: dict[Path, LineTail] = {}
-        self._recorded: datetime | None = None  #: Time of the newest record.
         #: When the last prompt was submitted. The status file may still show that the program was
         #: idle before it. Once the turn is known to be over: when the run began.
         self._prompted: datetime | None = None
         self._calls: set[str] = set()  #: Tool calls without a result.
-        self._counter = UsageCounter()
         self._status_file: WatchedFile[ClaudeStatus] | None = None
+        self._status: ClaudeStatus | None = None
         self._first_line = WatchedFile(claude_files.first_status_line(files), ClaudeStatusLine)
         self._last_line = WatchedFile(claude_files.last_status_line(files), ClaudeStatusLine)
         self._question = ""
         self._error = ""
         self._error_word: object = ""
-        self._summary = ""
-        self._last = Agent(run=files.run)
 
-    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the activity; see `Reader.read`."""
-        native = self._conversation()
-        # Read first: what led to a status is recorded before the status.
-        status = self._status(native)
+    def _update(self) -> None:
+        # The status first: what led to a status is recorded before the status.
+        self._status = self._read_status()
         self._read_hooks()
         self._read_transcript()
-        agent = replace(
-            self._last,
-            runtime=seen.runtime,
-            program=seen.program,
-            native_id=native,
-            summary=self._summary,
-            seen=self._recorded,
-            usage=self._usage(),
-        )
-        if end := exited(seen, agent):
-            return end
-        if status is not None:
-            agent = self._last = self._judge(agent, status, screen or "", now)
-        # Startup dialogs come before the first status file.
-        elif question := as_question(claude_screen.startup_dialog(screen or "")):
-            return waiting(agent, now, "its screen shows a dialog", question)
-        return agent
 
-    def received(self, key: str) -> bool:
-        """Whether the key is in a submitted prompt or in the transcript."""
-        path = self._find_transcript()
-        return contains(self._files.spool, key) or (path is not None and contains(path, key))
+    def _received_in(self) -> Iterable[Path]:
+        tail = self._find_transcript()
+        return (self._files.spool, *([tail.path] if tail else []))
 
-    def _conversation(self) -> str:
-        self._native = self._native or read_text(self._files.conversation)
-        return self._native
-
-    def _status(self, native: str) -> ClaudeStatus | None:
+    def _read_status(self) -> ClaudeStatus | None:
         """Read the status file of the living process with this conversation."""
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
@@ -109,45 +75,45 @@ class ClaudeReader:
         for path in (claude_files.folder(self._files) / "sessions").glob("*.json"):
             file = WatchedFile(path, ClaudeStatus)
             status = file.read()
-            if status is not None and status.session_id == native and claude_files.is_alive(status):
+            if (
+                status is not None
+                and status.session_id == self._native
+                and claude_files.is_alive(status)
+            ):
                 self._status_file = file
                 return status
         self._status_file = None
         return None
 
-    def _judge(self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime) -> Agent:
+    def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
+        if self._status is None:  # Startup dialogs come before the first status file.
+            question = as_question(claude_screen.startup_dialog(screen))
+            return self._at_dialog(agent, question, now) if question else agent
+        self._turn = self._by_status(agent, self._status, screen, now)
+        return self._turn
+
+    def _by_status(self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime) -> Agent:
         since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
         evidence = f"its status file says {status.status} {status.waiting_for}".rstrip()
-        judged = replace(
-            agent,
-            since=since,
-            evidence=evidence,
-            question="",
-            error="",
-            limit_until=None,
-            unauthorised=False,
-            calling=False,
-        )
         match status.status:
             case "busy":
                 if error := claude_screen.retry_error(screen):
-                    evidence = f"its screen says that it retries after: {error}"[:TEXT]
-                return replace(
-                    judged,
-                    activity=Activity.ACTIVE,
-                    evidence=evidence,
-                    seen=max(since, self._recorded or since),
-                    calling=bool(self._calls),
+                    evidence = f"its screen says that it retries after: {error}"
+                active = in_state(
+                    agent, Activity.ACTIVE, since, evidence, calling=bool(self._calls)
                 )
+                return replace(active, seen=max(since, self._touched or since))
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return waiting(agent, since, evidence, question)
             case "idle" | "shell" if self._turn_is_over(since, now):
                 if not self._error:
-                    return replace(judged, activity=Activity.READY)
-                return replace(
-                    judged,
-                    activity=Activity.BLOCKED,
+                    return in_state(agent, Activity.READY, since, evidence)
+                return in_state(
+                    agent,
+                    Activity.BLOCKED,
+                    since,
+                    evidence,
                     error=self._error,
                     limit_until=self._limit_reset() if self._error_word == _LIMITED else None,
                     unauthorised=self._error_word in _UNAUTHORISED,
@@ -162,33 +128,33 @@ class ClaudeReader:
             hook = call.hook
             match hook.hook_event_name:
                 case "UserPromptSubmit":
-                    self._prompted = datetime.fromtimestamp(call.at, UTC) + _HOOK_TICK
-                    self._clear_error()
+                    self._prompted = call.time + _HOOK_TICK
+                    self._fail("", "")
                 case "PermissionRequest":
                     self._question = _question(hook)
                 case "Stop":
                     self._summary = hook.last_assistant_message[:TEXT]
                     self._prompted = self._began
-                    self._clear_error()
+                    self._fail("", "")
                 case "StopFailure":
                     self._prompted = self._began
                     self._fail(hook.last_assistant_message or hook.error, hook.error)
 
-    def _find_transcript(self) -> Path | None:
-        self._path = self._path or claude_files.transcript(self._files, self._conversation())
-        return self._path
+    def _find_transcript(self) -> LineTail | None:
+        if self._transcript is None:
+            path = claude_files.transcript(self._files, self._native)
+            self._transcript = LineTail(path) if path else None
+        return self._transcript
 
     def _read_transcript(self) -> None:
-        path = self._find_transcript()
-        if path is None:
+        tail = self._find_transcript()
+        if tail is None:
             return
-        if self._transcript is None:
-            self._transcript = LineTail(path)
-        offset = self._transcript.offset
-        for record, message, at in self._records(self._transcript.to_end()):
+        offset = tail.offset
+        for record, message, at in self._records(tail.to_end()):
             self._note(record, message, at)
-        if self._transcript.offset != offset:  # The transcript grows when a subagent starts.
-            for other in claude_files.subagent_transcripts(path):
+        if tail.offset != offset:  # The transcript grows when a subagent starts.
+            for other in claude_files.subagent_transcripts(tail.path):
                 self._subagents.setdefault(other, LineTail(other))
         for tail in self._subagents.values():
             for record, message, _ in self._records(tail.to_end()):
@@ -201,7 +167,7 @@ class ClaudeReader:
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
                 continue
-            self._recorded = max(self._recorded or record.timestamp, record.timestamp)
+            self._touched = max(self._touched or record.timestamp, record.timestamp)
             if record.message is not None:
                 yield record, record.message, record.timestamp
 
@@ -217,22 +183,20 @@ class ClaudeReader:
         elif record.type == "user" and isinstance(content, str):
             self._prompted = at
             self._calls.clear()
-            self._clear_error()
+            self._fail("", "")
         for block in content if isinstance(content, list) else ():
             if block.get("type") == "tool_use":
                 self._calls.add(str(block.get("id")))
             elif block.get("type") == "tool_result":
                 self._calls.discard(str(block.get("tool_use_id")))
 
-    def _clear_error(self) -> None:
-        self._error, self._error_word = "", ""
-
-    def _fail(self, text: str, word: object) -> None:
-        self._error, self._error_word = text[:TEXT], word
+    def _fail(self, error: str, word: object) -> None:
+        """Note the error that ended the turn; empty if it ended without one or has not ended."""
+        self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:
         """Tokens of this run's responses; the cost by which the conversation's cost grew."""
-        used = self._counter.usage()
+        used = super()._usage()
         first, last = self._first_line.read(), self._last_line.read()
         if first is None or last is None:
             return used
@@ -251,10 +215,10 @@ def _texts(content: Sequence[Mapping[str, object]]) -> str:
     return " ".join(str(block["text"]) for block in content if "text" in block)
 
 
-def _question(hook: ClaudeHook) -> str:
+def _question(hook: HookPayload) -> str:
     """Describe what the agent asks, or asks permission for."""
-    arguments = hook.tool_input
     if hook.tool_name == "ExitPlanMode":
-        return f"It asks to continue with this plan: {arguments.get('plan', '')}".rstrip(": ")
-    asked = describe_questions(arguments) if hook.tool_name == "AskUserQuestion" else ""
-    return asked or with_choices(permission_request(hook.tool_name, arguments), _PERMISSION_CHOICES)
+        return f"It asks to continue with this plan: {hook.arguments.get('plan', '')}".rstrip(": ")
+    asked = describe_questions(hook.arguments) if hook.tool_name == "AskUserQuestion" else ""
+    request = permission_request(hook.tool_name, hook.arguments)
+    return asked or with_choices(request, _PERMISSION_CHOICES)

@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.claude.files import ClaudeHook
-from runtimes.agents.shared.dialogs import Dialog, arrow_key_dialog, numbered_dialog
-from runtimes.agents.shared.hooks import HookCall, last_call
+from runtimes.agents.shared.dialogs import Dialog, arrow_key_dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.hooks import last_call
 from runtimes.agents.shared.question_forms import (
     FormScreen,
     Question,
@@ -39,7 +38,7 @@ _FREE_TEXT = "Type something."
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, a permission, or one before the first turn."""
-    asked = last_call(files, "PermissionRequest", HookCall[ClaudeHook])
+    asked = last_call(files, "PermissionRequest")
     name = str(asked.at) if asked else ""
     if headings := list(_FORM_HEADINGS.finditer(screen)):
         questions = parse_questions(asked.hook.tool_input) if asked else ()
@@ -49,7 +48,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
     if not found or "Esc to cancel" not in screen[found[-1].end() :]:
         return startup_dialog(screen)
     heading = _RULE.split(screen[: found[0].start()])[-1].strip()
-    return numbered_dialog(f"{name} {heading}", (one[3] for one in found))
+    return numbered_dialog(f"{name} {heading}", [one[3] for one in found])
 
 
 def _choices(screen: str) -> Sequence[re.Match[str]]:
@@ -104,6 +103,4 @@ def retry_error(screen: str) -> str:
 
 def unsent_text(screen: str) -> str:
     """Return the text in the input box, without the hints that an empty box shows."""
-    boxes = _BOX.findall(screen)
-    text = boxes[-1].strip() if boxes else ""
-    return "" if _HINT.match(text) else text
+    return text_in_box(screen, _BOX, _HINT)

@@ -7,28 +7,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from runtimes.agents.base import (
-    NO_LIMITS,
-    Endpoint,
-    LaunchSpec,
-    RunFiles,
-    RunLimits,
-)
+from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
-from runtimes.agents.codex.messages import CodexMessageParser
 from runtimes.agents.codex.reader import CodexReader
-from runtimes.agents.shared.adoption import copy_transcript, user_folder
+from runtimes.agents.shared import launch
 from runtimes.agents.shared.hooks import spool_command
-from runtimes.agents.shared.launch import (
-    OPENAI,
-    TerminalAgent,
-    begin_run,
-    conversation,
-    option,
-    prompt_argument,
-)
-from runtimes.agents.shared.messages import LineMessageReader
 from runtimes.files import write_private
 
 _MODES = {
@@ -55,7 +39,7 @@ _PROVIDER = "mergewright"  #: Name of the provider with the run's endpoint.
 _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
 
-class Codex(TerminalAgent):
+class Codex(launch.TerminalAgent):
     """The `codex` program."""
 
     program = "codex"
@@ -63,22 +47,24 @@ class Codex(TerminalAgent):
 
     preambles: Collection[str] = ("system-prompt", "instructions-file")
     limits_subagents = True
-    provider = OPENAI
+    provider = launch.PROVIDERS["openai"]
     login_variables: Collection[str] = (_KEY, "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
+    other_login = ", or name a model_provider of your own in its `args`"
 
     reader = CodexReader
     dialog = staticmethod(codex_screen.dialog)
     unsent_text = staticmethod(codex_screen.unsent_text)
+    parser = codex_files.CodexMessageParser
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write key and instructions; see `AgentAdapter.prepare`.
+        """Write key and instructions.
 
         The program chooses the id of a new conversation itself.
         """
         folder = codex_files.folder(files)
-        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
         env["CODEX_HOME"] = str(folder)
         env |= run_limits.endpoint.variables(key=_KEY)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +72,8 @@ class Codex(TerminalAgent):
             write_private(folder / "auth.json", json.dumps({_KEY: key}))
         in_file = self._type.preamble == "instructions-file"
         write_private(folder / "AGENTS.md", system if in_file else "")
-        native = conversation(files, lambda: resume if codex_files.rollout(files, resume) else "")
+        known = codex_files.rollout(files, resume)
+        native = launch.conversation(files, resume if known else "")
         settings = (
             *_settings(files, "" if in_file else system, run_limits.endpoint),
             *_subagent_settings(self._type.subagents),
@@ -99,33 +86,28 @@ class Codex(TerminalAgent):
             # Without it a resumed conversation asks which of two folders to work in.
             *("--cd", str(files.workspace)),
             *(word for setting in settings for word in ("--config", setting)),
-            *_MODES.get(self._type.permission_mode, _MODES["confirm"]),
-            *option("--model", self._type.model),
+            *_MODES[self._type.permission_mode],
+            *launch.option("--model", self._type.model),
             *self._type.args,
             "--",
             *((native,) if native else ()),
-            prompt_argument(files, prompt),
+            launch.prompt_argument(files, prompt),
         ]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its rollout: the program finds it by its name."""
-        source, target = user_folder("CODEX_HOME", ".codex"), codex_files.folder(files)
-        copy_transcript(source, "sessions/*/*/*/rollout-*-{id}.jsonl", native, target)
+        source = launch.user_folder("CODEX_HOME", ".codex")
+        pattern = "sessions/*/*/*/rollout-*-{id}.jsonl"
+        launch.copy_transcript(source, pattern, native, codex_files.folder(files))
 
-    def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the rollouts of all conversations."""
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
         return sorted((codex_files.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))
 
-    def messages(self, files: RunFiles) -> LineMessageReader:
-        """Return a reader of the rollouts."""
-        return LineMessageReader(lambda: self.records(files), CodexMessageParser)
-
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         if any("model_provider" in word for word in self._type.args):
             return []
-        other = ", or name a model_provider of your own in its `args`"
-        return self._credentials_missing(environ, endpoint, _KEY, other)
+        return super()._misconfigured(environ, endpoint)
 
 
 def _subagent_settings(allowed: bool | int) -> Sequence[str]:

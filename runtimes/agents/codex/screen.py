@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.codex.files import CodexHook
-from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
-from runtimes.agents.shared.hooks import HookCall, last_call
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.hooks import last_call
 from runtimes.agents.shared.question_forms import (
     FormScreen,
     Question,
@@ -23,7 +22,7 @@ _FORM_COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILIN
 _FORM_CHOICE = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
 _FORM_FOOTER = " | esc to interrupt"
 _BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
-_EMPTY_BOX = "Ask Codex to do anything"
+_EMPTY_BOX = re.compile("Ask Codex to do anything$")
 #: `• Reconnecting... 2/5 (3s • ...)`, and below it the error after which the program retries.
 _RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE | re.IGNORECASE)
 
@@ -31,7 +30,7 @@ _RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILIN
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, or a permission."""
     if counts := list(_FORM_COUNT.finditer(screen)):
-        asked = last_call(files, "PreToolUse", HookCall[CodexHook])
+        asked = last_call(files, "PreToolUse")
         questions = parse_questions(asked.hook.tool_input) if asked else ()
         form = _form_screen(screen[counts[-1].end() :], questions)
         return form_dialog(asked.hook.tool_use_id, questions, form) if asked and form else Dialog()
@@ -74,6 +73,4 @@ def retry_error(screen: str) -> str:
 
 def unsent_text(screen: str) -> str:
     """Return the first line in the input box, which is the last box on the screen."""
-    boxes = _BOX.findall(screen)
-    text = boxes[-1].strip() if boxes else ""
-    return "" if text == _EMPTY_BOX else text
+    return text_in_box(screen, _BOX, _EMPTY_BOX)

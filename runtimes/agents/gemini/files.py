@@ -1,32 +1,19 @@
-"""The files of Gemini CLI: transcripts and hook payloads.
+"""The files of Gemini CLI: transcripts, with their messages.
 
 A conversation is in `tmp/*/chats/session-*-ID.jsonl`; a resumed one may have two such files,
 because the program creates a stub at each start in another minute (measured).
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count
-
-_Time = Annotated[datetime, Meta(tz=True)]
-
-
-class GeminiHook(Struct, frozen=True):
-    """A hook's payload: https://geminicli.com/docs/hooks/reference."""
-
-    session_id: str
-    hook_event_name: str
-    timestamp: _Time
-    tool_name: str = ""
-    tool_input: object = None
-    notification_type: str = ""
+from runtimes.agents.shared.files import Count, Time, decode_json
+from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 
 
 class GeminiTokens(Struct, frozen=True):
@@ -62,14 +49,14 @@ class GeminiToolCall(Struct, frozen=True):
     name: str = ""
     args: object = None
     result: list[object] | None = None
-    timestamp: _Time | None = None
+    timestamp: Time | None = None
 
 
 class GeminiRecord(Struct, frozen=True, rename="camel"):
     """One line of a transcript; a response is appended again whenever it has grown."""
 
     id: str
-    timestamp: _Time
+    timestamp: Time
     type: str
     content: object = None
     model: str = ""
@@ -86,3 +73,63 @@ def folder(files: RunFiles) -> Path:
 def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
     """The transcripts of a conversation: their names end with the beginning of its id."""
     return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
+
+
+class GeminiMessageParser:
+    """Parses one transcript, line by line.
+
+    The program appends a response again whenever it has grown; each part is yielded once.
+    """
+
+    def __init__(self) -> None:
+        self._yielded: set[tuple[str, str]] = set()
+
+    def __call__(self, line: str) -> Iterator[Message]:
+        """Yield the messages of the next line that no earlier line had."""
+        record = decode_json(line, GeminiRecord)
+        if record is None:
+            return
+        for part, message in _messages(record):
+            if (record.id, part) not in self._yielded:
+                self._yielded.add((record.id, part))
+                yield replace(message, at=message.at or record.timestamp)
+
+
+def _messages(record: GeminiRecord) -> Iterator[tuple[str, Message]]:
+    """Yield the record's messages, each with a name that is unique within the record."""
+    match record.type:
+        case "user":
+            texts = text_parts(record.content)
+            if texts:  # Records without text repeat tool results.
+                yield "", Message(kind=MessageKind.PROMPT, text="\n".join(texts))
+        case "gemini":
+            used = record.tokens.usage() if record.tokens else None
+            for part, message in _response(record):
+                yield part, replace(message, answer=record.id, model=record.model, used=used)
+        case "info" | "error":
+            yield "", Message(kind=MessageKind.NOTE, text=str(record.content))
+
+
+def _response(record: GeminiRecord) -> Iterator[tuple[str, Message]]:
+    for number, thought in enumerate(record.thoughts):
+        text = f"{thought.subject}: {thought.description}"
+        yield f"thought {number}", Message(kind=MessageKind.THOUGHT, text=text)
+    if isinstance(record.content, str) and record.content:
+        yield "", Message(kind=MessageKind.ANSWER, text=record.content)
+    for call in record.tool_calls:
+        text = as_text(call.args)
+        made = Message(kind=MessageKind.CALL, call=call.id, tool=call.name, text=text)
+        yield f"call {call.id}", made
+        if call.result:
+            text = "\n".join(map(_result_text, call.result))
+            done = Message(kind=MessageKind.RESULT, call=call.id, text=text, at=call.timestamp)
+            yield f"result {call.id}", done
+
+
+def _result_text(part: object) -> str:
+    match part:
+        case {"functionResponse": {"response": {"output": output}}}:
+            return as_text(output)
+        case {"functionResponse": {"response": response}}:
+            return as_text(response)
+    return as_text(part)

@@ -8,29 +8,12 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from runtimes.agents.base import (
-    NO_LIMITS,
-    Endpoint,
-    LaunchSpec,
-    RunFiles,
-    RunLimits,
-)
+from runtimes.agents.base import NO_LIMITS, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.gemini import files as gemini_files
 from runtimes.agents.gemini import screen as gemini_screen
-from runtimes.agents.gemini.messages import GeminiMessageParser
 from runtimes.agents.gemini.reader import GeminiReader
-from runtimes.agents.shared.adoption import copy_transcript
+from runtimes.agents.shared import launch
 from runtimes.agents.shared.hooks import spool_command
-from runtimes.agents.shared.launch import (
-    GOOGLE,
-    TerminalAgent,
-    begin_run,
-    conversation,
-    option,
-    prompt_argument,
-    tool_names,
-)
-from runtimes.agents.shared.messages import LineMessageReader
 from runtimes.files import write_private
 
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
@@ -47,52 +30,50 @@ _SUBAGENT_TOOL = "invoke_agent"
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 
 
-class Gemini(TerminalAgent):
+class Gemini(launch.TerminalAgent):
     """The `gemini` program."""
 
     program = "gemini"
     install = "npm install -g @google/gemini-cli"
 
-    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read_file", "read_many_files", "list_directory", "glob", "grep_search"),
         "edit": ("write_file", "replace"),
         "run": ("run_shell_command",),
         "web": ("web_fetch", "google_web_search"),
     }
-    provider = GOOGLE
+    provider = launch.PROVIDERS["google"]
     login_variables: Collection[str] = _AUTH_TYPES.keys()
 
     reader = GeminiReader
     dialog = staticmethod(gemini_screen.dialog)
     unsent_text = staticmethod(gemini_screen.unsent_text)
+    parser = gemini_files.GeminiMessageParser
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and instructions; see `AgentAdapter.prepare`."""
-        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        """Write settings, hooks and instructions."""
+        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
         env |= run_limits.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         settings = _settings(files, env)
         if run_limits.tools:
-            settings["tools"] = {"core": [*_ALWAYS, *tool_names(self.tools, run_limits.tools)]}
+            settings["tools"] = {
+                "core": [*_ALWAYS, *launch.tool_names(self.tools, run_limits.tools)]
+            }
         elif not self._type.subagents:
             settings["tools"] = {"exclude": [_SUBAGENT_TOOL]}
         write_private(gemini_files.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(gemini_files.folder(files) / "GEMINI.md", system)
-
-        def choose() -> str:
-            known = resume and gemini_files.transcripts(files, resume)
-            return resume if known else str(uuid.uuid4())
-
-        native = conversation(files, choose)
+        known = resume and gemini_files.transcripts(files, resume)
+        native = launch.conversation(files, resume if known else str(uuid.uuid4()))
         argv = (
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
-            *("--approval-mode", _MODES.get(self._type.permission_mode, "default")),
-            *option("--model", self._type.model),
+            *("--approval-mode", _MODES[self._type.permission_mode]),
+            *launch.option("--model", self._type.model),
             *self._type.args,
-            f"--prompt-interactive={prompt_argument(files, prompt)}",
+            f"--prompt-interactive={launch.prompt_argument(files, prompt)}",
         )
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
@@ -100,23 +81,15 @@ class Gemini(TerminalAgent):
         """Copy its transcript, and register its folder as that of the workspace."""
         pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
         folder = gemini_files.folder(files)
-        copy = copy_transcript(Path.home() / ".gemini", pattern, native, folder)
+        copy = launch.copy_transcript(Path.home() / ".gemini", pattern, native, folder)
         project = copy.parent.parent
         projects = {"projects": {str(files.workspace): project.name}}
         write_private(folder / "projects.json", json.dumps(projects))
         write_private(project / ".project_root", str(files.workspace))
 
-    def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the transcripts of all conversations."""
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
         found = (gemini_files.folder(files) / "tmp").glob("*/chats/*.jsonl")
         return sorted(found, key=lambda path: path.name)
-
-    def messages(self, files: RunFiles) -> LineMessageReader:
-        """Return a reader of the transcripts."""
-        return LineMessageReader(lambda: self.records(files), GeminiMessageParser)
-
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        return self._credentials_missing(environ, endpoint, "GEMINI_API_KEY")
 
 
 def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:

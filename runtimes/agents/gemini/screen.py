@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.gemini.files import GeminiHook
-from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
-from runtimes.agents.shared.hooks import HookCall, last_call
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.hooks import last_call
 from runtimes.agents.shared.question_forms import (
     FormScreen,
     Question,
@@ -20,7 +19,7 @@ _CHOICE = re.compile(r"^(● )?(\d)\. +(.+)$", re.MULTILINE)
 _TEXT_FOOTER = re.compile(r"\(?(?:Press )?Enter to submit\W+Esc to cancel")
 _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
 _BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
-_EMPTY_BOX = "Type your message or @path/to/file"
+_EMPTY_BOX = re.compile("Type your message or @path/to/file$")
 #: Heading of the dialog about a usage limit; its offer to try again is pointless.
 LIMIT_HEADING = "Usage limit reached"
 #: The box of a question form.
@@ -41,12 +40,12 @@ _REVIEW = re.compile(
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, or a permission."""
     if shown := form_text(screen):
-        asked = last_call(files, "BeforeTool", HookCall[GeminiHook])
+        asked = last_call(files, "BeforeTool")
         questions = parse_questions(asked.hook.tool_input) if asked else ()
         form = _form_screen(shown, questions)
         if asked is None or form is None:
             return Dialog()
-        return form_dialog(str(asked.hook.timestamp), questions, form)
+        return form_dialog(str(asked.time), questions, form)
     heading, choices = permission_dialog(screen)
     # A dialog without choices asks for a secret, which nobody should post in a comment.
     return numbered_dialog(heading, choices) if choices else Dialog()
@@ -119,6 +118,4 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 def unsent_text(screen: str) -> str:
     """Return the first line in the input box, which is the last box on the screen."""
-    boxes = _BOX.findall(screen)
-    text = boxes[-1].strip() if boxes else ""
-    return "" if text == _EMPTY_BOX else text
+    return text_in_box(screen, _BOX, _EMPTY_BOX)

@@ -7,20 +7,38 @@ after an error, is known from its port only: see `port`.
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, open_database
+from runtimes.agents.shared.files import Count, Dollars, decode_json, open_database
+from runtimes.agents.shared.messages import Message, MessageKind, as_text
 
 Millis = Annotated[float, Meta(ge=0, le=4e12)]  #: Since 1970.
 #: States of a tool that has not returned.
 RUNNING = ("pending", "running")
+_BATCH = 200  #: Parts read at once.
+#: The parts after a position, in order; `~` sorts after the parts of a message and marks its end.
+_PARTS_AFTER = """
+with root as (
+    select message.* from message join session on session.id = message.session_id
+    where session.parent_id is null
+), parts as (
+    select message_id, id, data from part union all select id, '~', '{"type": "end"}' from root
+)
+select root.time_created, root.id, parts.id, parts.data, root.data,
+    root.id = (select id from root order by time_created desc, id desc limit 1)
+from parts join root on root.id = parts.message_id
+where (root.time_created, root.id, parts.id) > (?, ?, ?)
+order by root.time_created, root.id, parts.id limit ?
+"""
 
 
 class OpenCodeCache(Struct, frozen=True):
@@ -139,13 +157,96 @@ def fingerprint(names: tuple[str, str]) -> tuple[object, ...]:
     return tuple(found)
 
 
-def has_conversation(files: RunFiles, conversation: str) -> bool:
-    """Whether the session's home has a conversation of this id."""
-    if not conversation or not fingerprint(database_files(files)):
-        return False
+def query(files: RunFiles, sql: str, *values: object) -> Sequence[tuple[Any, ...]] | None:
+    """Return the rows that a query finds; None if the database cannot be read."""
     try:
         with open_database(database(files)) as connection:
-            row = connection.execute("select 1 from session where id = ?", (conversation,))
-            return row.fetchone() is not None
+            return connection.execute(sql, values).fetchall()
     except sqlite3.Error:
-        return False
+        return None
+
+
+class OpenCodeMessageReader:
+    """Reads the messages of a session's conversations, without those of subagents."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._database_files = database_files(files)
+        #: Position of the last part that was returned completely.
+        self._position: tuple[float, str, str] = (0, "", "")
+        #: The part after it, if its call was returned and its result is still missing.
+        self._called = ""
+        self._exhausted: tuple[object, ...] = ()  #: Fingerprint when there were no more messages.
+
+    def new(self) -> list[Message]:
+        """Return the next messages; see `MessageReader`."""
+        state = fingerprint(self._database_files)
+        found: list[Message] = []
+        while state and state != self._exhausted and not found:
+            rows = query(self._files, _PARTS_AFTER, *self._position, _BATCH)
+            if rows is None:
+                break
+            position = self._position
+            found = list(self._messages(rows))
+            if self._position == position:
+                self._exhausted = state
+        return found
+
+    def _messages(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[Message]:
+        for created, name, part_name, part_data, data, last in rows:
+            message = decode_json(data, OpenCodeMessage)
+            part = decode_json(part_data, OpenCodePart)
+            if message is not None and part is not None:
+                over = not last or message.time.completed is not None
+                answer = name if message.role == "assistant" else ""
+                for found in self._from_part(message, part, part_name, over):
+                    yield replace(found, answer=answer, model=message.model_id)
+                if not over and _is_growing(message, part):
+                    return
+            self._position = (created, name, part_name)
+
+    def _from_part(
+        self, message: OpenCodeMessage, part: OpenCodePart, name: str, over: bool
+    ) -> Iterator[Message]:
+        at = to_datetime(part.time.start or message.time.created)
+        end = to_datetime(message.time.completed or message.time.created)
+        match part.type:
+            case "text" if message.role == "user":
+                yield Message(kind=MessageKind.PROMPT, text=part.text, at=at)
+            case "text" | "reasoning" if over or part.time.end:
+                kind = MessageKind.ANSWER if part.type == "text" else MessageKind.THOUGHT
+                yield Message(kind=kind, text=part.text, at=at)
+            case "tool":
+                yield from self._from_tool(part, name, at, over)
+            case "step-finish":
+                yield Message(kind=MessageKind.USAGE, used=part.tokens.usage(part.cost), at=end)
+            case "end" if message.error is not None:
+                text = str(message.error.data.get("message") or message.error.name)
+                yield Message(kind=MessageKind.NOTE, text=text, at=end)
+
+    def _from_tool(
+        self, part: OpenCodePart, name: str, at: datetime, over: bool
+    ) -> Iterator[Message]:
+        """Yield the call as soon as it is recorded, and the result once the tool has returned."""
+        state, span = part.state, part.state.time
+        began = to_datetime(span.start) if span.start else at
+        if self._called != name:
+            self._called = name
+            text = as_text(state.input)
+            yield Message(
+                kind=MessageKind.CALL, tool=part.tool, call=part.call_id, text=text, at=began
+            )
+        if over or state.status not in RUNNING:
+            ended = to_datetime(span.end) if span.end else began
+            text = state.output or state.error
+            yield Message(kind=MessageKind.RESULT, call=part.call_id, text=text, at=ended)
+
+
+def _is_growing(message: OpenCodeMessage, part: OpenCodePart) -> bool:
+    """Whether a part of the last message is incomplete."""
+    match part.type:
+        case "tool":
+            return part.state.status in RUNNING
+        case "text" | "reasoning":
+            return message.role != "user" and part.time.end is None
+    return part.type == "end"

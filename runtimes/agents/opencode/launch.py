@@ -23,27 +23,18 @@ from runtimes.agents.base import (
 )
 from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import first_message, port
-from runtimes.agents.opencode.messages import OpenCodeMessageReader
-from runtimes.agents.opencode.port import OpenCodeServer
 from runtimes.agents.opencode.reader import OpenCodeReader
-from runtimes.agents.shared.adoption import NotAdopted
-from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared import launch
 from runtimes.agents.shared.files import decode_json
-from runtimes.agents.shared.launch import (
-    PROVIDERS,
-    TerminalAgent,
-    begin_run,
-    conversation,
-    no_variables,
-    prompt_argument,
-    tool_names,
-)
 from runtimes.files import read_text, write_private
 
 _RISKY = ("edit", "bash", "webfetch", "external_directory")
 #: https://opencode.ai/docs/permissions
-_MODES = {"auto": {"*": "allow"}, "confirm": dict.fromkeys(_RISKY, "ask")}
-_REJECT = dict.fromkeys(_RISKY, "deny")
+_MODES = {
+    "auto": {"*": "allow"},
+    "confirm": dict.fromkeys(_RISKY, "ask"),
+    "reject": dict.fromkeys(_RISKY, "deny"),
+}
 #: Tools for questions, plans and the pull request's text, which every agent keeps.
 _ALWAYS = ("question", "todowrite", "external_directory")
 #: No updates, and no downloads of what the program brings along.
@@ -59,14 +50,14 @@ _CONFIG = "OPENCODE_CONFIG_CONTENT"
 _API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
-class OpenCode(TerminalAgent):
+class OpenCode(launch.TerminalAgent):
     """The `opencode` program."""
 
     program = "opencode"
     install = "npm install -g opencode-ai"
+    not_adopted = "OpenCode keeps all conversations in one database, from which none can be copied"
 
     wants_screen = False
-    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {
         "read": ("read", "glob", "grep", "list"),
         "edit": ("edit",),
@@ -81,56 +72,42 @@ class OpenCode(TerminalAgent):
     )
 
     reader = OpenCodeReader
-    messages = OpenCodeMessageReader
+    messages = opencode_files.OpenCodeMessageReader
+    dialog = staticmethod(port.dialog)
+    # It recognises no unsent text: only colours distinguish that from hints in the input box.
 
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
-        self.provider = PROVIDERS.get(agent_type.model.partition("/")[0], "")
+        self.provider = launch.PROVIDERS.get(agent_type.model.partition("/")[0], "")
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Choose port and password, and build the configuration; see `AgentAdapter.prepare`.
+        """Choose port and password, and build the configuration.
 
         The program chooses the id of a new conversation itself.
         """
-        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET
-        known = opencode_files.has_conversation
-        native = conversation(files, lambda: resume if known(files, resume) else "")
+        known = opencode_files.query(files, "select 1 from session where id = ?", resume)
+        native = launch.conversation(files, resume if known else "")
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
         env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, run_limits))
         argv = [*self._command, "--port", str(server.port), *self._type.args]
         if not native:
-            argv.append(f"--prompt={prompt_argument(files, prompt)}")
+            argv.append(f"--prompt={launch.prompt_argument(files, prompt)}")
             return LaunchSpec(argv=tuple(argv), env=env)
         script = (sys.executable, "-I", "-S", first_message.__file__)
         given = (str(port.server_file(files)), native, str(files.prompt))
         argv = [*script, *given, "--", *argv, "--session", native]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
-    def adopt(self, files: RunFiles, native: str) -> None:
-        """Raise `NotAdopted`: one conversation cannot be taken out of the user's database."""
-        raise NotAdopted(
-            "OpenCode keeps all conversations in one database, from which none can be copied:"
-            " start the session without --resume"
-        )
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog:
-        """Return what is pending at the program's port."""
-        return port.dialog(files)
-
-    def unsent_text(self, screen: str) -> str:
-        """Return an empty text: only colours distinguish typed text from hints in the input box."""
-        return ""
-
-    def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the database."""
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
         return (opencode_files.database(files),)
 
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        problems = no_variables(self._type, endpoint)
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
+        problems = launch.no_variables(self._type, endpoint)
         if endpoint != PROVIDER_DEFAULT and "/" not in self._type.model:
             problems.append(
                 "its endpoint and key belong to no provider: set `model` of the agent type to"
@@ -143,9 +120,9 @@ class OpenCode(TerminalAgent):
     ) -> dict[str, object]:
         settings = decode_json(given, dict[str, object]) or {}
         own = settings.get("permission")
-        mode = _MODES.get(self._type.permission_mode, _REJECT)
+        mode = _MODES[self._type.permission_mode]
         if run_limits.tools:
-            allowed = (*_ALWAYS, *tool_names(self.tools, run_limits.tools))
+            allowed = (*_ALWAYS, *launch.tool_names(self.tools, run_limits.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in allowed}}
         settings |= {
             "autoupdate": False,
@@ -191,13 +168,13 @@ def _providers(
     return {**providers, name: {**provider, "options": options}}
 
 
-def _server(files: RunFiles) -> OpenCodeServer:
+def _server(files: RunFiles) -> port.OpenCodeServer:
     """Return the run's port and password, chosen the first time."""
     path = port.server_file(files)
-    known = decode_json(read_text(path), OpenCodeServer)
+    known = decode_json(read_text(path), port.OpenCodeServer)
     if known is None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             number = free.getsockname()[1]
-        known = OpenCodeServer(port=number, password=secrets.token_urlsafe(24))
+        known = port.OpenCodeServer(port=number, password=secrets.token_urlsafe(24))
         write_private(path, msgspec.json.encode(known).decode())
     return known

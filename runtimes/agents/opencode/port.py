@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode.files import Millis
-from runtimes.agents.shared.dialogs import AnswerStep, Choice, Dialog
+from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.question_forms import parse_answers, parse_questions
 from runtimes.files import read_text
@@ -112,8 +112,11 @@ def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
             raise OSError(f"its port does not answer: {error!r}") from error
 
 
-def dialog(files: RunFiles) -> Dialog:
-    """Return the first pending permission or question. Raises `OSError` without a response."""
+def dialog(files: RunFiles, screen: str) -> Dialog:
+    """Return the first pending permission or question. Raises `OSError` without a response.
+
+    The port knows what is pending, so the screen is not needed.
+    """
     pending = get(files, PENDING)
     if pending is None:
         raise OSError("its port does not answer")
@@ -121,8 +124,8 @@ def dialog(files: RunFiles) -> Dialog:
     if permissions:
         path = f"/permission/{permissions[0].id}/reply"
         choices = tuple(
-            Choice(number=number, label=label, step=_reply(files, path, {"reply": word}))
-            for number, (label, word) in enumerate(PERMISSION_CHOICES.items(), 1)
+            (label, _reply(files, path, {"reply": word}))
+            for label, word in PERMISSION_CHOICES.items()
         )
         return Dialog(id=permissions[0].id, choices=choices)
     return _question_dialog(files, questions[0]) if questions else Dialog()

@@ -14,13 +14,11 @@ from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import port
 from runtimes.agents.opencode.files import RUNNING, OpenCodeMessage, OpenCodePart, to_datetime
 from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
-from runtimes.agents.shared.activity import exited, waiting
 from runtimes.agents.shared.dialogs import permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, decode_json, open_database
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.usage import UsageCounter
+from runtimes.agents.shared.reader import RunReader, in_state, waiting
 from runtimes.base import Seen
-from runtimes.files import read_text
 
 #: After this many attempts another retry is unlikely to succeed.
 _ATTEMPTS = 3
@@ -52,57 +50,33 @@ _PARTS = "select time_updated, data from part where message_id = ? order by id"
 _CONTAINS = "select 1 from part where session_id = ? and instr(data, ?) limit 1"
 
 
-class OpenCodeReader:
+class OpenCodeReader(RunReader):
     """Reads one run of OpenCode."""
 
     def __init__(self, files: RunFiles) -> None:
-        self._files = files
+        super().__init__(files)
         self._database_files = opencode_files.database_files(files)
-        self._began = files.began.timestamp() * 1000 if files.began.year > 1 else 0.0
-        self._native = read_text(files.conversation)
+        self._began_millis = self._began.timestamp() * 1000
         self._fingerprint: tuple[object, ...] = ()  #: Of the database, when it was last read.
         self._updated = 0.0  #: Time of the newest change to a message.
         self._messages: dict[str, OpenCodeMessage] = {}  #: Of the run, subagents included.
-        self._counter = UsageCounter()
         self._prompted: datetime | None = None
         self._last_message = ""  #: Id of the conversation's last message.
         self._tools: list[OpenCodePart] = []  #: Its tool calls that have not returned.
-        self._touched: datetime | None = None  #: Time of its newest part.
-        self._summary = ""
-        self._turn = Agent(run=files.run)  #: The state of the turn by the database.
         self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When to ask the port at the latest.
-        self._last = self._turn  #: The state of the turn with the port's answers.
-
-    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the activity; see `Reader.read`. Without a response of the port: as before."""
-        self._read_database()
-        agent = replace(
-            self._turn,
-            runtime=seen.runtime,
-            program=seen.program,
-            native_id=self._native,
-            summary=self._summary,
-            seen=self._touched,
-            usage=self._counter.usage(),
-        )
-        if end := exited(seen, agent):
-            return end
-        if agent.activity is Activity.ACTIVE:
-            ask = self._is_due(now)
-            agent = self._ask_port(agent, now) if ask else self._unchanged(agent) or agent
-        self._last = agent
-        return agent
 
     def received(self, key: str) -> bool:
         """Whether the key is in the conversation."""
-        self._read_database()
-        try:
-            with open_database(opencode_files.database(self._files)) as database:
-                return database.execute(_CONTAINS, (self._native, key)).fetchone() is not None
-        except sqlite3.Error:
-            return False
+        self._update()
+        return bool(opencode_files.query(self._files, _CONTAINS, self._native, key))
 
-    def _read_database(self) -> None:
+    def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
+        """Return the state with the port's answers; without an answer, the state as before."""
+        if agent.activity is not Activity.ACTIVE:
+            return agent
+        return self._ask_port(agent, now) if self._is_due(now) else self._unchanged(agent) or agent
+
+    def _update(self) -> None:
         fingerprint = opencode_files.fingerprint(self._database_files)
         if not fingerprint or fingerprint == self._fingerprint:
             return
@@ -115,9 +89,9 @@ class OpenCodeReader:
 
     def _read_messages(self, database: sqlite3.Connection) -> None:
         if not self._native:
-            row = database.execute(_CONVERSATION, (self._began,)).fetchone()
+            row = database.execute(_CONVERSATION, (self._began_millis,)).fetchone()
             self._native = row[0] if row else ""
-        rows = database.execute(_MESSAGES, (self._began, self._updated))
+        rows = database.execute(_MESSAGES, (self._began_millis, self._updated))
         for name, session, updated, data in rows:
             message = decode_json(data, OpenCodeMessage)
             if message is None:
@@ -142,21 +116,14 @@ class OpenCodeReader:
         self._tools = [part for part in parts if part.state.status in RUNNING]
         over = message.time.completed
         if over is None or message.finish == "tool-calls":
-            self._turn = Agent(
-                run=self._files.run,
-                activity=Activity.ACTIVE,
-                since=self._prompted,
-                evidence="its database says that it answers",
-                calling=bool(self._tools),
+            evidence, calling = "its database says that it answers", bool(self._tools)
+            self._turn = in_state(
+                self._turn, Activity.ACTIVE, self._prompted, evidence, calling=calling
             )
             return
         self._summary = " ".join(part.text for part in parts if part.type == "text")[:TEXT]
-        self._turn = Agent(
-            run=self._files.run,
-            activity=Activity.READY,
-            since=to_datetime(over),
-            evidence=f"its database says that it answered: {message.finish or 'broken off'}",
-        )
+        evidence = f"its database says that it answered: {message.finish or 'broken off'}"
+        self._turn = in_state(self._turn, Activity.READY, to_datetime(over), evidence)
         if message.error is not None and message.error.name != _ABORTED:
             name, data = message.error.name, message.error.data
             text = str(data.get("message") or name)
@@ -181,7 +148,8 @@ class OpenCodeReader:
     def _ask_port(self, agent: Agent, now: datetime) -> Agent:
         state = port.get(self._files, _STATE)
         if state is None:
-            asked = [_questions(tool.state.input) for tool in self._question_tools]
+            calls = [tool.state.input for tool in self._tools if tool.tool == "question"]
+            asked = [_questions(arguments) for arguments in calls]
             return self._unchanged(agent) or _waiting(agent, asked)
         permissions, questions, statuses = state
         asked = [_permission(each) for each in permissions] + [
@@ -196,10 +164,6 @@ class OpenCodeReader:
             limited = long_wait or _LIMITED.search(status.message)
             return replace(agent, limit_until=retry_at if limited else None)
         return _waiting(agent, asked)
-
-    @property
-    def _question_tools(self) -> list[OpenCodePart]:
-        return [tool for tool in self._tools if tool.tool == "question"]
 
 
 def _waiting(agent: Agent, asked: list[str]) -> Agent:

@@ -28,47 +28,41 @@ class AnswerStep(Struct, frozen=True, kw_only=True):
     request: Callable[[], None] | None = None  #: Called instead; raises `OSError`.
 
 
-class Choice(Struct, frozen=True, kw_only=True):
-    """One answer that a dialog offers."""
-
-    number: int
-    label: str
-    step: AnswerStep
-
-
 class Dialog(Struct, frozen=True, kw_only=True):
     """The dialog that a program shows now."""
 
     id: str = ""  #: Differs from that of the next dialog; empty: no dialog is recognised.
     state: str = ""  #: For answers of several steps: changes with every step taken.
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[tuple[str, AnswerStep], ...] = ()  #: The label of each, and how it is taken.
     #: The (next) step of an answer in other words; None: the dialog does not take them.
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
         """Return how to give this answer; None: no choice fits, and free text is not taken."""
-        steps = {choice.number: choice.step for choice in self.choices}
-        number = choice_number(answer, {choice.number: choice.label for choice in self.choices})
+        number = choice_number(answer, [label for label, _ in self.choices])
         if number is not None:
-            return steps[number]
+            return self.choices[number - 1][1]
         return self.free_text(answer) if self.free_text is not None else None
 
 
-def choice_number(answer: str, labels: Mapping[int, str]) -> int | None:
-    """Find the choice that an answer names: number, label or its first words, yes, no, always."""
+def choice_number(answer: str, labels: Sequence[str]) -> int | None:
+    """Find the choice that an answer names: number, label or its first words, yes, no, always.
+
+    Choices are numbered from 1.
+    """
     words = _normalised(answer)
-    normalised = {number: _normalised(label) for number, label in labels.items()}
+    normalised = dict(enumerate(map(_normalised, labels), 1))
     given = _NUMBER.fullmatch(answer)
     for fits in (
         lambda number: given is not None and int(given[1]) == number,
         lambda number: normalised[number] == words,
         lambda number: normalised[number].startswith(f"{words} "),
     ):
-        found = [number for number in labels if fits(number)]
+        found = [number for number in normalised if fits(number)]
         if len(found) == 1:
             return found[0]
     meant = _SHORT_CHOICES.get(_SHORT_ANSWERS.get(words, ""))
-    for number, label in labels.items():
+    for number, label in enumerate(labels, 1):
         if meant is not None and meant.match(label.lower()):
             return number
     return None
@@ -79,35 +73,38 @@ def _normalised(text: str) -> str:
     return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
 
 
-def numbered_dialog(heading: str, labels: Iterable[str]) -> Dialog:
+def numbered_dialog(heading: str, labels: Sequence[str]) -> Dialog:
     """A dialog at a terminal whose choices are taken by the key of their number."""
-    choices = tuple(
-        Choice(number=number, label=label, step=AnswerStep(keys=(str(number),)))
-        for number, label in enumerate(labels, 1)
-    )
-    return Dialog(id="\n".join((heading, *(one.label for one in choices))), choices=choices)
+    return _terminal_dialog(heading, labels, [(str(n),) for n in range(1, len(labels) + 1)])
 
 
 def arrow_key_dialog(heading: str, labels: Sequence[str], marked: int) -> Dialog:
     """A dialog whose choices are taken with arrow keys, from the marked one, and Enter."""
-    keys_of = [
-        ("Down",) * (place - marked) + ("Up",) * (marked - place) + ("Enter",)
-        for place in range(len(labels))
-    ]
-    return Dialog(
-        id="\n".join((heading, *labels)),
-        choices=tuple(
-            Choice(number=number, label=label, step=AnswerStep(keys=keys))
-            for number, (label, keys) in enumerate(zip(labels, keys_of, strict=True), 1)
-        ),
-    )
+    places = range(len(labels))
+    keys = [("Down",) * (n - marked) + ("Up",) * (marked - n) + ("Enter",) for n in places]
+    return _terminal_dialog(heading, labels, keys)
+
+
+def _terminal_dialog(
+    heading: str, labels: Sequence[str], keys: Iterable[tuple[str, ...]]
+) -> Dialog:
+    steps = (AnswerStep(keys=pressed) for pressed in keys)
+    choices = tuple(zip(labels, steps, strict=True))
+    return Dialog(id="\n".join((heading, *labels)), choices=choices)
 
 
 def as_question(dialog: Dialog) -> str:
     """Describe a terminal dialog in one line for people; empty if none is open."""
-    labels = [choice.label for choice in dialog.choices]
+    labels = [label for label, _ in dialog.choices]
     heading = dialog.id.removesuffix("\n".join(labels))
     return with_choices(" ".join(heading.split()), labels)
+
+
+def text_in_box(screen: str, box: re.Pattern[str], hint: re.Pattern[str]) -> str:
+    """Return the text in the input box: the last `box` on the screen, unless it shows a hint."""
+    boxes = box.findall(screen)
+    text = boxes[-1].strip() if boxes else ""
+    return "" if hint.match(text) else text
 
 
 def permission_request(tool: str, arguments: Mapping[str, object]) -> str:

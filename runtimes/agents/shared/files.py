@@ -11,6 +11,8 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
@@ -20,6 +22,7 @@ from msgspec import Meta
 from runtimes.files import open_regular, read_text
 
 _T = TypeVar("_T")
+Time = Annotated[datetime, Meta(tz=True)]
 TEXT = 2000  #: Questions, errors and summaries are cut to this number of characters.
 # Bounds of what programs report: every accepted value fits into a column of the store.
 Count = Annotated[int, Meta(ge=0, le=10**11)]
@@ -54,10 +57,7 @@ def last_line_with(path: Path, text: str) -> str:
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap.mmap]:
     """Map a file into memory. Raises `OSError`, and `ValueError` for an empty file."""
-    with (
-        open_regular(path) as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         yield content
 
 
@@ -71,10 +71,8 @@ def decode_json(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
 
 def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
     """Decode lines of JSON; those that are malformed or of another type are left out."""
-    for line in lines:
-        value = decode_json(line, kind)
-        if value is not None:
-            yield value
+    values = (decode_json(line, kind) for line in lines)
+    return (value for value in values if value is not None)
 
 
 @contextmanager
@@ -119,3 +117,75 @@ class WatchedFile(Generic[_T]):
             recent = time.time_ns() - status.st_mtime_ns <= _TIMESTAMP_STEP_NS
             self._state = None if recent else state
         return self._value
+
+
+class LineTail:
+    """The complete lines of a growing file, each returned once and in order.
+
+    A truncated or replaced file is read from its beginning. A line longer than `most` bytes may
+    be skipped. An unreadable file has no lines.
+    """
+
+    def __init__(self, path: Path, most: int = 4 * 1024 * 1024) -> None:
+        self.path = path
+        self._name = str(path)
+        self._most = most
+        #: Modification time at the last `new`, in seconds since 1970; None: the file is missing.
+        self.modified: float | None = None
+        self.offset = 0  #: How many bytes were read.
+        self.restarts = 0  #: How often reading began at the file's beginning.
+        self._inode = 0
+        self._size = 0
+        #: Length of the line that the last `new` skipped before those it returned; 0: none.
+        self.skipped_bytes = 0
+        self._partial = b""
+        self._skipping = 0  #: Bytes skipped so far of a line that is too long.
+
+    def new(self) -> list[str]:
+        """Return the lines completed since the last call, without line ends.
+
+        Reads at most `most` bytes: the next call continues in a longer file.
+        """
+        self.skipped_bytes = 0
+        try:
+            status = os.lstat(self._name)
+        except OSError:
+            self.modified = None
+            return []
+        self.modified = status.st_mtime
+        if (status.st_ino, status.st_size) == (self._inode, self.offset):
+            return []
+        with suppress(OSError), open_regular(self._name) as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != self._inode or status.st_size < self.offset:
+                self._inode, self.offset = status.st_ino, 0
+                self.restarts += 1
+                self._partial, self._skipping = b"", 0
+            self._size = status.st_size
+            file.seek(self.offset)
+            data = file.read(self._most)
+            self.offset += len(data)
+            return self._complete(data)
+        return []
+
+    def to_end(self) -> Iterator[str]:
+        """Return the lines completed since the last call, up to the file's present end."""
+        return chain(self.new(), self._more(self._size))
+
+    def _more(self, end: int) -> Iterator[str]:
+        offset = -1
+        while offset < self.offset < end:
+            offset = self.offset
+            yield from self.new()
+
+    def _complete(self, data: bytes) -> list[str]:
+        lines, end, self._partial = (self._partial + data).rpartition(b"\n")
+        if end and self._skipping:
+            rest, _, lines = (lines + end).partition(b"\n")
+            self.skipped_bytes, self._skipping = self._skipping + len(rest), 0
+            lines, end, _ = lines.rpartition(b"\n")
+        if len(self._partial) > self._most:
+            self._skipping += len(self._partial)
+            self._partial = b""
+        # Decoded as one block: decoding line by line takes as long as parsing the JSON.
+        return lines.decode(errors="replace").split("\n") if end else []

@@ -1,30 +1,59 @@
 """Hooks: commands that a program calls, which append its JSON payloads to the run's spool file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from shlex import quote
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Seconds, decode_json, decode_lines, last_line_with
-from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.files import (
+    LineTail,
+    Seconds,
+    Time,
+    decode_json,
+    decode_lines,
+    last_line_with,
+)
 
-_P = TypeVar("_P")
+
+class HookPayload(Struct, frozen=True):
+    """The payload of a hook. The programs that have hooks agree in the names of its fields."""
+
+    hook_event_name: str
+    session_id: str = ""
+    turn_id: str = ""
+    timestamp: Time | None = None
+    tool_name: str = ""
+    tool_input: object = None
+    tool_use_id: str = ""
+    notification_type: str = ""
+    last_assistant_message: str = ""
+    error: str = ""
+
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """The arguments of the tool call; empty if there are none."""
+        return self.tool_input if isinstance(self.tool_input, dict) else {}
 
 
-class HookCall(Struct, Generic[_P], frozen=True):
+class HookCall(Struct, frozen=True):
     """One line of the spool. A hook of an earlier run may be late: compare `run`."""
 
     run: int
-    hook: _P  #: The payload.
+    hook: HookPayload
     at: Seconds = 0.0  #: Time of the call, in whole seconds since 1970.
 
+    @property
+    def time(self) -> datetime:
+        """The time in the payload; if it has none, that of the call."""
+        return self.hook.timestamp or datetime.fromtimestamp(self.at, UTC)
 
-def last_call(files: RunFiles, event: str, kind: type[HookCall[_P]]) -> HookCall[_P] | None:
+
+def last_call(files: RunFiles, event: str) -> HookCall | None:
     """Return the run's last call for an event, such as `PreToolUse`; None if there is none."""
     # Quotes within the payload's strings are escaped, so they never match.
-    call = decode_json(last_line_with(files.spool, f'"{event}"'), kind)
+    call = decode_json(last_line_with(files.spool, f'"{event}"'), HookCall)
     return call if call is not None and call.run == files.run else None
 
 
@@ -40,16 +69,14 @@ def silenced(command: str) -> str:
     return f"{{ {command}; }} 2>/dev/null; exit 0"
 
 
-class HookTail(Generic[_P]):
+class HookTail:
     """The hook calls of one run, each once and in order."""
 
-    def __init__(self, files: RunFiles, kind: type[HookCall[_P]]) -> None:
+    def __init__(self, files: RunFiles) -> None:
         self._run = files.run
-        self._kind = kind
         self._spool = LineTail(files.spool)
 
-    def new(self) -> Iterator[HookCall[_P]]:
+    def new(self) -> Iterator[HookCall]:
         """Yield the calls since the last time; those of other runs are left out."""
-        for call in decode_lines(self._spool.to_end(), self._kind):
-            if call.run == self._run:
-                yield call
+        calls = decode_lines(self._spool.to_end(), HookCall)
+        return (call for call in calls if call.run == self._run)

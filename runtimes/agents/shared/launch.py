@@ -1,48 +1,79 @@
-"""Shared launch code of agent programs: environment, arguments, and checks."""
+"""Shared launch code of agent programs: environment, arguments, checks, adopted conversations."""
 
 import os
+import re
 import shutil
+import stat
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 from runtimes.agents.base import PROVIDER_DEFAULT, AgentType, Endpoint, RunFiles
-from runtimes.files import read_text, write_private
+from runtimes.agents.shared.files import contains
+from runtimes.agents.shared.messages import LineMessageReader, LineParser, MessageReader
+from runtimes.files import open_regular, read_text, write_private
 
-ANTHROPIC = "https://api.anthropic.com"
-OPENAI = "https://api.openai.com"
-GOOGLE = "https://generativelanguage.googleapis.com"
 #: The providers' APIs by the prefix of a model's name: `anthropic/NAME`.
-PROVIDERS: Mapping[str, str] = {"anthropic": ANTHROPIC, "openai": OPENAI, "google": GOOGLE}
-
+PROVIDERS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
 _ARGUMENT_BYTES = 100_000  #: Linux limits one argument to 128 KiB: execve(2), MAX_ARG_STRLEN.
+_CONVERSATION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class TerminalAgent(ABC):
-    """Base of the adapters of programs that have a version and a terminal of their own."""
+    """Base of the adapters: see `runtimes.agents.base.AgentAdapter`."""
 
     program = ""  #: The usual command.
     install = ""  #: The command that installs it.
+    other_login = ""  #: How else than by a login variable it can sign in, continuing a sentence.
+    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation.
 
     submit_seconds = 0.6  #: Measured with all five: an earlier Enter becomes part of the paste.
     wants_screen = True  #: Some dialogs and retries are visible there only.
     remembers = True
     writes_outside = True
+    preambles: Collection[str] = ("instructions-file",)
     tools: Mapping[str, Collection[str]] = {}
     supports_subagents = True
     limits_subagents = False
+    provider = ""
     login_variables: Collection[str] = ()
+    parser: Callable[[], LineParser]  #: Makes a parser of the lines of one conversation's file.
 
     def __init__(self, agent_type: AgentType) -> None:
         self._type = agent_type
         self._command = agent_type.command or (self.program,)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Raise `NotAdopted`; adapters override this where a copy can be resumed."""
+        raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
+
+    def unsent_text(self, screen: str) -> str:
+        """Return an empty text; adapters override this where typed text can be recognised."""
+        return ""
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """Return the conversations' files; adapters override this where there are more records."""
+        return self._conversations(files)
+
+    def messages(self, files: RunFiles) -> MessageReader:
+        """Return a reader of the messages in the conversations' files."""
+        return LineMessageReader(lambda: self._conversations(files), self.parser)
+
+    @abstractmethod
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
+        """Return the files with the messages of all conversations, in order."""
 
     def version(self) -> str:
         """Return the number in the first line of `--version`; empty if there is none.
 
         Raises `FileNotFoundError` if the program is not installed.
         """
-        if problems := _not_installed(self._command, self.install):
+        if problems := self._not_installed():
             raise FileNotFoundError(*problems)
         run = subprocess.run(
             [*self._command, "--version"], capture_output=True, text=True, timeout=20, check=False
@@ -55,26 +86,29 @@ class TerminalAgent(ABC):
     ) -> Sequence[str]:
         """Return what prevents a start: the program, its credentials or its settings."""
         return [
-            *_not_installed(self._command, self.install, environ.get("PATH")),
+            *self._not_installed(environ.get("PATH")),
             *self._misconfigured(environ, endpoint),
         ]
 
-    @abstractmethod
-    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> Sequence[str]:
-        """Return what the program's own credentials or settings lack."""
+    def _not_installed(self, path: str | None = None) -> Sequence[str]:
+        if shutil.which(self._command[0], path=path):
+            return []
+        remedy = ", or correct `command` of the agent type" if "/" in self._command[0] else ""
+        return [f"{self._command[0]} is not installed: {self.install}{remedy}"]
 
-    def _credentials_missing(
-        self, environ: Mapping[str, str], endpoint: Endpoint, key: str, alternative: str = ""
-    ) -> list[str]:
-        """Return the problem of a program without an endpoint that gets no login variable."""
-        if endpoint != PROVIDER_DEFAULT or login_variable(
-            self._type, environ, self.login_variables
-        ):
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
+        """Return what the program's own credentials or settings lack."""
+        known = login_variable(self._type, environ, self.login_variables)
+        if known or endpoint != PROVIDER_DEFAULT:
             return []
         return [
-            f"it has no credentials: set {key} for the server and name it in `key` of the agent"
-            f" type{alternative}"
+            f"it has no credentials: set {next(iter(self.login_variables))} for the server and"
+            f" name it in `key` of the agent type{self.other_login}"
         ]
+
+
+class NotAdopted(Exception):
+    """A conversation cannot be copied; the message says why and what to do."""
 
 
 def begin_run(
@@ -89,7 +123,6 @@ def begin_run(
     files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.summary.parent.mkdir(mode=0o700, exist_ok=True)
     write_private(files.prompt, prompt)
-    passed = {name: os.environ[name] for name in agent_type.pass_env if name in os.environ}
     env = {
         "HOME": str(files.home),
         "MERGEWRIGHT_SESSION": files.session,
@@ -99,16 +132,16 @@ def begin_run(
         "MERGEWRIGHT_PROMPT_FILE": str(files.prompt),
         "MERGEWRIGHT_SUMMARY_FILE": str(files.summary),
         "MERGEWRIGHT_PROGRESS_FILE": str(files.progress),
-        **passed,
+        **{name: os.environ[name] for name in agent_type.pass_env if name in os.environ},
         **agent_type.env,
     }
     return prompt, system, env
 
 
-def conversation(files: RunFiles, choose: Callable[[], str]) -> str:
-    """Return the run's conversation id, chosen the first time and kept in the run's folder."""
+def conversation(files: RunFiles, chosen: str) -> str:
+    """Return the run's conversation id: the one chosen the first time, from the run's folder."""
     if not files.conversation.exists():
-        write_private(files.conversation, choose())
+        write_private(files.conversation, chosen)
     return read_text(files.conversation)
 
 
@@ -150,8 +183,43 @@ def no_variables(agent_type: AgentType, endpoint: Endpoint) -> list[str]:
     ]
 
 
-def _not_installed(command: Sequence[str], install: str, path: str | None = None) -> list[str]:
-    if shutil.which(command[0], path=path):
-        return []
-    remedy = ", or correct `command` of the agent type" if "/" in command[0] else ""
-    return [f"{command[0]} is not installed: {install}{remedy}"]
+def user_folder(variable: str, name: str) -> Path:
+    """The program's folder of the user who runs this: by its variable, or `name` in their home."""
+    return Path(os.environ.get(variable) or Path.home() / name)
+
+
+def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Path:
+    """Copy the transcript of a conversation from one program folder to the same path in another.
+
+    `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id. Only regular
+    files of the user who runs this are copied. Returns the copy's path. Raises `NotAdopted` if the
+    user has no such transcript, and `OSError` if it cannot be copied.
+    """
+    if not _CONVERSATION.fullmatch(native):
+        raise NotAdopted(
+            f"{native!r} is not a conversation id such as 4bb28834-d7d9-428f-9c9f-9179ca24a4f5:"
+            " the agent's program prints the id when it exits, with the command to resume it"
+        )
+    place = pattern.format(id=native)
+    found = [path for path in source.glob(place) if _is_own(path) and contains(path, native)]
+    if not found:
+        raise NotAdopted(
+            f"you have no conversation {native}: no file of yours matches {source / place}"
+        )
+    original = max(found, key=lambda path: path.stat().st_size)  # Stubs are shorter.
+    copy = target / original.relative_to(source)
+    copy.parent.mkdir(mode=0o700, parents=True)
+    new = copy.with_name(f"{copy.name}.new")
+    with open_regular(original) as file, open(new, "xb", opener=_private) as out:
+        shutil.copyfileobj(file, out)
+    new.rename(copy)
+    return copy
+
+
+def _is_own(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lifecycle.model.facts import Usage
-from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.files import LineTail
 
 
 class MessageKind(StrEnum):

@@ -89,13 +89,13 @@ def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence
 
 
 def _answer(question: Question, line: str) -> Sequence[str]:
-    labels = dict(enumerate(question.labels, 1))
+    labels = question.labels
     if one := choice_number(line, labels):
-        return (labels[one],)
+        return (labels[one - 1],)
     if not question.takes_several:
         return (line,)
     found = [choice_number(part.strip(), labels) for part in line.split(",")]
-    return tuple(labels[one] for one in found if one) if all(found) else ()
+    return tuple(labels[one - 1] for one in found if one) if all(found) else ()
 
 
 def form_dialog(name: str, questions: Sequence[Question], screen: FormScreen) -> Dialog:

@@ -2,6 +2,9 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 
@@ -34,7 +37,7 @@ class UsageCounter:
         if before is not None:
             self._add(*before, -1)
         self._responses[response] = (model, used)
-        self._add(model, used, 1)
+        self._add(model, used)
 
     def usage(self) -> Usage:
         """Return the total and the usage of each model that has a name.
@@ -43,31 +46,30 @@ class UsageCounter:
         """
         if self._total is None:
             used = self._models.values()
-            costs = [each.cost_usd for each in used if each.cost_usd is not None]
-            self._total = Usage(
-                input=sum(each.input for each in used),
-                output=sum(each.output for each in used),
-                cache_read=sum(each.cache_read for each in used),
-                cache_write=sum(each.cache_write for each in used),
-                reasoning=sum(each.reasoning for each in used),
-                cost_usd=round(sum(costs), 6) if len(costs) == len(used) else None,
-                models={name: each for name, each in self._models.items() if name},
-            )
+            total = reduce(_sum, used)
+            if any(each.cost_usd is None for each in used):
+                total = replace(total, cost_usd=None)
+            models = {name: each for name, each in self._models.items() if name}
+            self._total = replace(total, models=models)
         return self._total
 
-    def _add(self, model: str, used: Usage, times: int) -> None:
-        before = self._models.get(model, _NOTHING)
-        costs = [cost for cost in (before.cost_usd, used.cost_usd) if cost is not None]
-        more = (used.cost_usd or 0.0) * times
-        self._models[model] = Usage(
-            input=before.input + used.input * times,
-            output=before.output + used.output * times,
-            cache_read=before.cache_read + used.cache_read * times,
-            cache_write=before.cache_write + used.cache_write * times,
-            reasoning=before.reasoning + used.reasoning * times,
-            cost_usd=round((before.cost_usd or 0.0) + more, 6) if costs else None,
-        )
+    def _add(self, model: str, used: Usage, times: int = 1) -> None:
+        self._models[model] = _sum(self._models.get(model, _NOTHING), used, times)
         self._total = None
+
+
+def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
+    """Add a usage some times. The sum has a cost if one of the two has."""
+    costs = [each for each in (one.cost_usd, other.cost_usd) if each is not None]
+    cost = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) * times
+    return Usage(
+        input=one.input + other.input * times,
+        output=one.output + other.output * times,
+        cache_read=one.cache_read + other.cache_read * times,
+        cache_write=one.cache_write + other.cache_write * times,
+        reasoning=one.reasoning + other.reasoning * times,
+        cost_usd=round(cost, 6) if costs else None,
+    )
 
 
 def limit_reset(text: str, at: datetime | None) -> datetime | None:

@@ -8,7 +8,7 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
-from runtimes.agents.shared.adoption import NotAdopted
+from runtimes.agents.shared.launch import NotAdopted
 from runtimes.files import read_text
 from tests.runtimes.agents.recordings import RECORDINGS
 

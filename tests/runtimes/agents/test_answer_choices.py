@@ -33,7 +33,7 @@ from runtimes.agents.shared.dialogs import choice_number, permission_request, wi
     ],
 )
 def test_an_answer_names_a_choice(answer: str, labels: tuple[str, ...], number: int | None) -> None:
-    assert choice_number(answer, dict(enumerate(labels, 1))) == number
+    assert choice_number(answer, labels) == number
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.agents.shared.line_tail import LineTail
+from runtimes.agents.shared.files import LineTail
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
-from runtimes.agents.claude.messages import parse_line
-from runtimes.agents.codex.messages import CodexMessageParser
-from runtimes.agents.gemini.messages import GeminiMessageParser
+from runtimes.agents.claude.files import parse_line
+from runtimes.agents.codex.files import CodexMessageParser
+from runtimes.agents.gemini.files import GeminiMessageParser
 from runtimes.agents.shared.messages import Message, MessageKind
 
 Expected = list[tuple[MessageKind, str]]

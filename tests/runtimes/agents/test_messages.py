@@ -15,8 +15,8 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.claude.files import parse_line
 from runtimes.agents.claude.launch import Claude
-from runtimes.agents.claude.messages import parse_line
 from runtimes.agents.codex.launch import Codex
 from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.shared.messages import Message, MessageKind, MessageReader

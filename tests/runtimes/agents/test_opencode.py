@@ -360,7 +360,7 @@ def test_an_unreadable_database_changes_nothing(
     opencode_files.database(files).unlink()
     os.mkfifo(opencode_files.database(files))
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
-    assert not opencode_files.has_conversation(files, ID)
+    assert opencode_files.query(files, "select 1") is None
 
 
 def test_an_exit_overrides_the_files(agent: Agent, reader: OpenCodeReader, dead: Seen) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.opencode.messages import OpenCodeMessageReader
+from runtimes.agents.opencode.files import OpenCodeMessageReader
 from runtimes.agents.shared.messages import Message, MessageKind
 from tests.runtimes.agents.fake_opencode import ID, Agent
 

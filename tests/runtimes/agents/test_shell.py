@@ -10,7 +10,7 @@ import pytest
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import AgentType, Reader, RunFiles, RunLimits
-from runtimes.agents.shell.launch import Shell
+from runtimes.agents.shell import Shell
 from runtimes.base import Seen
 
 AT_THREE = datetime(2026, 11, 21, 15, tzinfo=UTC)

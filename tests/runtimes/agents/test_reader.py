@@ -6,7 +6,7 @@ import pytest
 
 from lifecycle.model.facts import Agent, Exit
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.shared.activity import exited, waiting
+from runtimes.agents.shared.reader import exited, waiting
 from runtimes.base import Seen
 
 BEFORE = datetime(2026, 11, 21, 11, tzinfo=UTC)

@@ -1,0 +1,119 @@
+"""The base of the agent readers, and the states that all of them report in the same way."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.status import Activity, Probe
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.files import TEXT, contains
+from runtimes.agents.shared.usage import UsageCounter
+from runtimes.base import Seen
+from runtimes.files import read_text
+
+
+class RunReader(ABC):
+    """Base of the readers, which read one run each: see `runtimes.agents.base.Reader`."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._began = files.began
+        self._native = read_text(files.conversation)
+        self._touched: datetime | None = None  #: Time of the newest sign of progress.
+        self._summary = ""
+        self._counter = UsageCounter()
+        self._turn = Agent(run=files.run)  #: The state of the turn by the program's files.
+        self._last = self._turn  #: The state that was returned last, unless it was an exit.
+
+    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
+        """Read what is new and return the agent's activity."""
+        self._update()
+        agent = replace(
+            self._turn,
+            runtime=seen.runtime,
+            program=seen.program,
+            native_id=self._native,
+            summary=self._summary,
+            seen=self._touched,
+            usage=self._usage(),
+        )
+        if end := exited(seen, agent):
+            return end
+        self._last = self._judge(agent, seen, screen or "", now)
+        return self._last
+
+    def received(self, key: str) -> bool:
+        """Whether a message containing this key has reached the agent."""
+        return any(contains(path, key) for path in self._received_in())
+
+    @abstractmethod
+    def _update(self) -> None:
+        """Note what is new in the program's files."""
+
+    @abstractmethod
+    def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
+        """Return the activity of an agent in the noted state, whose program has not exited."""
+
+    def _received_in(self) -> Iterable[Path]:
+        """Return the files that contain the messages which the agent has received."""
+        return ()
+
+    def _usage(self) -> Usage:
+        return self._counter.usage()
+
+    def _at_dialog(self, agent: Agent, question: str, now: datetime) -> Agent:
+        """Return the agent as waiting at a dialog that only its screen shows."""
+        since = self._last.since if self._last.question == question[:TEXT] else now
+        return waiting(agent, since, "its screen shows a dialog", question)
+
+
+def in_state(
+    agent: Agent,
+    activity: Activity,
+    since: datetime | None,
+    evidence: str,
+    *,
+    question: str = "",
+    error: str = "",
+    limit_until: datetime | None = None,
+    unauthorised: bool = False,
+    calling: bool = False,
+) -> Agent:
+    """Return the agent in this state, without what it reported in an earlier one."""
+    return replace(
+        agent,
+        activity=activity,
+        since=since,
+        evidence=evidence[:TEXT],
+        question=question[:TEXT],
+        error=error[:TEXT],
+        limit_until=limit_until,
+        unauthorised=unauthorised,
+        calling=calling,
+    )
+
+
+def waiting(agent: Agent, since: datetime | None, evidence: str, question: str) -> Agent:
+    """Return the agent as waiting for a person's answer to a question."""
+    return in_state(agent, Activity.WAITING_INPUT, since, evidence, question=question)
+
+
+def exited(seen: Seen, agent: Agent) -> Agent | None:
+    """Return the agent as exited; None while its program lives, or if that is unknown."""
+    if seen.program is not Probe.DEAD:
+        return None
+    end = seen.exit
+    if end is None:
+        how = "its program is gone"
+    elif end.lost:
+        how = f"its program did not end by itself: {end.lost}"
+    elif end.signal is not None:
+        how = f"its program was ended by signal {end.signal}"
+    else:
+        how = "its program vanished" if end.code is None else f"its program exited with {end.code}"
+    ended = in_state(agent, Activity.EXITED, end.at if end else agent.seen, how)
+    return replace(ended, exit=end)

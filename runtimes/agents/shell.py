@@ -1,0 +1,221 @@
+"""Any command as an agent: the prompt in a file, its state in lines that it prints.
+
+`command` and `args` may contain `{prompt}` (path of the first prompt's file), `{workspace}`,
+`{session}`, `{run}`, `{branch}` and `{resume}` (the session's id from its second run on; empty
+before). The environment has the same values as MERGEWRIGHT_PROMPT_FILE, _WORKSPACE, _SESSION, _RUN,
+_BRANCH and _RESUME, and
+
+- MERGEWRIGHT_SYSTEM_PROMPT: the system prompt;
+- MERGEWRIGHT_MODEL_URL and MERGEWRIGHT_MODEL_KEY: the model's endpoint and key;
+- MERGEWRIGHT_SUMMARY_FILE: path of the file for the pull request's title and text;
+- MERGEWRIGHT_PROGRESS_FILE: path of the file for notes on the progress, which a later run gets.
+
+Later messages arrive as lines on its standard input.
+
+A line of its output that begins with `mergewright: ` reports its state:
+
+    active [TEXT]      it works
+    ready [SUMMARY]    its turn is over
+    waiting QUESTION   it waits for a person's answer
+    blocked ERROR      it cannot continue by itself
+    limited UNTIL WHY  a usage limit blocks it until then: 2026-11-21T15:00:00Z
+    received KEY       it received the message with this key and works on it
+    calling TEXT       it works, and runs something that may print nothing for a long time
+    usage JSON         its usage in this run so far: {"input": 9, "output": 9, "cost_usd": 0.1};
+                       with a "model" and without a cost, the configured prices apply
+
+The last such line holds while the command runs; `usage` lines are independent of the others. A
+command that prints none of them counts as active while it prints, and as ready after 30 seconds of
+silence. Other output changes nothing: in particular, it does not end a question.
+"""
+
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.status import Activity
+from lifecycle.model.text import plain, settled
+from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.shared.files import TEXT, Count, Dollars, LineTail, Time, decode_json
+from runtimes.agents.shared.launch import TerminalAgent, begin_run
+from runtimes.agents.shared.messages import Message, MessageKind
+from runtimes.agents.shared.reader import RunReader, in_state
+from runtimes.base import Seen
+
+_SILENCE = timedelta(seconds=30)
+_EVIDENCE = 200  #: Characters.
+_REPORT = re.compile(
+    r"mergewright: (active|ready|waiting|blocked|limited|received|calling|usage)\b *(.*)"
+)
+_ACTIVITIES = {
+    "active": Activity.ACTIVE,
+    "ready": Activity.READY,
+    "waiting": Activity.WAITING_INPUT,
+    "blocked": Activity.BLOCKED,
+    "limited": Activity.BLOCKED,
+    "received": Activity.ACTIVE,
+    "calling": Activity.ACTIVE,
+}
+
+
+class ShellReader(RunReader):
+    """Reads the activity of one run of a command from the lines it prints."""
+
+    def __init__(self, files: RunFiles) -> None:
+        super().__init__(files)
+        self._native = files.session
+        self._lines = LineTail(files.output)
+        self._reported_usage = Usage()
+        self._active_since: datetime | None = None  #: Since when it prints without a pause.
+
+    def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
+        """Return the reported activity, or else whether the command prints."""
+        if agent.activity is not Activity.NONE or self._touched is None:
+            return agent
+        if now - self._touched < _SILENCE:
+            return in_state(agent, Activity.ACTIVE, self._active_since, "it prints")
+        evidence = f"it runs and has printed nothing since {self._touched:%H:%M:%S} UTC"
+        return in_state(agent, Activity.READY, self._touched, evidence)
+
+    def _received_in(self) -> Sequence[Path]:
+        """Return the output: it has the `received` lines, and the terminal's echo."""
+        return (self._files.output,)
+
+    def _update(self) -> None:
+        lines = self._lines.to_end()
+        if self._lines.modified is None:
+            return
+        printed = datetime.fromtimestamp(self._lines.modified, UTC)
+        if self._touched is None or printed - self._touched > _SILENCE:
+            self._active_since = printed
+        self._touched = printed
+        for line in lines:
+            for part in line.split("\r"):
+                if report := _REPORT.fullmatch(plain(part).rstrip()):
+                    self._note(report[1], report[2][:TEXT], printed)
+
+    def _note(self, word: str, text: str, at: datetime) -> None:
+        if word == "usage":
+            self._reported_usage = _usage(text) or self._reported_usage
+            return
+        activity = _ACTIVITIES[word]
+        until, text = _limit(text) if word == "limited" else (None, text)
+        same = activity is self._turn.activity is Activity.ACTIVE
+        if activity is Activity.READY:
+            self._summary = text
+        self._turn = in_state(
+            self._turn,
+            activity,
+            self._turn.since if same else at,
+            f"it said `{word}`: {text}"[:_EVIDENCE],
+            question=text if activity is Activity.WAITING_INPUT else "",
+            error=text if activity is Activity.BLOCKED else "",
+            limit_until=until,
+            calling=word == "calling",
+        )
+
+    def _usage(self) -> Usage:
+        return self._reported_usage
+
+
+class _ReportedUsage(Struct, frozen=True):
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
+    reasoning: Count = 0
+    model: str = ""
+    cost_usd: Dollars | None = None
+
+
+def _usage(text: str) -> Usage | None:
+    """Parse the JSON of a `usage` line; None if it is malformed."""
+    reported = decode_json(text, _ReportedUsage)
+    if reported is None:
+        return None
+    fields = structs.asdict(reported)
+    model = fields.pop("model")
+    usage = Usage(**fields)
+    return replace(usage, models={model: usage}) if model else usage
+
+
+def _limit(text: str) -> tuple[datetime | None, str]:
+    """Split the text of a `limited` line into time and reason; without a time, all is reason."""
+    word, _, why = text.partition(" ")
+    try:
+        return msgspec.convert(word, Time), why
+    except msgspec.ValidationError:
+        return None, text
+
+
+class Shell(TerminalAgent):
+    """The adapter of a command of the configuration."""
+
+    not_adopted = "a command has no conversation to resume"
+    submit_seconds = 0.0
+    wants_screen = False
+    remembers = False  #: All that is known of a command is that it gets its prompt.
+    preambles: Collection[str] = ("system-prompt",)
+    supports_subagents = False
+
+    reader = ShellReader
+    parser = staticmethod(lambda: _parse_line)
+
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
+    ) -> LaunchSpec:
+        """Write the prompt's file and fill the command's placeholders."""
+        prompt, system, env = begin_run(self._type, files, prompt, run_limits.system)
+        values = {
+            "{prompt}": str(files.prompt),
+            "{workspace}": str(files.workspace),
+            "{session}": files.session,
+            "{run}": str(files.run),
+            "{branch}": files.branch,
+            "{resume}": resume,
+        }
+        words = (*self._type.command, *self._type.args)
+        argv = tuple(_fill(word, values) for word in words if values.get(word) != "")
+        env |= {"MERGEWRIGHT_RESUME": resume, "MERGEWRIGHT_SYSTEM_PROMPT": system}
+        env |= run_limits.endpoint.variables(
+            url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"
+        )
+        return LaunchSpec(argv=argv, env=env, native_id=files.session)
+
+    def dialog(self, files: RunFiles, screen: str) -> None:
+        """Return None: its questions are answered by messages."""
+
+    def version(self) -> str:
+        """Return the command's path: commands have no common way to print a version."""
+        if problems := self._not_installed():
+            raise FileNotFoundError(*problems)
+        return shutil.which(self._command[0]) or ""
+
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
+        return (files.output,)
+
+    def _not_installed(self, path: str | None = None) -> Sequence[str]:
+        if not self._type.command:
+            return ["no command: set `command` of this agent type"]
+        if shutil.which(self._command[0], path=path):
+            return []
+        return [f"{self._command[0]} is not installed: install it, or correct `command`"]
+
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
+        return []
+
+
+def _parse_line(line: str) -> Iterator[Message]:
+    if text := settled(line).rstrip():
+        yield Message(kind=MessageKind.ANSWER, text=text)
+
+
+def _fill(word: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\{\w+\}", lambda found: values.get(found[0], found[0]), word)
