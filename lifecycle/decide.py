@@ -16,7 +16,7 @@ from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, Reason, Status
+from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
 from lifecycle.react.reactions import BY_STATUS, Reaction, reactions_to
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import Recheck, earliest
@@ -35,7 +35,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     reason: Reason
     because: str
     signals: Signals
-    blockers: tuple[str, ...] = ()  #: All of them, as `name: sentence`.
+    blockers: tuple[Blocker, ...] = ()
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
     ended: Ended | None = None  #: The outcome to remember.
@@ -74,9 +74,9 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     )
 
 
-def _held(frozen: Frozen) -> str:
+def _held(frozen: Frozen) -> Blocker:
     where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-    return f"frozen: @{frozen.by} froze {where} at {clock(frozen.at)}"
+    return Blocker("frozen", f"@{frozen.by} froze {where} at {clock(frozen.at)}")
 
 
 def _waits_for_slot(judged: Judged) -> bool:

@@ -21,7 +21,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.facts import Agent, Facts, Pull, Work
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, CheckState, Status
+from lifecycle.model.status import TERMINAL, Blocker, CheckState, Status
 from lifecycle.model.text import plain
 from lifecycle.read.budgets import cost
 from runtimes.workspaces.mirror import Preserved
@@ -271,10 +271,10 @@ def headline(name: str, status: str, because: str) -> Text:
     return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
-def _advice(reason: str, blockers: Sequence[str]) -> list[RenderableType]:
+def _advice(reason: str, blockers: Sequence[Blocker]) -> list[RenderableType]:
     """The remedy for a status, if there is one, and below it what blocks the merge."""
     advice = advice_on(reason)
-    blocked = [sentence(blocker.partition(": ")[2]) for blocker in blockers]
+    blocked = [sentence(blocker.sentence) for blocker in blockers]
     return [Text(f"{advice}\n" if advice else ""), *_list("merge blocked by", blocked)]
 
 

@@ -11,6 +11,7 @@ import msgspec
 from bot.store.errors import CorruptRow
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 from lifecycle.model.key import Key, parse
+from lifecycle.model.status import Blocker
 
 T = TypeVar("T")
 Row = sqlite3.Row
@@ -23,7 +24,7 @@ _work = msgspec.json.Decoder(Work)
 _issue = msgspec.json.Decoder(Issue)
 _pulls = msgspec.json.Decoder(tuple[Pull, ...])
 _ended = msgspec.json.Decoder(Ended)
-_blockers = msgspec.json.Decoder(tuple[str, ...])
+_blockers = msgspec.json.Decoder(tuple[Blocker, ...])
 
 
 def utc_now() -> datetime:
@@ -118,7 +119,7 @@ def ended_of(row: Row) -> Ended | None:
     return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
 
 
-def blockers_of(row: Row) -> tuple[str, ...]:
+def blockers_of(row: Row) -> tuple[Blocker, ...]:
     return decoded(_blockers, row, "sessions", "id", "blockers")
 
 

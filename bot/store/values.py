@@ -13,7 +13,7 @@ from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Activity, Status
+from lifecycle.model.status import Activity, Blocker, Status
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ class Session(Struct, frozen=True, kw_only=True):
     since: datetime  #: Since when it has its `status`.
     because: str
     reason: str
-    blockers: tuple[str, ...]
+    blockers: tuple[Blocker, ...]
     due: datetime | None  #: When it is reconciled next.
     version: int  #: Incremented by every change of its facts.
 
@@ -228,7 +228,7 @@ class SessionDecision(Struct, frozen=True, kw_only=True):
     reason: str
     because: str
     run: int
-    blockers: tuple[str, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None
     ended: Ended | None = None

@@ -164,7 +164,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
         blocks.append(_quoted(summary.question))
     if summary.blockers:
         blocks.append("Merge blocked by:")
-        blocks.append("\n".join(f"- {_blocker(one)}" for one in summary.blockers))
+        blocks.append("\n".join(f"- {_sentence(one.sentence)}" for one in summary.blockers))
     if summary.remedy:
         blocks.append(summary.remedy)
     facts = [f"Agent `{summary.agent}`", f"branch `{summary.branch}`"]
@@ -193,10 +193,6 @@ def _status(summary: StatusSummary) -> str:
 
 def _sentence(text: str) -> str:
     return sentence(without_markup(one_line(text)))
-
-
-def _blocker(blocker: str) -> str:
-    return _sentence(blocker.partition(": ")[2])
 
 
 def _quoted(text: str) -> str:

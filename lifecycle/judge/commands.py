@@ -274,7 +274,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
         "status": judged.status.value,
         "because": judged.because,
         "remedy": advice_on(judged.reason),
-        "blockers": "".join(f"\n- {blocker}" for blocker in judged.blockers),
+        "blockers": "".join(f"\n- {blocker.sentence}" for blocker in judged.blockers),
         "budget": f"\n- {spending_line(view.facts, view.policy, view.now)}",
         "text": command.text,
     }

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.judge.escalations import escalation
-from lifecycle.judge.rules import RULES, blocker_names, blockers_for, rule_for
+from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
@@ -17,7 +17,7 @@ from lifecycle.model.actions import Action
 from lifecycle.model.facts import Command, Facts, Pull
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Reason, Review, Status
+from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
@@ -197,7 +197,7 @@ class Judged(Struct, frozen=True):
     because: str
     recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
     cause: Key | None  #: Of what people are notified of; None: nothing.
-    blockers: tuple[str, ...] = ()  #: All of them, as `name: sentence`.
+    blockers: tuple[Blocker, ...] = ()
     answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
@@ -227,19 +227,21 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     """Derive the status from `facts`, with all that reactions and replies need."""
     view = foremost(SessionView(this_life(facts), policy, now))
     signals, evidence, recheck_at = read(view)
-    rule = rule_for(signals)
+    rule, blockers = rule_for(signals), blocking(signals, view)
+    listed = "; ".join([blocker.sentence for blocker in blockers])
     return Judged(
         view,
         signals,
         rule.status,
         rule.reason or evidence.reason,
-        sentence(rule.because, view, why=evidence.why, blockers=blocker_names(signals)),
+        sentence(rule.because, view, why=evidence.why, blockers=listed),
         recheck_at,
         evidence.cause,
-        blocking(signals, view),
+        blockers,
     )
 
 
-def blocking(signals: Signals, view: SessionView) -> tuple[str, ...]:
-    """Return everything that blocks the merge of a view's pull request, as `name: sentence`."""
-    return tuple([f"{row.name}: {sentence(row.sentence, view)}" for row in blockers_for(signals)])
+def blocking(signals: Signals, view: SessionView) -> tuple[Blocker, ...]:
+    """Return everything that blocks the merge of a view's pull request."""
+    rows = blockers_for(signals)
+    return tuple([Blocker(row.name, sentence(row.sentence, view)) for row in rows])

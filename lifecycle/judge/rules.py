@@ -153,7 +153,7 @@ def rule_for(signals: Signals) -> Rule:
     return next(rule for rule in RULES if rule.when(signals))
 
 
-class Blocker(NamedTuple):
+class BlockerRule(NamedTuple):
     """A merge blocker: its fixed name, its condition, and the sentence that people read."""
 
     name: str
@@ -162,41 +162,39 @@ class Blocker(NamedTuple):
 
 
 BLOCKERS: Final = (
-    Blocker("ci_failing", one_of(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
-    Blocker("ci_pending", one_of(Ci.PENDING, Ci.SETTLING), "{pending}"),
-    Blocker("ci_failing", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
-    Blocker(
+    BlockerRule("ci_failing", one_of(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
+    BlockerRule("ci_pending", one_of(Ci.PENDING, Ci.SETTLING), "{pending}"),
+    BlockerRule(
+        "ci_failing", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"
+    ),
+    BlockerRule(
         "not_settled",
         one_of(Ci.UNSETTLED),
         "checks may still start after the last push",
     ),
-    Blocker(
+    BlockerRule(
         "changes_requested",
         one_of(Review.CHANGES_REQUESTED),
         "changes were requested: {asked}",
     ),
-    Blocker("review_required", one_of(Review.PENDING), "a review is required"),
-    Blocker("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
-    Blocker("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
-    Blocker("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),
-    Blocker("draft", one_of(PullStage.DRAFT), "it is a draft"),
-    Blocker("stacked", stacked, "it is based on #{parent}, which is not merged"),
-    Blocker("protected", one_of(Merge.PROTECTED), "a branch protection rule or ruleset blocks it"),
-    Blocker(
+    BlockerRule("review_required", one_of(Review.PENDING), "a review is required"),
+    BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
+    BlockerRule("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
+    BlockerRule("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),
+    BlockerRule("draft", one_of(PullStage.DRAFT), "it is a draft"),
+    BlockerRule("stacked", stacked, "it is based on #{parent}, which is not merged"),
+    BlockerRule(
+        "protected", one_of(Merge.PROTECTED), "a branch protection rule or ruleset blocks it"
+    ),
+    BlockerRule(
         "unknown", one_of(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"
     ),
 )
 
 
 @lru_cache(maxsize=REMEMBERED)
-def blockers_for(signals: Signals) -> tuple[Blocker, ...]:
+def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
     """All blockers of an open pull request; empty without one."""
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def blocker_names(signals: Signals) -> str:
-    """The names of all blockers, for a sentence."""
-    return ", ".join(row.name for row in blockers_for(signals))

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from lifecycle.model.key import Key
 from lifecycle.model.policy import MergeMethod
-from lifecycle.model.status import Status
+from lifecycle.model.status import Blocker, Status
 
 
 def _tag(name: str) -> str:
@@ -118,7 +118,7 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
     status: Status
     because: str
     pull: int | None = None
-    blockers: tuple[str, ...] = ()  #: `name: sentence`.
+    blockers: tuple[Blocker, ...] = ()
     question: str = ""  #: What the agent asks.
     remedy: str = ""
     cost: str = ""  #: Empty: nothing was spent, or it is nobody's business here.

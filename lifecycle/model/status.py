@@ -1,6 +1,8 @@
-"""Enumerations that describe a session: statuses, activities, reviews, reasons."""
+"""Values that describe a session: statuses, activities, reviews, reasons, merge blockers."""
 
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Status(StrEnum):
@@ -150,3 +152,10 @@ class Reason(StrEnum):
     PERSON_PUSHED = "person_pushed"
     COMPLETED = "completed"
     NO_MEMORY = "no_memory"
+
+
+class Blocker(Struct, frozen=True):
+    """What blocks a merge."""
+
+    name: str  #: For programs.
+    sentence: str

@@ -3,8 +3,9 @@
 An edit notifies nobody: what needs people gets a comment of its own (`lifecycle.react.notices`).
 """
 
-from functools import lru_cache
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final
 
 from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.judge import Judged, Wanted, blocking
@@ -13,7 +14,7 @@ from lifecycle.judge.signals import REMEMBERED
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import Key
-from lifecycle.model.status import Activity, PullState, Status
+from lifecycle.model.status import Activity, Blocker, PullState, Status
 from lifecycle.read.budgets import cost, shows_cost
 from lifecycle.read.session_view import Recheck, SessionView
 
@@ -31,13 +32,6 @@ _BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
 _BEGINS_SECONDS: Final = 5.0
 
 
-class _Edit(NamedTuple):
-    """An edit that is due: its key, and the comment or check run that exists already."""
-
-    key: Key
-    there: int | None
-
-
 def report(judged: Judged) -> Wanted:
     """Report the session's status on its issue."""
     judged = judged.as_shown()
@@ -46,26 +40,18 @@ def report(judged: Judged) -> Wanted:
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
         yield wait  # A status that changes in a moment would be shown for a minute.
         return
-    place, cause, says = keys.report(number), _cause(judged, ()), view.history.says
-    if says.get(place) != cause:
-        edit = _edit(view, place, cause)
-        yield (
-            edit
-            if isinstance(edit, Recheck)
-            else do.Report(
-                key=edit.key, number=number, comment=edit.there, summary=_summary(judged, ())
-            )
-        )
-    status = judged.status
+    place, content, status = keys.report(number), _content(judged, ()), judged.status
+    if view.history.says.get(place) != content:
+        yield _edit(view, place, content, partial(_comment, judged, number, ()))
     if not view.policy.state_labels:
         return
-    place, cause = keys.show_status(number), _short((status,))
-    if says.get(place) != cause:
-        edit = _edit(view, place, cause)
-        yield (
-            edit
-            if isinstance(edit, Recheck)
-            else do.ShowStatus(key=edit.key, number=number, status=status)
+    place, content = keys.show_status(number), _fingerprint((status,))
+    if view.history.says.get(place) != content:
+        yield _edit(
+            view,
+            place,
+            content,
+            lambda key, _: do.ShowStatus(key=key, number=number, status=status),
         )
 
 
@@ -77,57 +63,56 @@ def report_pull(judged: Judged) -> Wanted:
     view, blockers = judged.view, judged.blockers
     if view.several:  # The decision's blockers belong to the pull request that sets the status.
         blockers = blocking(judged.signals, view)
-    place, cause, says = keys.report(pull.number), _cause(judged, blockers), view.history.says
-    if says.get(place) != cause:
-        edit = _edit(view, place, cause)
-        yield (
-            edit
-            if isinstance(edit, Recheck)
-            else do.Report(
-                key=edit.key,
-                number=pull.number,
-                comment=edit.there,
-                summary=_summary(judged, blockers),
-            )
-        )
-    if not view.policy.check_run:
-        return
+    place, content, says = keys.report(pull.number), _content(judged, blockers), view.history.says
+    if says.get(place) != content:
+        yield _edit(view, place, content, partial(_comment, judged, pull.number, blockers))
     place = keys.report_check(pull.head)
-    if says.get(place) != cause:
-        edit = _edit(view, place, cause)
-        yield (
-            edit
-            if isinstance(edit, Recheck)
-            else do.ReportCheck(
-                key=edit.key, head=pull.head, check=edit.there, summary=_summary(judged, blockers)
-            )
+    if view.policy.check_run and says.get(place) != content:
+        yield _edit(
+            view,
+            place,
+            content,
+            lambda key, there: do.ReportCheck(
+                key=key, head=pull.head, check=there, summary=_summary(judged, blockers)
+            ),
         )
 
 
-def _cause(judged: Judged, blockers: tuple[str, ...]) -> str:
-    # Other changes are included in the next edit, but do not cause one.
-    return _short((judged.status, judged.reason, judged.cause, *blockers))
+def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
+    """Return a fingerprint of what makes an edit necessary; it includes all other changes."""
+    sentences = [blocker.sentence for blocker in blockers]
+    return _fingerprint((judged.status, judged.reason, judged.cause, *sentences))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _short(says: tuple[Key | str | None, ...]) -> str:
-    """Return a fingerprint of a report; cached, because it rarely changes."""
+def _fingerprint(says: tuple[Key | str | None, ...]) -> str:
     return keys.fingerprint(map(str, says))
 
 
-def _edit(view: SessionView, place: Key, cause: str) -> _Edit | Recheck:
-    """The edit that an outdated report needs, unless it was edited a moment ago."""
+def _edit(
+    view: SessionView, place: Key, content: str, make: Callable[[Key, int | None], do.Action]
+) -> do.Action | Recheck:
+    """Return the edit that an outdated report needs, unless it was edited a moment ago.
+
+    `make` gets the edit's key and the id of the comment or check run that exists already.
+    """
     shown = view.history.edits(place)
     if not shown:
-        return _Edit(keys.edit(place, 0, cause), None)
+        return make(keys.edit(place, 0, content), None)
     last = view.facts.done[shown[-1]]
     if wait := view.wait(last.at, view.policy.report_seconds):
         return wait
     there = int(last.result) if last.result.isdecimal() else None
-    return _Edit(keys.edit(place, len(shown), cause), there)
+    return make(keys.edit(place, len(shown), content), there)
 
 
-def _summary(judged: Judged, blockers: tuple[str, ...]) -> do.StatusSummary:
+def _comment(
+    judged: Judged, number: int, blockers: tuple[Blocker, ...], key: Key, there: int | None
+) -> do.Report:
+    return do.Report(key=key, number=number, comment=there, summary=_summary(judged, blockers))
+
+
+def _summary(judged: Judged, blockers: tuple[Blocker, ...]) -> do.StatusSummary:
     facts = judged.view.facts
     asks = judged.status is Status.NEEDS_INPUT and facts.agent.activity is Activity.WAITING_INPUT
     return do.StatusSummary(

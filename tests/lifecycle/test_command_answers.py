@@ -18,15 +18,15 @@ OVER = "The session has ended: pull request #34 was merged."
 #: The reply in a session under review.
 APPLIED = {
     "help": "The list.",
-    "status": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
-    "why": "`review_pending`: waits for a review of ccccccc.\n- review_required: ",
+    "status": "`review_pending`: waits for a review of ccccccc.\n- ",
+    "why": "`review_pending`: waits for a review of ccccccc.\n- ",
     "unfreeze": "Unfrozen: the session continues.",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
     "resume": "The session resumes as soon as a slot is free.",
     "restart": "A new run starts as soon as a slot is free.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
-    "merge": "This commit is merged as soon as nothing blocks it.\n- review_req",
+    "merge": "This commit is merged as soon as nothing blocks it.\n- a review is req",
     "update": "The branch is updated from its base at the end of the agent's turn.",
     "agent": "`codex` takes over in a new run as soon as a slot is free.",
     "review": "Queued. The review starts at the end of the agent's turn",

@@ -186,7 +186,7 @@ def test_status_and_why_list_the_blockers_and_the_spending() -> None:
     for kind in ("status", "why"):
         text = answer(asking(kind, given))
         assert text.startswith("`review_pending`: waits for a review of ccccccc.")
-        assert "- review_required: a review is required" in text
+        assert "- a review is required" in text
         assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
     assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
 
@@ -326,7 +326,7 @@ def test_an_ended_session_is_not_restored_for_an_unknown_agent() -> None:
 def test_a_merge_request_lists_its_blockers_and_a_cancel_withdraws_it() -> None:
     life = until_reviewed()
     life.person_commands("merge", head=life.pull.head)
-    assert life.answers()[-1].endswith("- review_required: a review is required")
+    assert life.answers()[-1].endswith("- a review is required")
     life.person_commands("cancel").reviewer_approves().reads(S.MERGEABLE)
     life.person_commands("cancel")
     assert life.answers()[-1] == "No merge was requested."

@@ -61,7 +61,7 @@ def test_a_pull_request_just_marked_ready_waits_for_checks_that_skip_drafts() ->
             mode=Mode.MERGE,
         )
         assert fresh.status is Status.APPROVED
-        assert [line.partition(":")[0] for line in fresh.blockers] == ["not_settled"]
+        assert [one.name for one in fresh.blockers] == ["not_settled"]
         assert fresh.recheck_at == ago(-1)
         later = of({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=60))
         assert decision(later, mode=Mode.MERGE).status is Status.MERGEABLE

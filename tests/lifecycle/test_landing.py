@@ -8,7 +8,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Dequeued, Facts
 from lifecycle.model.key import parse
 from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
-from lifecycle.model.status import CheckState, Merge, Reason, Status
+from lifecycle.model.status import Blocker, CheckState, Merge, Reason, Status
 from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
@@ -94,7 +94,7 @@ def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
 def test_a_queued_pull_request_waits_and_lists_the_queue_as_its_blocker() -> None:
     found = decision(of({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
     assert found.status is Status.APPROVED
-    assert found.blockers == ("queued: it is in GitHub's merge queue",)
+    assert found.blockers == (Blocker("queued", "it is in GitHub's merge queue"),)
     assert deeds(found) == []
 
 
@@ -103,7 +103,7 @@ def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
     found = decision(given, mode=Mode.MERGE)
     assert (found.status, found.blockers[0]) == (
         Status.CI_FAILED,
-        "ci_failing: failing checks: queue's",
+        Blocker("ci_failing", "failing checks: queue's"),
     )
     (message,) = asked(given, mode=Mode.MERGE)
     assert isinstance(message, do.SendMessage)
@@ -190,6 +190,6 @@ def test_an_approval_of_an_older_commit_merges_nothing() -> None:
     life.agent_commits().agent_rests().ci_passes()
     life.verdicts_are(approved)
     assert life.sent("merge:") == []
-    assert "review_required: a review is required" in life.decision.blockers
+    assert Blocker("review_required", "a review is required") in life.decision.blockers
     life.reviewer_approves()
     assert life.sent("merge:") == [f"merge:{life.pull.head}"]

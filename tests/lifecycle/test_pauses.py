@@ -360,8 +360,8 @@ def test_a_frozen_session_orders_no_actions_and_keeps_its_status() -> None:
 def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str) -> None:
     given = published(frozen=replace(FREEZE, scope=scope))
     blocker = decision(given).blockers[0]
-    assert blocker.startswith(f"frozen: @bob froze {what}")
-    assert blocker.endswith("at 2030-01-01 11:59 UTC")
+    assert blocker.sentence.startswith(f"@bob froze {what}")
+    assert blocker.sentence.endswith("at 2030-01-01 11:59 UTC")
     assert decision(published()).blockers == decision(given).blockers[1:]
 
 

@@ -11,7 +11,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Facts, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
-from lifecycle.model.status import CheckState, Merge, PullState, Status
+from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Status
 from lifecycle.react.reports import TOLD
 from tests.lifecycle.asking import ASKING, AT_WORK, FAILED, decision, of
 from tests.lifecycle.life import Life, until_reviewed
@@ -68,8 +68,8 @@ def test_each_pull_request_report_lists_its_own_blockers() -> None:
     given = replace(given, pulls=(*given.pulls, other))
     ways = {one.number: one.summary.blockers for one in reports(given)}
     assert ways[12] == ()
-    assert [line.partition(":")[0] for line in ways[34]] == ["review_required"]
-    assert [line.partition(":")[0] for line in ways[35]] == ["review_required", "conflict"]
+    assert [one.name for one in ways[34]] == ["review_required"]
+    assert [one.name for one in ways[35]] == ["review_required", "conflict"]
 
 
 def test_a_closed_pull_request_gets_no_report() -> None:
@@ -151,7 +151,7 @@ def test_a_report_shows_the_decision() -> None:
     summary = report.summary
     assert (summary.status, summary.pull) == (Status.CI_FAILED, 34)
     assert summary.because == decision(of({"checks": FAILED})).because
-    assert summary.blockers[0] == "ci_failing: failing checks: unit"
+    assert summary.blockers[0] == Blocker("ci_failing", "failing checks: unit")
     assert (summary.session, summary.agent) == ("widgets-12", "shell")
 
 

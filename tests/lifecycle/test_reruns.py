@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Check, Facts, Failure
 from lifecycle.model.key import parse
-from lifecycle.model.status import CheckState, Reason, Status
+from lifecycle.model.status import Blocker, CheckState, Reason, Status
 from tests.lifecycle.asking import asked, ci_cause, decision, keys, of
 from tests.lifecycle.universe import HEAD, ago, check, done
 
@@ -30,7 +30,9 @@ def messages(facts: Facts, **policy: Any) -> list[do.Action]:
 
 def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
     judged = decision(given(CANCELLED, check(name="b")))
-    assert judged.blockers[0] == "ci_failing: checks were cancelled or wait for a person: unit"
+    assert judged.blockers[0] == Blocker(
+        "ci_failing", "checks were cancelled or wait for a person: unit"
+    )
     assert messages(given(CANCELLED)) == []
 
 
@@ -94,7 +96,10 @@ def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.BASE_RED)
     assert "also fail on main: unit" in judged.because
     assert messages(facts) == []
-    assert "ci_failing: failing checks: unit (also fails on the base branch)" in judged.blockers
+    assert (
+        Blocker("ci_failing", "failing checks: unit (also fails on the base branch)")
+        in judged.blockers
+    )
 
 
 def test_the_agent_gets_its_own_failures_and_the_names_of_the_bases() -> None:
@@ -118,15 +123,18 @@ def test_a_failure_that_the_base_no_longer_has_goes_to_the_agent() -> None:
 
 def test_without_checks_a_head_is_not_ready_before_the_settle_time() -> None:
     fresh = decision(of({"checks": (), "head_since": ago(59)}))
-    assert "not_settled: checks may still start after the last push" in fresh.blockers
+    assert Blocker("not_settled", "checks may still start after the last push") in fresh.blockers
     assert decision(of({"checks": (), "head_since": ago(60)})).status is Status.REVIEW_PENDING
 
 
 def test_without_its_expected_checks_a_head_is_never_ready() -> None:
     judged = decision(of({"checks": (), "checks_expected": True}))
-    assert "ci_pending: expected checks have not reported yet" in judged.blockers
+    assert Blocker("ci_pending", "expected checks have not reported yet") in judged.blockers
 
 
 def test_incompletely_read_checks_are_a_blocker() -> None:
     judged = decision(of({"checks_complete": False}))
-    assert "ci_pending: not all checks and reviews could be read from GitHub" in judged.blockers
+    assert (
+        Blocker("ci_pending", "not all checks and reviews could be read from GitHub")
+        in judged.blockers
+    )

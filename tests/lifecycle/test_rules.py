@@ -11,7 +11,16 @@ from lifecycle.judge.rules import BLOCKERS, RULES, blockers_for, ready, rule_for
 from lifecycle.judge.signals import Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.model.facts import Agent, Ended, Facts
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.model.status import (
+    Activity,
+    Blocker,
+    CheckState,
+    Merge,
+    PullState,
+    Reason,
+    Review,
+    Status,
+)
 from lifecycle.read.availability import Availability
 from tests.lifecycle.universe import (
     NOW,
@@ -165,7 +174,7 @@ def test_these_signals_have_these_blockers(given: Signals, expected: list[str]) 
 
 
 F, P = CheckState.FAILED, CheckState.PENDING
-SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
+SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     "spawning": (facts(run=2), "run 2 is being started", ()),
     "spawning the first": (facts(run=0), "run 1 is being started", ()),
     "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
@@ -188,14 +197,18 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     "red": (
         published(pulls=(pull(checks=(check(F), check(F, "lint"))),)),
         "checks failed on ccccccc: unit, lint",
-        ("ci_failing: failing checks: unit, lint", "review_required: a review is required"),
+        (
+            Blocker("ci_failing", "failing checks: unit, lint"),
+            Blocker("review_required", "a review is required"),
+        ),
     ),
     "held": (
         published(pulls=(pull(checks=(check(CheckState.STALE),), head_since=NOW),)),
-        "pull request #34 is open; merge blocked by: ci_failing, review_required",
+        "pull request #34 is open; merge blocked by: checks were cancelled or wait for a "
+        "person: unit; a review is required",
         (
-            "ci_failing: checks were cancelled or wait for a person: unit",
-            "review_required: a review is required",
+            Blocker("ci_failing", "checks were cancelled or wait for a person: unit"),
+            Blocker("review_required", "a review is required"),
         ),
     ),
     "asked by a review and a thread": (
@@ -208,12 +221,12 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
             )
         ),
         "changes were requested: @ann, @rob",
-        ("changes_requested: changes were requested: @ann, @rob",),
+        (Blocker("changes_requested", "changes were requested: @ann, @rob"),),
     ),
     "asked, and nobody knows by whom": (
         published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),
         "changes were requested: by the review",
-        ("changes_requested: changes were requested: by the review",),
+        (Blocker("changes_requested", "changes were requested: by the review"),),
     ),
     "ready": (
         published(pulls=(pull(verdicts=(approval(),)),)),
@@ -222,13 +235,13 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
     ),
     "approved": (
         published(pulls=(pull(verdicts=(approval(),), checks=(check(P),)),)),
-        "approved; merge blocked by: ci_pending",
-        ("ci_pending: checks in progress: unit",),
+        "approved; merge blocked by: checks in progress: unit",
+        (Blocker("ci_pending", "checks in progress: unit"),),
     ),
     "a review is waited for": (
         published(),
         "waits for a review of ccccccc",
-        ("review_required: a review is required",),
+        (Blocker("review_required", "a review is required"),),
     ),
     "released": (
         published(pulls=MERGED, pending=frozenset({"release#1"})),
@@ -240,7 +253,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("given", "because", "blockers"), SAYS.values(), ids=SAYS.keys())
 def test_a_decision_states_its_reason_and_blockers(
-    given: Facts, because: str, blockers: tuple[str, ...]
+    given: Facts, because: str, blockers: tuple[Blocker, ...]
 ) -> None:
     decision = decide(given, Policy(), NOW)
     assert decision.because == because

@@ -11,6 +11,7 @@ from lifecycle.model.facts import Facts, Failure, Issue, ProbeFailure, Spending
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import (
     Activity,
+    Blocker,
     CheckState,
     Merge,
     Probe,
@@ -174,7 +175,7 @@ EXAMPLES = {
         published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
         S.APPROVED,
         Reason.PULL_REQUEST,
-        "approved; merge blocked by: behind",
+        "approved; merge blocked by: it is behind the base branch",
     ),
     "review_pending": Example(
         published(), S.REVIEW_PENDING, Reason.PULL_REQUEST, "waits for a review of ccccccc"
@@ -183,7 +184,8 @@ EXAMPLES = {
         published(pulls=(pull(checks=(check(C.PENDING),)),)),
         S.PR_OPEN,
         Reason.PULL_REQUEST,
-        "pull request #34 is open; merge blocked by: ci_pending, review_required",
+        "pull request #34 is open; merge blocked by: checks in progress: unit; "
+        "a review is required",
     ),
     "working": Example(
         facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
@@ -205,32 +207,40 @@ def test_every_rule_has_an_example() -> None:
     assert {row.status for row in EXAMPLES.values()} == {rule.status for rule in RULES}
 
 
-BLOCKED: dict[str, dict[str, Any]] = {
-    "ci_failing: failing checks: unit": {"checks": (RED,)},
-    "ci_failing: checks were cancelled or wait for a person: deploy": {"checks": (HELD,)},
-    "ci_pending: checks in progress: unit": {"checks": (check(C.PENDING),)},
-    "ci_pending: not all checks and reviews could be read from GitHub": {"checks_complete": False},
-    "ci_pending: expected checks have not reported yet": {
+BLOCKED: dict[Blocker, dict[str, Any]] = {
+    Blocker("ci_failing", "failing checks: unit"): {"checks": (RED,)},
+    Blocker("ci_failing", "checks were cancelled or wait for a person: deploy"): {
+        "checks": (HELD,)
+    },
+    Blocker("ci_pending", "checks in progress: unit"): {"checks": (check(C.PENDING),)},
+    Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
+        "checks_complete": False
+    },
+    Blocker("ci_pending", "expected checks have not reported yet"): {
         "checks": (),
         "checks_expected": True,
     },
-    "not_settled: checks may still start after the last push": {
+    Blocker("not_settled", "checks may still start after the last push"): {
         "checks": (),
         "head_since": ago(5),
     },
-    "changes_requested: changes were requested: @rob": {"threads": (thread(),)},
-    "review_required: a review is required": {"review": Review.PENDING},
-    "conflict: it conflicts with the base branch": {"merge": Merge.CONFLICT},
-    "behind: it is behind the base branch": {"merge": Merge.BEHIND},
-    "queued: it is in GitHub's merge queue": {"merge": Merge.QUEUED},
-    "draft: it is a draft": {"draft": True},
-    "protected: a branch protection rule or ruleset blocks it": {"merge": Merge.PROTECTED},
-    "unknown: GitHub has not computed yet whether it can be merged": {"merge": Merge.UNKNOWN},
+    Blocker("changes_requested", "changes were requested: @rob"): {"threads": (thread(),)},
+    Blocker("review_required", "a review is required"): {"review": Review.PENDING},
+    Blocker("conflict", "it conflicts with the base branch"): {"merge": Merge.CONFLICT},
+    Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},
+    Blocker("queued", "it is in GitHub's merge queue"): {"merge": Merge.QUEUED},
+    Blocker("draft", "it is a draft"): {"draft": True},
+    Blocker("protected", "a branch protection rule or ruleset blocks it"): {
+        "merge": Merge.PROTECTED
+    },
+    Blocker("unknown", "GitHub has not computed yet whether it can be merged"): {
+        "merge": Merge.UNKNOWN
+    },
 }
 
 
-@pytest.mark.parametrize("says", BLOCKED)
-def test_each_blocker_has_its_sentence(says: str) -> None:
+@pytest.mark.parametrize("says", BLOCKED, ids=lambda says: says.sentence)
+def test_each_blocker_has_its_sentence(says: Blocker) -> None:
     one = pull(**{"verdicts": (approval(),), **BLOCKED[says]})
     assert decide(published(pulls=(one,)), Policy(), NOW).blockers == (says,)
 
@@ -239,10 +249,12 @@ def test_a_stacked_pull_request_names_the_one_below() -> None:
     below = pull(branch=BRANCH, checks=(check(C.PENDING),))
     above = replace(pull(base_branch=BRANCH, verdicts=(approval(),)), number=35)
     decision = decide(published(pulls=(above, below)), Policy(), NOW)
-    assert decision.because == "pull request #35 is open; merge blocked by: stacked"
-    assert decision.blockers == ("stacked: it is based on #34, which is not merged",)
+    assert decision.because == (
+        "pull request #35 is open; merge blocked by: it is based on #34, which is not merged"
+    )
+    assert decision.blockers == (Blocker("stacked", "it is based on #34, which is not merged"),)
 
 
 def test_every_blocker_has_an_example() -> None:
-    shown = {says.partition(":")[0] for says in BLOCKED} | {"stacked"}
+    shown = {says.name for says in BLOCKED} | {"stacked"}
     assert shown == {row.name for row in BLOCKERS}

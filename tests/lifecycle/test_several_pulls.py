@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts, Pull
 from lifecycle.model.policy import Mode
-from lifecycle.model.status import CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Reason, Review, Status
 from tests.lifecycle.asking import asked, decision, keys
 from tests.lifecycle.universe import HEAD, approval, check, published, pull, remark
 
@@ -126,7 +126,7 @@ def test_problems_of_a_stacked_pull_request_are_shown() -> None:
 
 def test_a_stacked_pull_request_lists_its_parent_as_blocker() -> None:
     found = decision(stack(APPROVED, {"checks": (check(F),)}))
-    assert "stacked: it is based on #34, which is not merged" in found.blockers
+    assert Blocker("stacked", "it is based on #34, which is not merged") in found.blockers
 
 
 def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:

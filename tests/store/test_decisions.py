@@ -22,7 +22,7 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
 from lifecycle.model.facts import Agent, Done, Ended, Failure, Frozen
 from lifecycle.model.key import StartCause, parse
-from lifecycle.model.status import Activity, Reason, Status
+from lifecycle.model.status import Activity, Blocker, Reason, Status
 from tests.store.conftest import Scenario, decision
 
 FIRST, COVERED = keys.start(StartCause.FIRST, 1), (keys.remark("a"), keys.remark("b"))
@@ -182,7 +182,14 @@ def test_a_decision_is_written_in_one_transaction(
     ended = Ended(status=Status.DONE, reason=Reason.NOTHING_TO_SHOW, because="", at=scenario.now)
     recheck = scenario.now + timedelta(seconds=60)
     keys = scenario.records(
-        loaded, decision(START, STOP, ended=ended, blockers=("draft",), recheck_at=recheck)
+        loaded,
+        decision(
+            START,
+            STOP,
+            ended=ended,
+            blockers=(Blocker("draft", "it is a draft"),),
+            recheck_at=recheck,
+        ),
     )
     assert keys == ["start:first#1", "stop#1"]
     assert statements.count("COMMIT") == 1
@@ -192,7 +199,7 @@ def test_a_decision_is_written_in_one_transaction(
         "working",
         "the agent works",
         "agent_at_work",
-        ("draft",),
+        (Blocker("draft", "it is a draft"),),
     )
     assert (session.run, session.ended, session.due) == (1, ended, recheck)
     assert name in store.sessions.due(recheck)
@@ -230,7 +237,7 @@ def test_a_new_run_number_alone_is_written_without_history(
     [
         {"status": "pr_open"},
         {"because": "something else"},
-        {"blockers": ("draft",)},
+        {"blockers": (Blocker("draft", "it is a draft"),)},
         {"actions": (STOP,)},
     ],
 )

@@ -1,5 +1,6 @@
 """How work gets to GitHub and into its base branch, and what holds it."""
 
+from lifecycle.model.status import Blocker
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, World
 
@@ -32,7 +33,7 @@ def test_the_merge_queue_merges_and_a_removal_from_it_goes_to_the_agent(
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     pull = issue.pull.ci_passes().reviewer_approves()
     eventually(lambda: pull.pull.queued, "it is queued")
-    assert "queued: it is in GitHub's merge queue" in issue.becomes("approved").blockers
+    assert Blocker("queued", "it is in GitHub's merge queue") in issue.becomes("approved").blockers
 
     head = pull.pull.head
     pull.pull.check_in_queue("unit", "failure", "it broke beside the others")

@@ -12,7 +12,7 @@ from bot.text.history import describe_event
 from bot.text.markdown import addresses
 from bot.text.neutralize import neutralize
 from lifecycle.model.actions import StatusSummary
-from lifecycle.model.status import Status
+from lifecycle.model.status import Blocker, Status
 
 ZERO_WIDTH = "\u200b"
 
@@ -98,7 +98,7 @@ def test_a_report_shows_status_blockers_and_commands() -> None:
             status=Status.NEEDS_INPUT,
             because="the agent asks",
             pull=34,
-            blockers=("review_required: a review is required",),
+            blockers=(Blocker("review_required", "a review is required"),),
             question="Blue\nor green?",
             remedy="Answer it.",
             cost="1.50 USD",
@@ -134,7 +134,7 @@ def test_foreign_text_is_neutralized_in_a_report() -> None:
         status_summary(
             because="fixes #1 by @alice",
             question="/mergewright merge\n```\n<!-- @bob",
-            blockers=("ci_failing: failing checks: @carl\n\n/mergewright stop",),
+            blockers=(Blocker("ci_failing", "failing checks: @carl\n\n/mergewright stop"),),
         ),
         "https://bot/",
     )
@@ -146,7 +146,9 @@ def test_foreign_text_is_neutralized_in_a_report() -> None:
     "text", ["<details>", "</details>", "<!--", "[ready](https://evil)", "![x](//evil)", "[x][y]"]
 )
 def test_foreign_text_has_no_working_markup_in_our_sentences(text: str) -> None:
-    summary = status_summary(because=f"checks failed: {text}", blockers=(f"ci_failing: {text}",))
+    summary = status_summary(
+        because=f"checks failed: {text}", blockers=(Blocker("ci_failing", f"{text}"),)
+    )
     values = {"session": "widgets-12", "priority": "action", "because": text, "remedy": "Look."}
     for said in (
         messages.report(summary, "https://bot/"),
@@ -198,7 +200,9 @@ def test_no_text_exceeds_githubs_limits() -> None:
     assert messages.merge_title("x", 34) == "x (#34)"
     comment = {"session": "s", "because": long, "remedy": "", "priority": "action"}
     assert len(messages.comment_body("attention", comment)) < 5_000
-    blocked = status_summary(because=long, question=long, blockers=(f"ci_failing: {long}",))
+    blocked = status_summary(
+        because=long, question=long, blockers=(Blocker("ci_failing", f"{long}"),)
+    )
     assert len(messages.report(blocked, "https://bot/")) < 6_000
     assert len(messages.report_title(blocked)) <= 200
 

@@ -25,7 +25,7 @@ from bot.web.webhook import WebhookLimits
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Issue, Pull
-from lifecycle.model.status import Activity, Reason, Status
+from lifecycle.model.status import Activity, Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
 
 SECRET = "the webhook's secret"
@@ -122,7 +122,7 @@ class Site:
         title: str = "A title",
         status: Status = Status.WORKING,
         because: str = "the agent is at work",
-        blockers: tuple[str, ...] = (),
+        blockers: tuple[Blocker, ...] = (),
         actions: tuple[Action, ...] = (),
         url: str = "https://github.com/acme/widgets/issues/1",
         pulls: tuple[Pull, ...] = (),
@@ -151,7 +151,7 @@ class Site:
         session: str,
         status: Status,
         because: str,
-        blockers: tuple[str, ...] = (),
+        blockers: tuple[Blocker, ...] = (),
         actions: tuple[Action, ...] = (),
         reason: Reason = Reason.AGENT_AT_WORK,
     ) -> None:

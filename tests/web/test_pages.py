@@ -13,7 +13,7 @@ from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
 from lifecycle.model.facts import Agent, Pull, Usage
 from lifecycle.model.key import parse
-from lifecycle.model.status import Reason, Status
+from lifecycle.model.status import Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shared.messages import MessageKind as Kinds
 from tests.web.conftest import Site, bearer
@@ -75,9 +75,9 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
         status=Status.CI_FAILED,
         because="unit failed on 3f2a91c",
         blockers=(
-            "ci_failing: failing checks: unit",
-            "review_required: a review is required",
-            "protected: b0a6178 waits for a person",
+            Blocker("ci_failing", "failing checks: unit"),
+            Blocker("review_required", "a review is required"),
+            Blocker("protected", "b0a6178 waits for a person"),
         ),
         actions=(
             Comment(key=parse("ready_to_merge"), number=7, topic="ready"),
@@ -107,7 +107,7 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
 
 
 def test_the_api_returns_the_same_data(site: Site) -> None:
-    session = site.session(7, title=HOSTILE, blockers=("draft: it is a draft",))
+    session = site.session(7, title=HOSTILE, blockers=(Blocker("draft", "it is a draft"),))
     (row,) = site.seen("/api/sessions").json()
     assert row["id"] == session
     assert row["title"] == "<script>alert(1)</script> \"'& red back 🚀 second line"
