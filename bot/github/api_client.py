@@ -11,27 +11,32 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from bot.github.auth import AccessTokens, Credentials, InstallationToken
-from bot.github.errors import NotInstalled, Refused, TryLater
-from bot.github.etag_cache import CachedResponse, EtagCache
-from bot.github.graphql import (
-    AliasedData,
-    Envelope,
-    GraphQLResponse,
-    PricedResponse,
-    is_missing,
-    is_optional,
-    load_query,
+from bot.github.errors import (
+    REINSTALL,
+    NotInstalled,
+    Refused,
+    TryLater,
+    exhausted_limit,
+    graphql_failure,
 )
+from bot.github.graphql import Envelope, PricedResponse, load_query
 from bot.github.rate_limits import RateLimits
-from bot.github.repository_aliases import RepositoryAliases
-from bot.github.responses import REINSTALL, exhausted_limit, graphql_failure
-from bot.github.shapes import Login
+from bot.github.rest import AppInstallation, RepositoryAliases
+from bot.github.shapes import AppSlug, InRepository
 from bot.github.snapshots import PointBudget
-from bot.github.transport import NOT_MODIFIED, GitHubRequest, HttpClient, Transport, decode
+from bot.github.transport import (
+    NOT_MODIFIED,
+    CachedResponse,
+    EtagCache,
+    GitHubRequest,
+    HttpClient,
+    Transport,
+    decode,
+)
 
 T = TypeVar("T")
 _SCOPES = "X-OAuth-Scopes"
@@ -41,16 +46,6 @@ _APP = "app:"
 MAX_PAGES = 100
 _LOG_BYTES = 256 * 1024
 _CORE, _GRAPHQL = "core", "graphql"
-
-
-class AppInstallation(Struct, frozen=True):
-    """https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app"""
-
-    id: int
-    account: Login | None = None
-    permissions: Mapping[str, str] = {}
-    events: tuple[str, ...] = ()  #: Subscribed webhook events, without those every App receives.
-    suspended_at: str | None = None
 
 
 class ApiClient:
@@ -138,66 +133,80 @@ class ApiClient:
             response.close()
         return kept.decode("utf-8", "replace")
 
+    def query(
+        self,
+        repository: str,
+        name: str,
+        shape: type[T],
+        variables: Mapping[str, object] = {},
+        text: str = "",
+    ) -> T | None:
+        """Read `repository` in a query's data; see `graphql`."""
+        whole = InRepository[shape]  # type: ignore[valid-type]
+        found = self.graphql(repository, name, whole, variables, text)
+        return found.repository if found else None
+
+    def mutate(self, repository: str, name: str, variables: Mapping[str, object]) -> None:
+        """Send a mutation and ignore the response; see `graphql`."""
+        self.graphql(repository, name, Raw, variables)
+
     def graphql(
         self,
         repository: str,
         name: str,
         shape: type[T],
-        variables: Mapping[str, object],
-        query: str = "",
+        variables: Mapping[str, object] = {},
+        text: str = "",
     ) -> T | None:
-        """Send `queries/NAME.graphql`, or `query` where given; None if the object does not exist.
+        """Send `queries/NAME.graphql`, or `text` where given; None if the object does not exist.
 
         The variables `owner` and `name` are made from `repository`. A response with an error is not
         used in part: any error raises, unless it concerns an optional field.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):
-            response = self._query(repository, label, query or load_query(name), variables)
-            problems = [problem for problem in response.problems if not is_optional(problem)]
-            if problems and all(is_missing(problem) for problem in problems):
+            envelope, headers = self._query(repository, label, text or load_query(name), variables)
+            problems = [one for one in envelope.errors or () if not one.is_optional]
+            if problems and all(problem.is_missing for problem in problems):
                 return None
             if problems:
-                raise graphql_failure(label, problems, response.headers, self.clock())
-        return decode(label, bytes(response.data), shape)
+                raise graphql_failure(label, problems, headers, self.clock())
+        return decode(label, envelope.data, shape)
 
-    def graphql_batch(self, repository: str, name: str, query: str) -> dict[str, Raw]:
+    def graphql_batch(self, repository: str, name: str, text: str) -> dict[str, Raw]:
         """Read many objects of a repository with one query: the data of each alias.
 
         Aliases with errors are left out. `name` names the query in messages.
         """
         label = f"GraphQL {name} {repository}"
         with self._limits.guard(self._account(repository), _GRAPHQL):
-            response = self._query(repository, label, query, {})
+            envelope, headers = self._query(repository, label, text, {})
             # The path of an error begins with `repository` and the alias.
-            paths = [problem.path or () for problem in response.problems]
-            general = [
-                one for one, path in zip(response.problems, paths, strict=True) if len(path) < 2
-            ]
+            general = [one for one in envelope.errors or () if len(one.path or ()) < 2]
             if general:
-                raise graphql_failure(label, general, response.headers, self.clock())
-        data = decode(label, bytes(response.data), AliasedData).repository
-        failed = {path[1] for path in paths}
+                raise graphql_failure(label, general, headers, self.clock())
+        failed = {problem.path[1] for problem in envelope.errors or () if problem.path}
+        data = decode(label, envelope.data, InRepository[dict[str, Raw]]).repository
         return {alias: value for alias, value in data.items() if alias not in failed}
 
     def budget(self, repository: str) -> PointBudget | None:
         """The GraphQL points left in the current hour; None if unknown."""
         return self._limits.budget(self._account(repository))
 
-    def get_app(self, shape: type[T]) -> T:
-        """The App the bot authenticates as.
+    def app_slug(self) -> str:
+        """The name of the App the bot authenticates as, in mentions and logins.
 
         https://docs.github.com/rest/apps/apps#get-the-authenticated-app
         """
         request = GitHubRequest(method="GET", url="app")
-        return decode(request, self._as_app(request, self.tokens.app_jwt()).content, shape)
+        return decode(request, self._as_app(request).content, AppSlug).slug
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
         """Read a list of the App itself; each page links to the next."""
         query = {**params, "per_page": "100"}
         for _ in range(MAX_PAGES):
             request = GitHubRequest(method="GET", url=path, params=query)
-            response = self._as_app(request, self.tokens.app_jwt())
+            response = self._as_app(request)
             yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
             following = response.links.get("next")
             if following is None:
@@ -208,7 +217,7 @@ class ApiClient:
     def do_as_app(self, method: str, path: str) -> None:
         """Send a write request as the App itself, and ignore the response."""
         self._limits.wait_turn(_APP, _CORE)
-        self._as_app(GitHubRequest(method=method, url=path), self.tokens.app_jwt())
+        self._as_app(GitHubRequest(method=method, url=path))
 
     def installation(self, repository: str) -> AppInstallation:
         """The App's installation in a repository.
@@ -216,43 +225,10 @@ class ApiClient:
         Raises:
             NotInstalled: there is none, or it is suspended.
         """
-        return self._installation(repository, self.tokens.app_jwt())
-
-    def convert_manifest(self, code: str, shape: type[T]) -> T:
-        """Exchange the code of a manifest for the new App's keys; a code works once.
-
-        https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
-        """
-        url = f"app-manifests/{quote(code, safe='')}/conversions"
-        request = GitHubRequest(method="POST", url=url, name="The keys of the new App")
-        return decode(request, self._transport.send(request, "").content, shape)
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._http.close()
-
-    def _url(self, repository: str, path: str) -> str:
-        return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
-
-    def _installation_token(self, repository: str, jwt: str) -> InstallationToken:
-        """A token for this repository alone.
-
-        https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
-        """
-        found = self._installation(repository, jwt)
-        identity = self.aliases.get(repository)
-        # By its id where it is known, because its name may have changed since it was read.
-        by_name = {"repositories": [repository.partition("/")[2]]}
-        body = {"repository_ids": [identity.id]} if identity else by_name
-        url = f"app/installations/{found.id}/access_tokens"
-        request = GitHubRequest(method="POST", url=url, body=body)
-        return decode(request, self._as_app(request, jwt).content, InstallationToken)
-
-    def _installation(self, repository: str, jwt: str) -> AppInstallation:
         request = GitHubRequest(method="GET", url=self._url(repository, "installation"))
         again = self.clock() + REINSTALL
         try:
-            found = decode(request, self._as_app(request, jwt).content, AppInstallation)
+            found = decode(request, self._as_app(request).content, AppInstallation)
         except Refused as refusal:
             if refusal.status != 404:
                 raise
@@ -272,19 +248,50 @@ class ApiClient:
             )
         return found
 
+    def convert_manifest(self, code: str, shape: type[T]) -> T:
+        """Exchange the code of a manifest for the new App's keys; a code works once.
+
+        https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
+        """
+        url = f"app-manifests/{quote(code, safe='')}/conversions"
+        request = GitHubRequest(method="POST", url=url, name="The keys of the new App")
+        return decode(request, self._transport.send(request, "").content, shape)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._http.close()
+
+    def _url(self, repository: str, path: str) -> str:
+        return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
+
+    def _installation_token(self, repository: str) -> InstallationToken:
+        """A token for this repository alone.
+
+        https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
+        """
+        found = self.installation(repository)
+        identity = self.aliases.get(repository)
+        # By its id where it is known, because its name may have changed since it was read.
+        by_name = {"repositories": [repository.partition("/")[2]]}
+        body = {"repository_ids": [identity.id]} if identity else by_name
+        url = f"app/installations/{found.id}/access_tokens"
+        request = GitHubRequest(method="POST", url=url, body=body)
+        return decode(request, self._as_app(request).content, InstallationToken)
+
     def _query(
-        self, repository: str, label: str, query: str, variables: Mapping[str, object]
-    ) -> GraphQLResponse:
+        self, repository: str, label: str, text: str, variables: Mapping[str, object]
+    ) -> tuple[Envelope, Mapping[str, str]]:
+        """Send a query; returns the response and its headers."""
         owner, _, name = self.aliases.name(repository).partition("/")
         place = {"owner": owner, "name": name} if repository else {}
-        body = {"query": query, "variables": {**place, **variables}}
+        body = {"query": text, "variables": {**place, **variables}}
         request = GitHubRequest(method="POST", url=self._graphql_url, body=body, name=label)
-        response = self._send(repository, request, _GRAPHQL, writes=query.startswith("mutation"))
-        priced = decode(request, response.content, PricedResponse).data
-        if priced is not None and priced.rate_limit is not None:
-            self._limits.record_points(self._account(repository), priced.rate_limit)
+        response = self._send(repository, request, _GRAPHQL, writes=text.startswith("mutation"))
         envelope = decode(request, response.content, Envelope)
-        return GraphQLResponse(envelope.data, envelope.errors or (), response.headers)
+        price = decode(request, response.content, PricedResponse).data
+        if price and price.rate_limit:
+            self._limits.record_points(self._account(repository), price.rate_limit)
+        return envelope, response.headers
 
     def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
         """Read, or take the cached response if GitHub says that it has not changed."""
@@ -309,10 +316,10 @@ class ApiClient:
             self.scopes = frozenset(re.findall(r"[\w:]+", response.headers[_SCOPES]))
         return response
 
-    def _as_app(self, request: GitHubRequest, jwt: str) -> httpx.Response:
+    def _as_app(self, request: GitHubRequest) -> httpx.Response:
         """Send a request of the App itself, which has rate limits of its own."""
         with self._limits.guard(_APP, _CORE):
-            response = self._transport.send(request, jwt)
+            response = self._transport.send(request, self.tokens.app_jwt())
         self._note_limit(_APP, _CORE, request, response)
         return response
 

@@ -64,11 +64,11 @@ class AccessTokens:
         self,
         credentials: Credentials,
         http: GitHubCore[UnauthAuthStrategy],
-        make: Callable[[str, str], InstallationToken],
+        make: Callable[[str], InstallationToken],
         clock: Callable[[], datetime],
     ) -> None:
         self._credentials = credentials
-        self._make = make  # Requests a token: (repository, the App's JWT) -> token.
+        self._make = make  # Requests a token for a repository.
         self._clock = clock
         self._app = AppAuth(http, credentials.app_id, credentials.private_key)
         self._made: dict[str, InstallationToken] = {}
@@ -88,7 +88,7 @@ class AccessTokens:
         with self._locks.setdefault(repository, Lock()):
             if token := self._valid(repository):
                 return token
-            made = self._make(repository, self.app_jwt())
+            made = self._make(repository)
             self._made[repository] = made
             return made.token
 

@@ -4,17 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
 from bot.github.api_client import ApiClient
-from bot.github.errors import Refused
-from bot.github.shapes import CheckApp
+from bot.github.errors import IgnoreRefused
+from bot.github.rest import Annotation, CheckRunResponse, JobResponse, JobStep
 from bot.github.snapshots import CheckReport
 from lifecycle.model.text import plain
 
 GITHUB_ACTIONS = "github-actions"
-#: The log is not written yet, has expired, or may not be read.
-_NO_LOG = {403, 404, 410}
 #: GitHub puts a time before each line of a job's log, and this before an error that ends a step.
 _TIMESTAMP = re.compile(r"\ufeff?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z ")
 _ERROR = "##[error]"
@@ -23,46 +19,6 @@ _SECOND = timedelta(seconds=1)
 _MAX_ANNOTATIONS = 20
 _LEVELS = ("failure", "warning")  # In the order in which they are shown.
 _MAX_LINES, _MAX_LINE_LENGTH, _MAX_LENGTH = 50, 400, 8_000
-
-
-class CheckRunOutput(Struct, frozen=True):
-    """The text of a check run, and how many annotations it has."""
-
-    title: str | None = None
-    summary: str | None = None
-    text: str | None = None
-    annotations_count: int = 0
-
-
-class CheckRunResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
-
-    output: CheckRunOutput
-    app: CheckApp | None = None
-
-
-class JobStep(Struct, frozen=True):
-    """One step of a job."""
-
-    conclusion: str | None = None
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-
-
-class JobResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
-
-    steps: tuple[JobStep, ...] = ()
-
-
-class Annotation(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#list-check-run-annotations"""
-
-    path: str
-    start_line: int
-    annotation_level: str | None = None
-    title: str | None = None
-    message: str | None = None
 
 
 def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
@@ -106,14 +62,12 @@ def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
 
     https://docs.github.com/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
     """
-    try:
+    # The log is not written yet, has expired, or may not be read.
+    with IgnoreRefused(403, 404, 410):
         log = api.log(repo, f"actions/jobs/{run_id}/logs")
         job = api.get(repo, f"actions/jobs/{run_id}", JobResponse)
-    except Refused as refusal:
-        if refusal.status not in _NO_LOG:
-            raise
-        return ""
-    return failed_step_log(log, job.steps)
+        return failed_step_log(log, job.steps)
+    return ""
 
 
 def _timed_lines(log: str) -> Iterator[tuple[datetime | None, str]]:

@@ -7,49 +7,34 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from bot.github.check_logs import tail
-from bot.github.mapping import check_state
-from bot.github.shapes import (
-    BaseRef,
-    CheckContext,
-    CheckRollup,
-    GraphQLShape,
-    HeadCheck,
-    NodeList,
-    PullRequest,
-    QueueCheck,
-)
+from bot.github.shapes import BaseRef, CheckContext, CheckedCommit, HeadCheck, PullRequest
 from lifecycle.model.facts import Check
 from lifecycle.model.status import CheckState
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
+# An unknown value of GitHub's enums never means success.
+#: `CheckConclusionState`.
+_CONCLUSIONS = {
+    "SUCCESS": CheckState.PASSED,
+    "FAILURE": CheckState.FAILED,
+    "TIMED_OUT": CheckState.FAILED,
+    "STARTUP_FAILURE": CheckState.FAILED,
+    "ACTION_REQUIRED": CheckState.ACTION_REQUIRED,
+    "CANCELLED": CheckState.CANCELLED,
+    "SKIPPED": CheckState.SKIPPED,
+    "NEUTRAL": CheckState.SKIPPED,
+    "STALE": CheckState.STALE,
+}
 
-class BaseRollup(GraphQLShape, frozen=True):
-    """The first hundred checks of a commit of the base branch."""
-
-    contexts: NodeList[CheckContext | None]
-
-
-class BaseCommit(GraphQLShape, frozen=True):
-    """A commit of the base branch."""
-
-    status_check_rollup: BaseRollup | None
-
-
-class BaseObject(GraphQLShape, frozen=True):
-    """A Git object; only a commit has a history."""
-
-    history: NodeList[BaseCommit] = NodeList(nodes=())
-
-
-class BaseRepository(GraphQLShape, frozen=True):
-    object: BaseObject | None
-
-
-class BaseData(GraphQLShape, frozen=True):
-    """base_checks.graphql"""
-
-    repository: BaseRepository
+#: `StatusState`, the state of a commit status.
+_STATUSES = {
+    "SUCCESS": CheckState.PASSED,
+    "FAILURE": CheckState.FAILED,
+    "ERROR": CheckState.FAILED,
+    "PENDING": CheckState.PENDING,
+    "EXPECTED": CheckState.PENDING,
+}
 
 
 class CheckIdentity(NamedTuple):
@@ -70,9 +55,8 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
     """The checks of the base branch's last commits."""
 
     reported: bool = False  #: Whether any commit had a check.
-    failed: frozenset[tuple[str, str, str]] = (
-        frozenset()
-    )  #: Checks whose last completed run failed.
+    #: Checks whose last completed run failed.
+    failed: frozenset[tuple[str, str, str]] = frozenset()
 
 
 def checks_of(
@@ -82,7 +66,7 @@ def checks_of(
 
     The bot's own check runs and statuses are left out.
     """
-    rollups = (rollup for page in pages if (rollup := rollup_of(page)))
+    rollups = (page.rollup for page in pages if page.rollup)
     contexts = [each for rollup in rollups for each in rollup.contexts.nodes if each]
     newest: dict[CheckIdentity, HeadCheck] = {}
     for context in contexts:
@@ -108,23 +92,17 @@ def checks_of(
     )
 
 
-def rollup_of(page: PullRequest) -> CheckRollup | None:
-    """The checks of the newest commit; None if it has none."""
-    return page.commits.nodes[-1].commit.status_check_rollup if page.commits.nodes else None
-
-
 def needs_base_checks(checks: Sequence[Check]) -> bool:
     """Whether the checks of the base branch matter: a check failed, or none ran."""
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
 
-def base_checks(commits: Iterable[BaseCommit], me: str) -> BaseChecks:
+def base_checks(commits: Iterable[CheckedCommit], me: str) -> BaseChecks:
     """The checks of the base branch's last commits, newest first."""
     states: dict[tuple[str, str, str], CheckState] = {}
     for commit in commits:
-        rollup = commit.status_check_rollup
-        for context in (each for each in (rollup.contexts.nodes if rollup else ()) if each):
+        for context in commit.checks:
             state = check_state(context)
             if not _is_own(context, me) and state is not CheckState.PENDING:
                 states.setdefault(check_identity(context).without_event, state)
@@ -132,7 +110,7 @@ def base_checks(commits: Iterable[BaseCommit], me: str) -> BaseChecks:
     return BaseChecks(reported=bool(states), failed=failed)
 
 
-def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ...]:
+def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
     """The failed checks of a merge queue's commit; all of them count as required."""
     return tuple(
         Check(
@@ -143,7 +121,7 @@ def failed_queue_checks(tried: Iterable[QueueCheck], me: str) -> tuple[Check, ..
             url=each.details_url or each.target_url or "",
             run_id=each.database_id or None,
         )
-        for each in tried
+        for each in commit.checks
         if not _is_own(each, me) and check_state(each) is CheckState.FAILED
     )
 
@@ -160,6 +138,15 @@ def required_checks(base: BaseRef | None) -> frozenset[str] | None:
         if rule.type == "REQUIRED_STATUS_CHECKS" and rule.parameters:
             found.append(frozenset(c.context for c in rule.parameters.required_status_checks))
     return frozenset().union(*found) if found else None
+
+
+def check_state(context: CheckContext) -> CheckState:
+    """The state of a check run or commit status; pending if unknown."""
+    if context.typename == "StatusContext":
+        return _STATUSES.get(context.state or "", CheckState.PENDING)
+    if context.status != "COMPLETED":
+        return CheckState.PENDING
+    return _CONCLUSIONS.get(context.conclusion or "", CheckState.PENDING)
 
 
 def check_identity(context: CheckContext) -> CheckIdentity:

@@ -2,22 +2,17 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 
 from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
+from bot.github.default_branch import DefaultBranchFiles
 from bot.github.github_app import AppWebhook
 from bot.github.merging import PullMerger
 from bot.github.reader import GitHubReader
 from bot.github.reports import StatusReporter
-from bot.github.repositories import DefaultBranchFiles
 from bot.github.reviews import ReviewReplies
 from bot.github.writer import GitHubWriter
-
-
-def utc_now() -> datetime:
-    """The current time in UTC."""
-    return datetime.now(UTC)
+from bot.system.clock import Clock, utc_now
 
 
 class GitHub:
@@ -36,7 +31,7 @@ class GitHub:
         timeout_seconds: float = 30.0,
         write_interval_seconds: float = 0.0,
         redact: Callable[[object], object] = lambda body: body,
-        clock: Callable[[], datetime] = utc_now,
+        clock: Clock = utc_now,
     ) -> None:
         self._api = ApiClient(
             api_url, credentials, timeout_seconds, clock, write_interval_seconds, redact

@@ -6,20 +6,10 @@ The key is an HTML comment, so that writing a comment twice can be avoided after
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from bot.github.api_client import ApiClient
-from bot.github.shapes import Login
+from bot.github.rest import ListedText
 
 KEY = "mergewright:key="
-
-
-class ListedText(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/comments#list-issue-comments"""
-
-    id: int
-    user: Login | None
-    body: str | None = None
 
 
 class MarkedComments:

@@ -1,8 +1,40 @@
-"""Failures of GitHub requests, by their remedy: waiting, refreshing, or a person's help."""
+"""Failures of GitHub requests by their remedy, and which failure a response means.
 
-from datetime import datetime
+A rate limit without a time means at least one minute:
+https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import Struct
 
 EVERYTHING = ""  #: The resource of a rate limit that applies to all requests.
+_LIMIT_TEXTS = ("rate limit", "abuse detection")
+LIMIT_PAUSE = timedelta(seconds=60)
+_TEXT_LIMIT = 300
+#: The wait before looking again whether the App is installed, or the repository unarchived.
+REINSTALL = timedelta(minutes=5)
+
+#: What msgspec raises for bytes that are not JSON of the expected shape.
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_REMEDIES = {
+    **dict.fromkeys(
+        (301, 307, 308),
+        "The repository was renamed or moved: put its new name into the configuration.",
+    ),
+    401: "Check that the token, or the App's id and key, are valid and not revoked.",
+    403: "Give the token or the App the permission it lacks for this repository.",
+    404: "Check that it exists and that the token or the App may see this repository.",
+    410: "It was deleted, or the feature is switched off in this repository.",
+    451: "GitHub has blocked it for legal reasons.",
+}
+
+#: Fields that need permissions the bot works without: where they are refused, they read as null.
+_OPTIONAL = {"branchProtectionRule", "rules"}
+_UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
 
 class GitHubFailure(Exception):
@@ -43,3 +75,156 @@ class Refused(GitHubFailure):
 
 class Conflicted(Refused):
     """GitHub refuses because the pull request has changed since it was read: read it again."""
+
+
+class IgnoreRefused:
+    """Ignores, in a `with` block, refusals with one of these statuses or texts."""
+
+    def __init__(self, *known: int | str) -> None:
+        self._known = known
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> bool:
+        return isinstance(error, Refused) and any(
+            one == error.status if isinstance(one, int) else one in str(error)
+            for one in self._known
+        )
+
+
+class ErrorDetail(Struct, frozen=True):
+    """An entry of `errors` in a REST error."""
+
+    message: str | None = None
+    code: str | None = None
+    field: str | None = None
+
+
+class ErrorBody(Struct, frozen=True):
+    """The body of a REST error."""
+
+    message: str = ""
+    errors: tuple[ErrorDetail | str, ...] | str = ()
+
+
+class GraphQLError(Struct, frozen=True):
+    """An entry of `errors` in a GraphQL response."""
+
+    message: str = ""
+    type: str = ""
+    path: tuple[str | int, ...] | None = None
+    extensions: Mapping[str, object] | None = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether it concerns an optional field alone."""
+        return self.type in _UNREADABLE and not _OPTIONAL.isdisjoint(self.path or ())
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the object asked for does not exist in a repository that does."""
+        path = self.path or ()
+        return self.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
+
+
+def http_failure(
+    request: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
+) -> TryLater | Refused:
+    """The failure that an HTTP response outside 200-299 means."""
+    error = error_message(body)
+    message = f"{request}: GitHub answered {status}{': ' + error if error else ''}."
+    if status in (403, 429) and (limit := _limit_of(message, headers, error, now)):
+        return limit
+    if status == 403 and "installation has been suspended" in error.lower():
+        return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
+    if status == 403 and "repository was archived" in error.lower():
+        # Sessions act until the bot knows that it is archived; their actions wait.
+        return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
+    if status in (408, 429) or status >= 500:
+        return TryLater(f"{message} It is retried later.", _wait_of(headers, now))
+    return Refused(f"{message} {_REMEDIES.get(status, '')}".rstrip(), status)
+
+
+def graphql_failure(
+    request: str, problems: Collection[GraphQLError], headers: Mapping[str, str], now: datetime
+) -> TryLater | Refused:
+    """The failure that the errors of a GraphQL response mean, the most lasting one first."""
+    error = _short("; ".join(problem.message for problem in problems))
+    message = f"{request}: GitHub answered: {error}."
+    types = {problem.type for problem in problems}
+    if types & {"RATE_LIMITED", "RATE_LIMIT"}:
+        return Limited(message, _reset_of(headers, now), "graphql")
+    for kind, status in (("FORBIDDEN", 403), ("INSUFFICIENT_SCOPES", 403), ("NOT_FOUND", 404)):
+        if kind in types:
+            return Refused(f"{message} {_REMEDIES[status]}", status)
+    if "UNPROCESSABLE" in types:
+        return Refused(message, 422)
+    if any((problem.extensions or {}).get("code") for problem in problems):
+        # The server does not know a field of the query.
+        return Refused(f"{message} This GitHub is too old for Mergewright.", 400)
+    return TryLater(f"{message} It is retried later.")
+
+
+def exhausted_limit(
+    request: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
+) -> Limited | None:
+    """The rate limit that this response exhausted, or None.
+
+    `resource` is what the limit applies to if the response does not say.
+    """
+    if headers.get("x-ratelimit-remaining") != "0":
+        return None
+    resource = headers.get("x-ratelimit-resource", resource)
+    return Limited(request, _reset_of(headers, now), resource)
+
+
+def error_message(body: bytes) -> str:
+    """The message of an error body in one short line; empty for any other body."""
+    try:
+        parsed = msgspec.json.decode(body, type=ErrorBody)
+    except UNDECODABLE:
+        return ""
+    errors = (parsed.errors,) if isinstance(parsed.errors, str) else parsed.errors
+    details = (
+        error
+        if isinstance(error, str)
+        else error.message or f"{error.field or ''} {error.code or ''}"
+        for error in errors
+    )
+    return _short("; ".join(part for part in (parsed.message, *details) if part.strip()))
+
+
+def _limit_of(
+    message: str, headers: Mapping[str, str], error: str, now: datetime
+) -> Limited | None:
+    """The rate limit that a 403 or 429 means, or None."""
+    if "retry-after" in headers:
+        return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
+    if limit := exhausted_limit(message, headers, now):
+        return limit
+    if any(text in error.lower() for text in _LIMIT_TEXTS):
+        return Limited(message, now + LIMIT_PAUSE)
+    return None
+
+
+def _wait_of(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    seconds = headers.get("retry-after", "")
+    # A proxy may send a date or something else, which is ignored.
+    return now + timedelta(seconds=int(seconds)) if _plausible(seconds) else None
+
+
+def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
+    reset = headers.get("x-ratelimit-reset", "")
+    if not _plausible(reset):
+        return now + LIMIT_PAUSE
+    return max(now, datetime.fromtimestamp(int(reset), UTC))
+
+
+def _plausible(number: str) -> bool:
+    return number.isdecimal() and len(number) <= 10
+
+
+def _short(text: str) -> str:
+    line = "".join(sign if sign.isprintable() else " " for sign in text).strip(" .")
+    return line if len(line) <= _TEXT_LIMIT else line[: _TEXT_LIMIT - 1] + "…"

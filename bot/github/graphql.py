@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from msgspec import Raw, Struct
 
-from bot.github.responses import GraphQLError
+from bot.github.errors import GraphQLError
 from bot.github.snapshots import PointBudget
 
 _FRAGMENT = re.compile(r"^fragment (\w+) on .*?^}\n", re.MULTILINE | re.DOTALL)
@@ -22,53 +22,22 @@ _BATCH = """query {name}($owner: String!, $name: String!) {{
 """
 _OLDEST_FIRST = "states: [OPEN], first: 100, orderBy: { field: CREATED_AT, direction: ASC }"
 
-#: Fields that need permissions the bot works without: where they are refused, they read as null.
-_OPTIONAL = {"branchProtectionRule", "rules"}
-_UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
-
 
 class Envelope(Struct, frozen=True):
-    """The top level of every response."""
+    """The top level of every response; the data is still encoded."""
 
     data: Raw = Raw(b"null")
     errors: tuple[GraphQLError, ...] | None = None
 
 
-class QueryPrice(Struct, frozen=True, rename="camel"):
-    """`rateLimit`, which most queries ask for; null on a server without limits."""
-
+class _Price(Struct, frozen=True, rename="camel"):
     rate_limit: PointBudget | None = None
 
 
 class PricedResponse(Struct, frozen=True):
-    """The part of a response that says what the query cost."""
+    """`rateLimit`, which most queries ask for; null on a server without limits."""
 
-    data: QueryPrice | None = None
-
-
-class GraphQLResponse(Struct, frozen=True):
-    """A response, with its data still encoded."""
-
-    data: Raw
-    problems: tuple[GraphQLError, ...]
-    headers: Mapping[str, str]
-
-
-class AliasedData(Struct, frozen=True):
-    """The data of a batch: a value for each alias."""
-
-    repository: dict[str, Raw]
-
-
-def is_optional(problem: GraphQLError) -> bool:
-    """Whether an error concerns an optional field alone."""
-    return problem.type in _UNREADABLE and not _OPTIONAL.isdisjoint(problem.path or ())
-
-
-def is_missing(problem: GraphQLError) -> bool:
-    """Whether the object asked for does not exist in a repository that does."""
-    path = problem.path or ()
-    return problem.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
+    data: _Price | None = None
 
 
 def names() -> list[str]:

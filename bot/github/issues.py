@@ -1,8 +1,10 @@
 """Converts the response of issue.graphql to an `IssueSnapshot`."""
 
+from collections.abc import Iterable
+
 from bot.github.pulls import login_of
 from bot.github.shapes import IssueRepository, TimelineEvent
-from bot.github.snapshots import Edit, IssueSnapshot, Labeling, Reopening
+from bot.github.snapshots import IssueEvent, IssueSnapshot, Labeling
 from lifecycle.model.facts import Issue
 
 _LABELINGS = {
@@ -17,21 +19,9 @@ def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
     """A snapshot of an issue, with who labelled and who edited it."""
     found = repository.issue_or_pull_request
     events = found.timeline_items.nodes
-    renamed = [
-        Edit(actor=login_of(event.actor), at=event.created_at)
-        for event in events
-        if event.typename == "RenamedTitleEvent"
-    ]
-    reopened = [
-        Reopening(actor=login_of(event.actor), at=event.created_at)
-        for event in events
-        if event.typename == "ReopenedEvent"
-    ]
-    rewritten = (
-        [Edit(actor=login_of(found.editor), at=found.last_edited_at)]
-        if found.last_edited_at
-        else []
-    )
+    edits = _of_type("RenamedTitleEvent", events)
+    if found.last_edited_at:
+        edits.append(IssueEvent(actor=login_of(found.editor), at=found.last_edited_at))
     return IssueSnapshot(
         issue=Issue(
             number=found.number,
@@ -58,10 +48,20 @@ def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
             for event in events
             if event.typename in _LABELINGS and _label(event)
         ),
-        edits=tuple(sorted([*renamed, *rewritten], key=lambda edit: edit.at)),
+        edits=tuple(sorted(edits, key=lambda edit: edit.at)),
         # GitHub's times are whole seconds: of two events in one, the later in the timeline counts.
-        reopened=max(reversed(reopened), key=lambda event: event.at, default=None),
+        reopened=max(
+            reversed(_of_type("ReopenedEvent", events)), key=lambda event: event.at, default=None
+        ),
     )
+
+
+def _of_type(typename: str, events: Iterable[TimelineEvent]) -> list[IssueEvent]:
+    return [
+        IssueEvent(actor=login_of(event.actor), at=event.created_at)
+        for event in events
+        if event.typename == typename
+    ]
 
 
 def _label(event: TimelineEvent) -> str:

@@ -6,11 +6,10 @@ Refusals that a fresh look at the pull request may resolve are `Conflicted`, all
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from msgspec import Raw, Struct
-
 from bot.github.api_client import ApiClient
 from bot.github.errors import Conflicted, Refused, TryLater
-from bot.github.shapes import GraphQLShape
+from bot.github.rest import CommitSha, MergeProgress, PullResponse
+from bot.github.shapes import GraphQLShape, OfPull
 from lifecycle.model.policy import MergeMethod
 
 #: Status codes of a merge whose pull request is not in the judged state any more.
@@ -32,51 +31,10 @@ class _Ticket(NamedTuple):
     uuid: str = ""  #: Empty after a restart.
 
 
-class _Details(Struct, frozen=True):
-    message: str
-    uuid: str = ""
-    sha: str = ""
-
-
-class _Progress(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#get-the-result-of-an-asynchronous-merge"""
-
-    status: str
-    details: _Details
-
-
-class _Head(Struct, frozen=True):
-    sha: str
-
-
-class _Pull(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#get-a-pull-request"""
-
-    merged: bool
-    head: _Head
-    merge_commit_sha: str | None = None
-
-
-class _Merged(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#merge-a-pull-request"""
-
-    sha: str
-
-
 class _QueueablePull(GraphQLShape, frozen=True):
     id: str
     is_in_merge_queue: bool
     head_ref_oid: str
-
-
-class _Repository(GraphQLShape, frozen=True):
-    pull_request: _QueueablePull
-
-
-class _PullId(GraphQLShape, frozen=True):
-    """pull_id.graphql"""
-
-    repository: _Repository
 
 
 class PullMerger:
@@ -115,7 +73,7 @@ class PullMerger:
             try:
                 if refusal.status != 404:
                     raise
-                return self._api.send(repo, "PUT", f"pulls/{number}/merge", request, _Merged).sha
+                return self._api.send(repo, "PUT", f"pulls/{number}/merge", request, CommitSha).sha
             except Refused as no:
                 return self._unless_merged(repo, number, sha, no)
 
@@ -128,7 +86,7 @@ class PullMerger:
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
             return QUEUED
         try:
-            self._api.graphql(repo, "enqueue", Raw, {"pull": pull.id, "head": sha})
+            self._api.mutate(repo, "enqueue", {"pull": pull.id, "head": sha})
         except Refused as refusal:
             if refusal.status == 422:
                 raise Conflicted(str(refusal), refusal.status) from refusal
@@ -139,22 +97,22 @@ class PullMerger:
         """Remove a pull request from the merge queue (`dequeuePullRequest`); idempotent."""
         pull = self._queueable(repo, number)
         if pull.is_in_merge_queue:
-            self._api.graphql(repo, "dequeue", Raw, {"pull": pull.id})
+            self._api.mutate(repo, "dequeue", {"pull": pull.id})
 
     def _queueable(self, repo: str, number: int) -> _QueueablePull:
-        found = self._api.graphql(repo, "pull_id", _PullId, {"number": number})
+        found = self._api.query(repo, "pull_id", OfPull[_QueueablePull], {"number": number})
         if found is None:
             raise Refused(f"There is no pull request {number} in {repo}.", 404)
-        return found.repository.pull_request
+        return found.pull_request
 
     def _merge_async(self, repo: str, number: int, sha: str, request: object) -> str:
         path, merge_id = f"pulls/{number}/merge-async", (repo, number, sha)
         ticket = self._tickets.pop(merge_id, _Ticket(self._api.clock()))
         try:
             if ticket.uuid:
-                progress = self._api.get(repo, f"{path}/{ticket.uuid}", _Progress)
+                progress = self._api.get(repo, f"{path}/{ticket.uuid}", MergeProgress)
             else:
-                progress = self._api.send(repo, "PUT", path, request, _Progress)
+                progress = self._api.send(repo, "PUT", path, request, MergeProgress)
         except Refused as refusal:
             if refusal.status != 409:
                 raise
@@ -179,7 +137,7 @@ class PullMerger:
 
         As `Conflicted` where the pull request is not in the judged state any more.
         """
-        pull = self._api.get(repo, f"pulls/{number}", _Pull)
+        pull = self._api.get(repo, f"pulls/{number}", PullResponse)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
             return pull.merge_commit_sha
         if refusal.status in _NOT_MERGEABLE:

@@ -9,22 +9,37 @@ from bot.github.checks import (
     checks_of,
     failed_queue_checks,
     required_checks,
-    rollup_of,
 )
-from bot.github.mapping import PULL_STATES, merge_state, review_state
-from bot.github.shapes import (
-    Actor,
-    CommentNode,
-    PullRequest,
-    ReviewNode,
-    ReviewThread,
-)
+from bot.github.shapes import Actor, CommentNode, PullRequest, ReviewNode, ReviewThread
 from bot.github.snapshots import PullSnapshot
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
 from lifecycle.model.status import Merge, PullState
+from lifecycle.model.status import Review as ReviewState
 
 _NO_CHECKS = BaseChecks()
 _VERDICTS = {"APPROVED": True, "CHANGES_REQUESTED": False}
+
+# An unknown value of GitHub's enums never means success.
+#: `MergeStateStatus`. UNSTABLE: only checks that are not required fail. DRAFT: only being a draft,
+#: which is a fact of its own, blocks the merge.
+_MERGES = {
+    "CLEAN": Merge.CLEAN,
+    "HAS_HOOKS": Merge.CLEAN,
+    "UNSTABLE": Merge.CLEAN,
+    "DRAFT": Merge.CLEAN,
+    "DIRTY": Merge.CONFLICT,
+    "BEHIND": Merge.BEHIND,
+    "BLOCKED": Merge.PROTECTED,
+}
+
+#: `PullRequestReviewDecision`; if it is null, the reviews decide.
+_DECISIONS = {
+    "APPROVED": ReviewState.APPROVED,
+    "CHANGES_REQUESTED": ReviewState.CHANGES_REQUESTED,
+    "REVIEW_REQUIRED": ReviewState.PENDING,
+}
+
+_PULL_STATES = {state.name: state for state in PullState}
 
 
 def login_of(actor: Actor | None) -> str:
@@ -55,7 +70,7 @@ def pull_snapshot(
     remarks = [
         *(_remark("comment", comment, me) for comment in comments),
         *(
-            _review_remark(review, me)
+            _remark("review", review, me)
             for review in reviews
             if review.body.strip() and review.full_database_id not in in_verdicts
         ),
@@ -65,7 +80,7 @@ def pull_snapshot(
             number=last.number,
             url=last.url,
             title=last.title,
-            state=PULL_STATES.get(last.state, PullState.OPEN),
+            state=_PULL_STATES.get(last.state, PullState.OPEN),
             draft=last.is_draft,
             branch=last.head_ref_name,
             head=last.head_ref_oid,
@@ -97,34 +112,51 @@ def pull_snapshot(
     )
 
 
+def merge_state(mergeable: str, status: str) -> Merge:
+    """Whether a pull request can be merged; clean only if both of GitHub's fields say so."""
+    if mergeable == "CONFLICTING":
+        return Merge.CONFLICT
+    state = _MERGES.get(status, Merge.UNKNOWN)
+    if state is Merge.CLEAN and mergeable != "MERGEABLE":
+        return Merge.UNKNOWN
+    # While GitHub recomputes mergeability, the status is that of an earlier base or head.
+    return Merge.UNKNOWN if state is Merge.CONFLICT and mergeable == "UNKNOWN" else state
+
+
+def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
+    """GitHub's review decision, or else the latest reviews of people with write access."""
+    if pull.review_decision is not None:
+        return _DECISIONS.get(pull.review_decision, ReviewState.NONE)
+    states = {review.state for review in latest if review.author_can_push_to_repository}
+    if "CHANGES_REQUESTED" in states:
+        return ReviewState.CHANGES_REQUESTED
+    if "APPROVED" in states:
+        return ReviewState.APPROVED
+    return ReviewState.PENDING if pull.review_requests.total_count else ReviewState.NONE
+
+
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
     """The last removal from a merge queue without a merge."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]
-    rollup = event.before_commit.status_check_rollup if event.before_commit else None
-    tried = [each for each in (rollup.contexts.nodes if rollup else ()) if each]
-    return Dequeued(
-        at=event.created_at, reason=event.reason or "", checks=failed_queue_checks(tried, me)
-    )
+    checks = failed_queue_checks(event.before_commit, me) if event.before_commit else ()
+    return Dequeued(at=event.created_at, reason=event.reason or "", checks=checks)
 
 
 def _complete(pages: Sequence[PullRequest]) -> bool:
-    last = pages[-1]
-    lists = [last.reviews.page_info, last.comments.page_info, last.review_threads.page_info]
-    lists.append(last.latest_opinionated_reviews.page_info)
-    rollups = [rollup for page in pages if (rollup := rollup_of(page))]
-    if rollups:
-        lists.append(rollups[-1].contexts.page_info)
+    ends = {name: info for page in pages for name, info in page.page_infos.items()}
+    more = any(info.has_next_page for info in ends.values())
+    rollups = (page.rollup for page in pages if page.rollup)
     unseen = any(context is None for rollup in rollups for context in rollup.contexts.nodes)
-    threads = (thread for page in pages for thread in page.review_threads.nodes)
     unseen |= any(
         thread.comments.total_count > len(thread.comments.nodes)
-        for thread in threads
+        for page in pages
+        for thread in page.review_threads.nodes
         if not thread.is_resolved
     )
     heads = {node.commit.oid for page in pages for node in page.commits.nodes}
-    return not unseen and not any(p.has_next_page for p in lists) and heads == {last.head_ref_oid}
+    return not more and not unseen and heads == {pages[-1].head_ref_oid}
 
 
 def _verdict(review: ReviewNode, me: str) -> Verdict:
@@ -133,7 +165,7 @@ def _verdict(review: ReviewNode, me: str) -> Verdict:
         bot=_is_bot(review.author),
         approved=_VERDICTS[review.state],
         sha=review.commit.oid if review.commit else "",
-        remark=_review_remark(review, me) if review.body.strip() else None,
+        remark=_remark("review", review, me) if review.body.strip() else None,
     )
 
 
@@ -151,25 +183,15 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
     )
 
 
-def _remark(kind: str, comment: CommentNode, me: str) -> Remark:
+def _remark(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
+    written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
     return Remark(
-        id=f"{kind}:{comment.full_database_id}",
-        author=login_of(comment.author),
-        body=comment.body,
-        at=comment.created_at,
-        bot=_is_bot(comment.author),
-        own=login_of(comment.author) == me,
-    )
-
-
-def _review_remark(review: ReviewNode, me: str) -> Remark:
-    return Remark(
-        id=f"review:{review.full_database_id}",
-        author=login_of(review.author),
-        body=review.body,
-        at=review.submitted_at or BEGINNING,
-        bot=_is_bot(review.author),
-        own=login_of(review.author) == me,
+        id=f"{kind}:{text.full_database_id}",
+        author=login_of(text.author),
+        body=text.body,
+        at=written or BEGINNING,
+        bot=_is_bot(text.author),
+        own=login_of(text.author) == me,
     )
 
 

@@ -1,4 +1,4 @@
-"""Keeps to GitHub's rate limits, which it counts for each installation.
+"""Keeps to GitHub's rate limits, which it counts for each installation; backs off after failures.
 
 Requests are not sent while a limit is exhausted: GitHub may ban clients that keep sending them.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
@@ -6,19 +6,23 @@ https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Lock
 
 from bot.github.errors import EVERYTHING, Limited, TryLater
 from bot.github.snapshots import PointBudget
+from bot.system.clock import Clock
+from lifecycle.model.policy import delay
 
 #: A write sleeps until its turn if at most this many are before it, and is deferred otherwise.
 _MAX_AHEAD = 2
 #: Deferred writes are spread over this many turns: if all came back at once, most would be
 #: deferred again.
 _MAX_DEFERRED = 30
+#: Bounds of the wait after failures, in seconds.
+_FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
 
 
 class RateLimits:
@@ -27,7 +31,7 @@ class RateLimits:
     An account is an App's installation, or everything that a token reaches.
     """
 
-    def __init__(self, clock: Callable[[], datetime], write_interval_seconds: float) -> None:
+    def __init__(self, clock: Clock, write_interval_seconds: float) -> None:
         self._clock = clock
         self._interval = timedelta(seconds=write_interval_seconds)
         self._held: dict[tuple[str, str], Limited] = {}
@@ -94,3 +98,23 @@ class RateLimits:
         """What is left of the hour's GraphQL points; None if unknown or the hour is over."""
         budget = self._budgets.get(account)
         return budget if budget and budget.reset_at > self._clock() else None
+
+
+class Backoff:
+    """Counts consecutive failures by name, in memory: a restart tries everything at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failed: dict[str, int] = {}
+
+    def next_try(self, name: str, failure: Exception) -> datetime:
+        """Count a failure and return when to retry: at the time GitHub named, or with backoff."""
+        self._failed[name] = self._failed.get(name, 0) + 1
+        if isinstance(failure, TryLater) and failure.at is not None:
+            return failure.at
+        pause = delay(self._failed[name], _FIRST_SECONDS, _MOST_SECONDS)
+        return self._clock() + timedelta(seconds=pause)
+
+    def reset(self, name: str) -> None:
+        """Forget the failures after a success."""
+        self._failed.pop(name, None)

@@ -1,52 +1,43 @@
 """All reads from GitHub."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
+from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec import Raw
 
-from bot.github.api_client import ApiClient
+from bot.github import rest
+from bot.github.api_client import MAX_PAGES, ApiClient
 from bot.github.check_logs import check_report
-from bot.github.checks import BaseChecks, BaseData, base_checks, needs_base_checks, rollup_of
-from bot.github.errors import GitHubFailure, Refused, TryLater
-from bot.github.fingerprints import fingerprint_of
+from bot.github.checks import BaseChecks, base_checks, needs_base_checks
+from bot.github.errors import GitHubFailure, IgnoreRefused, TryLater
+from bot.github.fingerprints import Fingerprint, fingerprint_of
 from bot.github.github_app import missing_permissions
-from bot.github.graphql import fingerprints
+from bot.github.graphql import fingerprints, labelled_issues
 from bot.github.issues import issue_snapshot
 from bot.github.pulls import pull_snapshot
-from bot.github.repositories import labelled_issues, labels, requires_signatures
-from bot.github.repository_aliases import RepositoryIdentity
-from bot.github.rest import (
-    AppResponse,
-    BlockingIssue,
-    ListedComment,
-    ListedIssue,
-    PermissionResponse,
-    RepositoryIdResponse,
-    RepositoryResponse,
-)
 from bot.github.shapes import (
-    BranchData,
-    IssueData,
-    PageInfo,
-    PullData,
+    AtObject,
+    CheckedCommit,
+    GraphQLShape,
+    IssueRepository,
+    Login,
+    NamedNode,
+    NodeList,
+    NodePage,
+    NumberNode,
+    OfPull,
     PullRequest,
-    ViewerData,
+    RepositoryName,
+    RuleType,
 )
-from bot.github.snapshots import (
-    CheckReport,
-    Fingerprint,
-    IssueSnapshot,
-    PointBudget,
-    PullSnapshot,
-    RepositorySettings,
-)
-from lifecycle.model.policy import MergeMethod
+from bot.github.snapshots import CheckReport, IssueSnapshot, PointBudget, PullSnapshot
 
+T = TypeVar("T")
 #: Permissions that include pushing; unknown ones do not count.
 WRITERS = {"write", "maintain", "admin"}
 #: Either scope lets a classic token write to the repositories it can see.
@@ -55,7 +46,52 @@ WRITING_SCOPES = {"repo", "public_repo"}
 PULL_PAGES = 10
 #: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
 FINGERPRINT_BATCH = 50
-NULL = Raw(b"null")
+_NULL = Raw(b"null")
+
+
+class PullOfBranch(NumberNode, frozen=True):
+    """A pull request from a branch of this name in any repository."""
+
+    head_repository: RepositoryName | None
+
+
+class BranchPulls(RepositoryName, frozen=True):
+    """pulls_of_branch.graphql"""
+
+    pull_requests: NodePage[PullOfBranch]
+
+
+class History(GraphQLShape, frozen=True):
+    """base_checks.graphql; only a commit has a history."""
+
+    history: NodeList[CheckedCommit] = NodeList(nodes=())
+
+
+class RepositoryLabels(GraphQLShape, frozen=True):
+    """labels.graphql"""
+
+    labels: NodeList[NamedNode] | None
+
+
+class RefUpdateRule(GraphQLShape, frozen=True):
+    requires_signatures: bool
+
+
+class ProtectedBranch(GraphQLShape, frozen=True):
+    ref_update_rule: RefUpdateRule | None
+    rules: NodeList[RuleType] | None
+
+
+class ProtectedRef(GraphQLShape, frozen=True):
+    """signatures.graphql"""
+
+    ref: ProtectedBranch | None
+
+
+class Viewer(GraphQLShape, frozen=True):
+    """viewer.graphql"""
+
+    viewer: Login
 
 
 class GitHubReader:
@@ -92,7 +128,7 @@ class GitHubReader:
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)
-        rights = self._found(repo).permissions
+        rights = self._found(repo, rest.RepositoryRights).permissions
         if rights and not rights.push:
             return ("the account has no write access",)
         scopes = self._api.scopes
@@ -104,32 +140,13 @@ class GitHubReader:
         """The webhook events that the App is subscribed to in a repository."""
         return self._api.installation(repo).events
 
-    def identity(self, repo: str) -> RepositoryIdentity:
-        """A repository's id and its name today.
+    def identity(self, repo: str) -> rest.RepositoryIdentity:
+        """A repository's id and its name today."""
+        return self._found(repo, rest.RepositoryIdentity)
 
-        https://docs.github.com/rest/repos/repos#get-a-repository
-        """
-        found = self._found(repo)
-        return RepositoryIdentity(id=found.id, name=found.full_name, archived=found.archived)
-
-    def repository(self, repo: str) -> RepositorySettings:
-        """A repository's settings.
-
-        https://docs.github.com/rest/repos/repos#get-a-repository
-        """
-        found = self._api.get(repo, "", RepositoryResponse)
-        allowed = {
-            MergeMethod.MERGE: found.allow_merge_commit,
-            MergeMethod.SQUASH: found.allow_squash_merge,
-            MergeMethod.REBASE: found.allow_rebase_merge,
-        }
-        return RepositorySettings(
-            default_branch=found.default_branch,
-            private=found.private,
-            archived=found.archived,
-            clone_url=found.clone_url,
-            merge_methods=tuple(method for method, is_allowed in allowed.items() if is_allowed),
-        )
+    def repository(self, repo: str) -> rest.RepositorySettings:
+        """A repository's settings."""
+        return self._api.get(repo, "", rest.RepositorySettings)
 
     def may_write(self, repo: str, login: str) -> bool:
         """Whether an account may push to the repository; False for an unknown account. Not cached.
@@ -138,18 +155,15 @@ class GitHubReader:
         """
         if not login:
             return False
-        try:
+        with IgnoreRefused(404):
             path = f"collaborators/{quote(login, safe='')}/permission"
-            return self._api.get(repo, path, PermissionResponse).permission in WRITERS
-        except Refused as refusal:
-            if refusal.status == 404:
-                return False
-            raise
+            return self._api.get(repo, path, rest.PermissionResponse).permission in WRITERS
+        return False
 
     def issue(self, repo: str, number: int) -> IssueSnapshot | None:
         """An issue, or the pull request with this number; None if neither exists."""
-        data = self._api.graphql(repo, "issue", IssueData, {"number": number})
-        return issue_snapshot(data.repository) if data else None
+        found = self._api.query(repo, "issue", IssueRepository, {"number": number})
+        return issue_snapshot(found) if found else None
 
     def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
         """The open issues that block an issue, as `#5` or `owner/name#5`.
@@ -158,47 +172,64 @@ class GitHubReader:
         https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by
         """
         path, here = f"issues/{number}/dependencies/blocked_by", self._api.aliases.name(repo)
-        try:
-            blockers = list(self._api.pages(repo, path, BlockingIssue))
-        except Refused as refusal:
-            if refusal.status != 404:
-                raise
-            return ()
-        return tuple(
-            f"{'' if one.repository.lower() == here.lower() else one.repository}#{one.number}"
-            for one in blockers
-            if one.state == "open"
-        )
+        with IgnoreRefused(404):
+            return tuple(
+                f"{'' if one.repository.lower() == here.lower() else one.repository}#{one.number}"
+                for one in self._api.pages(repo, path, rest.BlockingIssue)
+                if one.state == "open"
+            )
+        return ()
 
     def requires_signatures(self, repo: str, branch: str) -> bool:
-        """Whether a branch requires signed commits."""
-        return requires_signatures(self._api, repo, branch)
+        """Whether branch protection or a ruleset requires signed commits of a branch."""
+        data = self._api.query(repo, "signatures", ProtectedRef, {"branch": f"refs/heads/{branch}"})
+        if data is None or data.ref is None:
+            return False
+        update, rules = data.ref.ref_update_rule, data.ref.rules.nodes if data.ref.rules else ()
+        protected = update is not None and update.requires_signatures
+        return protected or any(rule.type == "REQUIRED_SIGNATURES" for rule in rules)
 
     def labels(self, repo: str, word: str) -> list[str]:
-        """The labels of a repository that contain a word, ignoring case."""
-        return labels(self._api, repo, word)
+        """Up to a hundred labels whose name or description contains a word, ignoring case."""
+        found = self._api.query(repo, "labels", RepositoryLabels, {"word": word})
+        return [label.name for label in found.labels.nodes] if found and found.labels else []
 
     def labelled_issues(self, repo: str, words: Iterable[str]) -> set[int]:
         """The numbers of all open issues with one of these labels or assignees (`@login`).
 
         Labels are matched case-sensitively. Sends one query for each hundred issues of a label.
         """
-        return labelled_issues(self._api, repo, words)
+        numbers: set[int] = set()
+        waiting: dict[str, str | None] = dict.fromkeys(words)
+        for _ in range(MAX_PAGES):
+            found = self._api.query(
+                repo, "labelled", dict[str, NodePage[NumberNode]], text=labelled_issues(waiting)
+            )
+            if found is None:
+                break
+            pages = {word: found[f"l{at}"] for at, word in enumerate(waiting)}
+            numbers |= {issue.number for page in pages.values() for issue in page.nodes}
+            infos = {word: page.page_info for word, page in pages.items()}
+            waiting = {word: one.end_cursor for word, one in infos.items() if one.has_next_page}
+            if not waiting:
+                return numbers
+        raise TryLater(f"The list of labelled issues of {repo} is incomplete.")
 
-    def comments_since(self, repo: str, since: datetime) -> list[ListedComment]:
+    def comments_since(self, repo: str, since: datetime) -> list[rest.ListedComment]:
         """Comments of a repository that were written or edited since then, oldest first.
 
         https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
         """
-        return list(self._api.pages(repo, "issues/comments", ListedComment, _changed_since(since)))
+        path, params = "issues/comments", _changed_since(since)
+        return list(self._api.pages(repo, path, rest.ListedComment, params))
 
-    def issues_since(self, repo: str, since: datetime) -> list[ListedIssue]:
+    def issues_since(self, repo: str, since: datetime) -> list[rest.ListedIssue]:
         """Issues and pull requests of a repository that were updated since then, oldest first.
 
         https://docs.github.com/rest/issues/issues#list-repository-issues
         """
         params = {**_changed_since(since), "state": "all"}
-        return list(self._api.pages(repo, "issues", ListedIssue, params))
+        return list(self._api.pages(repo, "issues", rest.ListedIssue, params))
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """The numbers of all pull requests from a branch, open or not.
@@ -209,10 +240,9 @@ class GitHubReader:
         cursor: str | None = None
         for _ in range(PULL_PAGES):
             variables = {"branch": branch, "after": cursor}
-            data = self._api.graphql(repo, "pulls_of_branch", BranchData, variables)
-            if data is None:
+            found = self._api.query(repo, "pulls_of_branch", BranchPulls, variables)
+            if found is None:
                 break
-            found = data.repository
             numbers += [
                 pull.number
                 for pull in found.pull_requests.nodes
@@ -232,16 +262,19 @@ class GitHubReader:
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}
         while len(pages) < PULL_PAGES:
-            data = self._api.graphql(repo, "pull", PullData, {"number": number, **cursors})
-            if data is None:
+            variables = {"number": number, **cursors}
+            found = self._api.query(repo, "pull", OfPull[PullRequest], variables)
+            if found is None:
                 return None
-            page = data.repository.pull_request
+            page = found.pull_request
             if pages and pages[0].head_ref_oid != page.head_ref_oid:
                 raise TryLater(f"Pull request {number} of {repo} was pushed to while it was read.")
             pages.append(page)
-            if not _more(page):
+            infos = page.page_infos
+            if not any(info.has_next_page for info in infos.values()):
                 break
-            cursors = _cursors(page, cursors)
+            # A list that has ended stays at its end.
+            cursors |= {name: info.end_cursor for name, info in infos.items() if info.end_cursor}
         read = partial(pull_snapshot, pages, self.me(), self._api.clock())
         reading = read()
         if not needs_base_checks(reading.pull.checks):
@@ -253,7 +286,7 @@ class GitHubReader:
     ) -> dict[int, Fingerprint | None]:
         """The fingerprints of at most `FINGERPRINT_BATCH` subjects; None for unreadable ones."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
-        data = {number: found.get(f"n{number}", NULL) for number in (*issues, *pulls)}
+        data = {number: found.get(f"n{number}", _NULL) for number in (*issues, *pulls)}
         return {
             number: fingerprint_of(fingerprint, pull=number in pulls)
             for number, fingerprint in data.items()
@@ -267,26 +300,23 @@ class GitHubReader:
         """Why a check run failed: its log or output, and its annotations."""
         return check_report(self._api, repo, run_id)
 
-    def _found(self, repo: str) -> RepositoryIdResponse:
+    def _found(self, repo: str, shape: type[T]) -> T:
         """Read a repository by its id, or by its name if the id is unknown or gone."""
         known = self._api.aliases.get(repo)
         if known is not None:
-            try:
-                return self._api.get_by_id(repo, known.id, RepositoryIdResponse)
-            except Refused as refusal:
-                if refusal.status != 404:
-                    raise
-        return self._api.get(repo, "", RepositoryIdResponse)
+            with IgnoreRefused(404):
+                return self._api.get_by_id(repo, known.id, shape)
+        return self._api.get(repo, "", shape)
 
     def _on_base(self, repo: str, commit: str) -> BaseChecks:
-        data = self._api.graphql(repo, "base_checks", BaseData, {"commit": commit})
-        found = data.repository.object if data else None
+        data = self._api.query(repo, "base_checks", AtObject[History], {"commit": commit})
+        found = data.object if data else None
         return base_checks(found.history.nodes, self.me()) if found else BaseChecks()
 
     def _who_am_i(self) -> str:
         if self._api.tokens.is_app:
-            return f"{self._api.get_app(AppResponse).slug}[bot]"
-        data = self._api.graphql("", "viewer", ViewerData, {})
+            return f"{self._api.app_slug()}[bot]"
+        data = self._api.graphql("", "viewer", Viewer)
         if data is None:
             raise TryLater("GitHub does not say whose token this is.")
         return data.viewer.login
@@ -295,24 +325,3 @@ class GitHubReader:
 def _changed_since(then: datetime) -> dict[str, str]:
     stamp = then.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"sort": "updated", "direction": "asc", "since": stamp}
-
-
-def _more(page: PullRequest) -> bool:
-    return any(info.has_next_page for info in _page_infos(page).values())
-
-
-def _cursors(page: PullRequest, before: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The cursor of each list; a list that has ended stays at its end."""
-    ends = {name: info.end_cursor for name, info in _page_infos(page).items()}
-    return {**before, **{name: cursor for name, cursor in ends.items() if cursor}}
-
-
-def _page_infos(page: PullRequest) -> dict[str, PageInfo]:
-    rollup = rollup_of(page)
-    infos = {
-        "opinions": page.latest_opinionated_reviews.page_info,
-        "reviews": page.reviews.page_info,
-        "comments": page.comments.page_info,
-        "threads": page.review_threads.page_info,
-    }
-    return {**infos, "checks": rollup.contexts.page_info} if rollup else infos

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from bot.github.api_client import ApiClient
 from bot.github.comment_markers import MarkedComments, with_marker, without_markers
-from bot.github.errors import Refused, TryLater
-from bot.github.shapes import CheckApp, NamedNode
-from bot.github.writer import CreatedId, GitHubWriter
+from bot.github.errors import IgnoreRefused, Refused, TryLater
+from bot.github.rest import CheckRuns, Identified
+from bot.github.shapes import NamedNode
+from bot.github.writer import GitHubWriter
 from lifecycle.model.names import NAME, SHOWS_STATUS
 
 #: The longest description of a commit status, and the most annotations of one request.
@@ -25,19 +24,6 @@ class AnnotatedLine(Protocol):
 
     @property
     def says(self) -> str: ...
-
-
-class _OwnCheckRun(Struct, frozen=True):
-    """A check run of a commit, and whose it is."""
-
-    id: int
-    app: CheckApp | None
-
-
-class _OwnCheckRuns(Struct, frozen=True):
-    """The newest check runs of a commit that have one name."""
-
-    check_runs: tuple[_OwnCheckRun, ...]
 
 
 class StatusReporter:
@@ -64,17 +50,14 @@ class StatusReporter:
         for mine in self._comments.with_key(repo, path, key):
             if self._edited(repo, mine.id, fields):
                 return mine.id
-        return self._api.send(repo, "POST", path, fields, CreatedId).id
+        return self._api.send(repo, "POST", path, fields, Identified).id
 
     def _edited(self, repo: str, comment: int, fields: Mapping[str, str]) -> bool:
         """Update a comment; False if it was deleted."""
-        try:
+        with IgnoreRefused(404):
             self._api.do(repo, "PATCH", f"issues/comments/{comment}", fields)
-        except Refused as refusal:
-            if refusal.status != 404:
-                raise
-            return False
-        return True
+            return True
+        return False
 
     @property
     def can_create_check_runs(self) -> bool:
@@ -113,9 +96,9 @@ class StatusReporter:
         try:
             run = known or self._own_run(repo, head)
             if run is not None:
-                return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, CreatedId).id
+                return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, Identified).id
             return self._api.send(
-                repo, "POST", "check-runs", {**fields, "head_sha": head}, CreatedId
+                repo, "POST", "check-runs", {**fields, "head_sha": head}, Identified
             ).id
         except Refused as refusal:
             if refusal.status != 404:
@@ -160,11 +143,11 @@ class StatusReporter:
                 "annotations": annotations,
             },
         }
-        self._api.send(repo, "POST", "check-runs", fields, CreatedId)
+        self._api.send(repo, "POST", "check-runs", fields, Identified)
 
     def _own_run(self, repo: str, head: str, name: str = NAME) -> int | None:
         params = {"check_name": name}
-        runs = self._api.get(repo, f"commits/{head}/check-runs", _OwnCheckRuns, params).check_runs
+        runs = self._api.get(repo, f"commits/{head}/check-runs", CheckRuns, params).check_runs
         mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
         return next(mine, None)
 

@@ -1,29 +1,118 @@
-"""The parts of REST responses that the reader uses."""
+"""The parts of REST responses that are used, and the current names of repositories."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from bot.github.shapes import AppSlug, Login
+from lifecycle.model.policy import MergeMethod
 
 
-class RepositoryPermissions(Struct, frozen=True):
-    """What the authenticated account may do in a repository."""
+class Identified(Struct, frozen=True):
+    """An object of which only the id is used."""
 
+    id: int
+
+
+class CommitSha(Struct, frozen=True):
+    """A commit, or what has become one."""
+
+    sha: str
+
+
+class RefResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/git/refs#get-a-reference"""
+
+    object: CommitSha
+
+
+class RepositoryIdentity(Struct, frozen=True, kw_only=True):
+    """A repository's id, which never changes, and its current name.
+
+    https://docs.github.com/rest/repos/repos#get-a-repository
+    """
+
+    id: int
+    name: str = field(name="full_name")  #: `owner/name`.
+    archived: bool = False
+
+
+class RepositoryAliases:
+    """Identities by configured name: repositories may be renamed meanwhile. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, RepositoryIdentity] = {}
+
+    def record(self, repository: str, identity: RepositoryIdentity) -> None:
+        """Set the identity of a configured repository."""
+        self._known[repository] = identity
+
+    def get(self, repository: str) -> RepositoryIdentity | None:
+        """The identity of a configured repository; None if it was not read yet."""
+        return self._known.get(repository)
+
+    def name(self, repository: str) -> str:
+        """A repository's current name, or the configured name if it was not read yet."""
+        known = self._known.get(repository)
+        return known.name if known else repository
+
+
+class _Permissions(Struct, frozen=True):
     push: bool = False
 
 
-class RepositoryResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/repos/repos#get-a-repository
+class RepositoryRights(Struct, frozen=True):
+    """What the authenticated account may do in a repository."""
 
-    Only accounts that may push see the merge methods.
+    permissions: _Permissions | None = None
+
+
+class RepositorySettings(Struct, frozen=True, kw_only=True):
+    """A repository's settings that the bot uses.
+
+    https://docs.github.com/rest/repos/repos#get-a-repository
     """
 
     default_branch: str
     private: bool
     clone_url: str
     archived: bool = False
+    # Only accounts that may push see these.
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
+
+    @property
+    def merge_methods(self) -> tuple[MergeMethod, ...]:
+        """The methods that the repository allows."""
+        allowed = {
+            MergeMethod.MERGE: self.allow_merge_commit,
+            MergeMethod.SQUASH: self.allow_squash_merge,
+            MergeMethod.REBASE: self.allow_rebase_merge,
+        }
+        return tuple(method for method, is_allowed in allowed.items() if is_allowed)
+
+    def merge_method(self, wanted: MergeMethod) -> MergeMethod:
+        """The wanted merge method, or an allowed one."""
+        allowed = self.merge_methods
+        return wanted if wanted in allowed or not allowed else allowed[0]
+
+
+class PermissionResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user"""
+
+    permission: str
+
+
+class AppInstallation(Struct, frozen=True):
+    """https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app"""
+
+    id: int
+    account: Login | None = None
+    permissions: Mapping[str, str] = {}
+    events: tuple[str, ...] = ()  #: Subscribed webhook events, without those every App receives.
+    suspended_at: str | None = None
 
 
 class BlockingIssue(Struct, frozen=True):
@@ -39,26 +128,19 @@ class BlockingIssue(Struct, frozen=True):
         return "/".join(self.repository_url.rsplit("/", 2)[1:])
 
 
-class RepositoryIdResponse(Struct, frozen=True):
-    """The part of a repository that identifies it."""
-
-    id: int
-    full_name: str
-    archived: bool = False
-    permissions: RepositoryPermissions | None = None
-
-
-class PermissionResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user"""
-
-    permission: str
-
-
 class CommentAuthor(Struct, frozen=True):
     """The author of a comment; the type is `User`, `Bot`, ..."""
 
     login: str
     type: str
+
+
+class ListedText(Struct, frozen=True):
+    """https://docs.github.com/rest/issues/comments#list-issue-comments"""
+
+    id: int
+    user: Login | None
+    body: str | None = None
 
 
 class ListedComment(Struct, frozen=True):
@@ -83,6 +165,12 @@ class ListedComment(Struct, frozen=True):
         return f"/pull/{self.number}#" in self.html_url
 
 
+class IssueState(Struct, frozen=True):
+    """https://docs.github.com/rest/issues/issues#get-an-issue"""
+
+    state: str
+
+
 class ListedIssue(Struct, frozen=True):
     """https://docs.github.com/rest/issues/issues#list-repository-issues"""
 
@@ -94,7 +182,86 @@ class ListedIssue(Struct, frozen=True):
     pull_request: object = None
 
 
-class AppResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/apps/apps#get-the-authenticated-app"""
+class PullEnd(Struct, frozen=True):
+    """`head` or `base` of a pull request; the repository is null where it was deleted."""
 
-    slug: str
+    sha: str
+    repo: Identified | None
+
+
+class PullResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/pulls/pulls#get-a-pull-request"""
+
+    number: int
+    node_id: str
+    state: str
+    head: PullEnd
+    base: PullEnd
+    user: Login | None = None
+    draft: bool = False
+    merged: bool = False  #: Not in lists.
+    merge_commit_sha: str | None = None
+
+
+class CheckRunOutput(Struct, frozen=True):
+    """The text of a check run, and how many annotations it has."""
+
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations_count: int = 0
+
+
+class CheckRunResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
+
+    id: int
+    output: CheckRunOutput
+    app: AppSlug | None = None
+
+
+class CheckRuns(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#list-check-runs-for-a-git-reference"""
+
+    check_runs: tuple[CheckRunResponse, ...]
+
+
+class JobStep(Struct, frozen=True):
+    """One step of a job."""
+
+    conclusion: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class JobResponse(Struct, frozen=True):
+    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
+
+    run_id: int
+    run_attempt: int = 1
+    steps: tuple[JobStep, ...] = ()
+
+
+class Annotation(Struct, frozen=True):
+    """https://docs.github.com/rest/checks/runs#list-check-run-annotations"""
+
+    path: str
+    start_line: int
+    annotation_level: str | None = None
+    title: str | None = None
+    message: str | None = None
+
+
+class MergeDetails(Struct, frozen=True):
+    """What a merge came to; only one that is pending has a uuid."""
+
+    message: str
+    uuid: str = ""
+    sha: str = ""
+
+
+class MergeProgress(Struct, frozen=True):
+    """https://docs.github.com/rest/pulls/pulls#get-the-result-of-an-asynchronous-merge"""
+
+    status: str
+    details: MergeDetails

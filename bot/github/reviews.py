@@ -3,12 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from msgspec import Raw
-
 from bot.github.api_client import ApiClient
 from bot.github.comment_markers import KEY, MarkedComments, has_marker, with_marker
 from bot.github.errors import Refused, TryLater
-from bot.github.shapes import GraphQLShape, NodeList
+from bot.github.shapes import GraphQLShape, NodeList, OfPull
 
 #: The wait for a pending review that a person has pending with the bot's token.
 _BY_HAND = timedelta(minutes=1)
@@ -34,21 +32,11 @@ class PendingReview(GraphQLShape, frozen=True):
     comments: NodeList[CommentBody]
 
 
-class _PendingReviewPull(GraphQLShape, frozen=True):
+class PendingReviews(GraphQLShape, frozen=True):
     """A pull request with the bot's pending review."""
 
     id: str
     reviews: NodeList[PendingReview]
-
-
-class _PendingReviewRepository(GraphQLShape, frozen=True):
-    pull_request: _PendingReviewPull
-
-
-class _PendingReviewData(GraphQLShape, frozen=True):
-    """pending_review.graphql"""
-
-    repository: _PendingReviewRepository
 
 
 class _AddedReview(GraphQLShape, frozen=True):
@@ -100,18 +88,18 @@ class ReviewReplies:
                     raise
                 refusals.append(refusal)
         if len(refusals) == len(left):
-            self._api.graphql(repo, "delete_review", Raw, {"review": review})
+            self._api.mutate(repo, "delete_review", {"review": review})
             raise refusals[0]
-        self._api.graphql(repo, "submit_review", Raw, {"review": review})
+        self._api.mutate(repo, "submit_review", {"review": review})
 
     def resolve(self, repo: str, threads: Iterable[str]) -> None:
         """Resolve review threads (`resolveReviewThread`). Idempotent."""
         for thread in threads:
-            self._api.graphql(repo, "resolve_thread", Raw, {"thread": thread})
+            self._api.mutate(repo, "resolve_thread", {"thread": thread})
 
     def _reply(self, repo: str, thread: str, body: str, review: str | None) -> None:
         variables = {"thread": thread, "body": body, "review": review}
-        self._api.graphql(repo, "reply_in_thread", Raw, variables)
+        self._api.mutate(repo, "reply_in_thread", variables)
 
     def _pending_review(
         self, repo: str, number: int, keys: Collection[str]
@@ -122,10 +110,11 @@ class ReviewReplies:
         deleted. GitHub allows an account one pending review, so a review that the token's owner has
         begun by hand makes the bot wait.
         """
-        found = self._api.graphql(repo, "pending_review", _PendingReviewData, {"number": number})
+        gone = Refused(f"The pull request #{number} in {repo} is gone.", 404)
+        found = self._api.query(repo, "pending_review", OfPull[PendingReviews], {"number": number})
         if found is None:
-            raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
-        pull = found.repository.pull_request
+            raise gone
+        pull = found.pull_request
         for left in pull.reviews.nodes:
             comments = [one.body for one in left.comments.nodes]
             if left.body or not all(KEY in body for body in comments):
@@ -133,10 +122,10 @@ class ReviewReplies:
                 raise TryLater(why, self._api.clock() + _BY_HAND)
             if comments and all(any(has_marker(body, key) for key in keys) for body in comments):
                 return left.id, comments
-            self._api.graphql(repo, "delete_review", Raw, {"review": left.id})
+            self._api.mutate(repo, "delete_review", {"review": left.id})
         pending = self._api.graphql(repo, "begin_review", _AddedReviewData, {"pull": pull.id})
         if pending is None:
-            raise Refused(f"The pull request #{number} in {repo} is gone.", 404)
+            raise gone
         return pending.add_pull_request_review.pull_request_review.id, ()
 
 

@@ -1,9 +1,10 @@
-"""The parts of GraphQL responses that the reader uses; other fields are ignored.
+"""The parts of GraphQL responses that several modules use; other fields are ignored.
 
 A field that is unexpectedly missing or null makes the whole response invalid, which is `TryLater`:
 missing data never means success. https://docs.github.com/en/graphql/reference/objects
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -16,8 +17,26 @@ class GraphQLShape(Struct, frozen=True, kw_only=True, rename="camel"):
     """A GraphQL object, whose fields are spelled in camel case."""
 
 
+class InRepository(GraphQLShape, Generic[T], frozen=True):
+    """The data of most queries."""
+
+    repository: T
+
+
+class OfPull(GraphQLShape, Generic[T], frozen=True):
+    """A repository, of which one pull request is queried."""
+
+    pull_request: T
+
+
+class AtObject(GraphQLShape, Generic[T], frozen=True):
+    """A repository, of which one Git object is queried; null if there is none."""
+
+    object: T | None
+
+
 class PageInfo(GraphQLShape, frozen=True):
-    """GraphQL's `PageInfo`: where a list continues."""
+    """Where a list continues."""
 
     has_next_page: bool
     end_cursor: str | None = None
@@ -56,16 +75,32 @@ class Actor(GraphQLShape, frozen=True):
     login: str
 
 
+class Login(GraphQLShape, frozen=True):
+    """An account's name."""
+
+    login: str
+
+
 class NamedNode(GraphQLShape, frozen=True):
     """An object of which only the name is used."""
 
     name: str
 
 
-class CommitNode(GraphQLShape, frozen=True):
-    """A commit."""
+class NumberNode(GraphQLShape, frozen=True):
+    """An issue or pull request of which only the number is used."""
 
+    number: int
+
+
+class CommitNode(GraphQLShape, frozen=True):
     oid: str
+
+
+class BranchTip(GraphQLShape, frozen=True):
+    """A branch; its target is the newest commit."""
+
+    target: CommitNode | None
 
 
 class RepositoryName(GraphQLShape, frozen=True):
@@ -87,12 +122,6 @@ class TimelineEvent(GraphQLShape, frozen=True):
     assignee: Actor | None = None
 
 
-class Assignee(GraphQLShape, frozen=True):
-    """An assignee."""
-
-    login: str
-
-
 class IssueOrPull(GraphQLShape, frozen=True):
     """The issue or pull request with a number."""
 
@@ -107,72 +136,38 @@ class IssueOrPull(GraphQLShape, frozen=True):
     editor: Actor | None
     labels: NodeList[NamedNode]
     timeline_items: NodeList[TimelineEvent]
-    assignees: NodeList[Assignee] | None = None  #: Not queried for a pull request.
+    assignees: NodeList[Login] | None = None  #: Not queried for a pull request.
     state_reason: str | None = None
 
 
 class IssueRepository(GraphQLShape, frozen=True):
-    """The repository."""
-
     is_private: bool
     issue_or_pull_request: IssueOrPull
-
-
-class IssueData(GraphQLShape, frozen=True):
-    """issue.graphql"""
-
-    repository: IssueRepository
-
-
-# pulls_of_branch.graphql
-
-
-class PullOfBranch(GraphQLShape, frozen=True):
-    """A pull request from a branch of this name in any repository."""
-
-    number: int
-    head_repository: RepositoryName | None
-
-
-class BranchRepository(RepositoryName, frozen=True):
-    """The repository."""
-
-    pull_requests: NodePage[PullOfBranch]
-
-
-class BranchData(GraphQLShape, frozen=True):
-    """pulls_of_branch.graphql"""
-
-    repository: BranchRepository
 
 
 # pull.graphql
 
 
-class CommentNode(GraphQLShape, frozen=True):
-    """A comment on the pull request or in a thread."""
-
+class WrittenText(GraphQLShape, frozen=True):
     full_database_id: str  # A string, because it has 64 bits.
     body: str
-    created_at: datetime
     last_edited_at: datetime | None
     author: Actor | None
     editor: Actor | None
+
+
+class CommentNode(WrittenText, frozen=True):
+    """A comment on the pull request or in a thread."""
+
+    created_at: datetime
     diff_hunk: str = ""
 
 
-class ReviewNode(GraphQLShape, frozen=True):
-    """One review."""
-
-    full_database_id: str
+class ReviewNode(WrittenText, frozen=True):
     state: str
-    body: str
     submitted_at: datetime | None
-    last_edited_at: datetime | None
     author_can_push_to_repository: bool
     commit: CommitNode | None
-    author: Actor | None
-    editor: Actor | None
 
 
 class ReviewThread(GraphQLShape, frozen=True):
@@ -196,20 +191,18 @@ class WorkflowRun(GraphQLShape, frozen=True):
     workflow: NamedNode
 
 
-class CheckApp(GraphQLShape, frozen=True):
-    """The App that made a check run."""
+class AppSlug(GraphQLShape, frozen=True):
+    """A GitHub App, such as the one that made a check run."""
 
     slug: str
 
 
 class CheckSuite(GraphQLShape, frozen=True):
-    """The check suite of a check run."""
-
-    app: CheckApp | None
+    app: AppSlug | None
     workflow_run: WorkflowRun | None
 
 
-class CheckContext(GraphQLShape, frozen=True, kw_only=True):
+class CheckContext(GraphQLShape, frozen=True):
     """A `CheckRun` or a `StatusContext`."""
 
     typename: str = field(name="__typename")
@@ -218,27 +211,44 @@ class CheckContext(GraphQLShape, frozen=True, kw_only=True):
     status: str | None = None
     conclusion: str | None = None
     check_suite: CheckSuite | None = None
+    database_id: int = 0
+    details_url: str | None = None
     # StatusContext
     context: str = ""
     state: str | None = None
     creator: Actor | None = None
+    target_url: str | None = None
 
 
 class HeadCheck(CheckContext, frozen=True, kw_only=True):
     """A check of a pull request's head."""
 
     is_required: bool
-    # CheckRun
-    database_id: int = 0
-    details_url: str | None = None
     # StatusContext
     description: str | None = None
-    target_url: str | None = None
     created_at: datetime | None = None
 
 
+class FirstChecks(GraphQLShape, frozen=True):
+    """The first hundred checks of a commit; null for one that the bot may not see."""
+
+    contexts: NodeList[CheckContext | None]
+
+
+class CheckedCommit(GraphQLShape, frozen=True):
+    """A commit of the base branch or of a merge queue."""
+
+    status_check_rollup: FirstChecks | None
+
+    @property
+    def checks(self) -> tuple[CheckContext, ...]:
+        """The checks that the bot may see."""
+        rollup = self.status_check_rollup
+        return tuple(each for each in rollup.contexts.nodes if each) if rollup else ()
+
+
 class CheckRollup(GraphQLShape, frozen=True):
-    """The checks of a commit; null for one that the bot may not see."""
+    """A page of a commit's checks; null for one that the bot may not see."""
 
     contexts: NodePage[HeadCheck | None]
 
@@ -256,8 +266,6 @@ class HeadNode(GraphQLShape, frozen=True):
 
 
 class BranchProtection(GraphQLShape, frozen=True):
-    """The branch protection rule of the base branch."""
-
     requires_status_checks: bool
     required_status_check_contexts: tuple[str | None, ...] | None
 
@@ -274,41 +282,21 @@ class RuleParameters(GraphQLShape, frozen=True):
     required_status_checks: tuple[RequiredCheck, ...] = ()
 
 
-class RulesetRule(GraphQLShape, frozen=True):
-    """A rule of a ruleset for the base branch."""
+class RuleType(GraphQLShape, frozen=True):
+    """A rule of a ruleset."""
 
     type: str
+
+
+class RulesetRule(RuleType, frozen=True):
     parameters: RuleParameters | None
 
 
-class BaseRef(GraphQLShape, frozen=True):
+class BaseRef(BranchTip, frozen=True):
     """The base branch, with the rules that the bot may see."""
 
-    target: CommitNode | None
     branch_protection_rule: BranchProtection | None
     rules: NodeList[RulesetRule] | None
-
-
-class QueueCheck(CheckContext, frozen=True, kw_only=True):
-    """A check of a merge queue's commit."""
-
-    # CheckRun
-    database_id: int = 0
-    details_url: str | None = None
-    # StatusContext
-    target_url: str | None = None
-
-
-class QueueRollup(GraphQLShape, frozen=True):
-    """The first hundred checks of that commit."""
-
-    contexts: NodeList[QueueCheck | None]
-
-
-class QueueCommit(GraphQLShape, frozen=True):
-    """The commit on which a merge queue runs the checks of a pull request."""
-
-    status_check_rollup: QueueRollup | None
 
 
 class RemovedFromQueueEvent(GraphQLShape, frozen=True):
@@ -316,7 +304,7 @@ class RemovedFromQueueEvent(GraphQLShape, frozen=True):
 
     created_at: datetime
     reason: str | None = None
-    before_commit: QueueCommit | None = None
+    before_commit: CheckedCommit | None = None
 
 
 class PullRequest(GraphQLShape, frozen=True):
@@ -350,29 +338,19 @@ class PullRequest(GraphQLShape, frozen=True):
     review_threads: NodePage[ReviewThread]
     commits: NodeList[HeadNode]
 
+    @property
+    def rollup(self) -> CheckRollup | None:
+        """The checks of the newest commit; None if it has none."""
+        return self.commits.nodes[-1].commit.status_check_rollup if self.commits.nodes else None
 
-class PullRepository(GraphQLShape, frozen=True):
-    """The repository."""
-
-    pull_request: PullRequest
-
-
-class PullData(GraphQLShape, frozen=True):
-    """pull.graphql"""
-
-    repository: PullRepository
-
-
-# viewer.graphql
-
-
-class Login(GraphQLShape, frozen=True):
-    """An account's name."""
-
-    login: str
-
-
-class ViewerData(GraphQLShape, frozen=True):
-    """viewer.graphql"""
-
-    viewer: Login
+    @property
+    def page_infos(self) -> Mapping[str, PageInfo]:
+        """Where each list continues, by the name of its cursor in the query."""
+        infos = {
+            "opinions": self.latest_opinionated_reviews.page_info,
+            "reviews": self.reviews.page_info,
+            "comments": self.comments.page_info,
+            "threads": self.review_threads.page_info,
+        }
+        rollup = self.rollup
+        return {**infos, "checks": rollup.contexts.page_info} if rollup else infos

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from lifecycle.model.facts import Issue, Pull
-from lifecycle.model.policy import MergeMethod
 
 #: The share of the hour's points that is reserved for refreshes of what is known to have changed.
 _RESERVE = 0.25
@@ -34,29 +33,6 @@ class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
         return left * self.cost / self.spare if self.spare else left
 
 
-class Fingerprint(Struct, frozen=True, kw_only=True):
-    """A cheap summary of an issue or pull request: if it differs, the subject has changed."""
-
-    state: str
-    updated: datetime
-    more: tuple[object, ...] = ()  #: Of a pull request: its head, merge state, checks, ...
-
-
-class RepositorySettings(Struct, frozen=True, kw_only=True):
-    """A repository's settings that the bot uses."""
-
-    default_branch: str
-    private: bool
-    archived: bool
-    clone_url: str
-    merge_methods: tuple[MergeMethod, ...]  #: Those the repository allows.
-
-    def merge_method(self, wanted: MergeMethod) -> MergeMethod:
-        """The wanted merge method, or an allowed one."""
-        allowed = self.merge_methods
-        return wanted if wanted in allowed or not allowed else allowed[0]
-
-
 class CheckReport(Struct, frozen=True, kw_only=True):
     """Why a check failed, without control characters and shortened."""
 
@@ -64,27 +40,18 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     notes: str = ""  #: A line for each annotation.
 
 
-class Labeling(Struct, frozen=True, kw_only=True):
+class IssueEvent(Struct, frozen=True, kw_only=True):
+    """Somebody edited or reopened an issue or a pull request."""
+
+    actor: str  #: Empty if the account was deleted.
+    at: datetime
+
+
+class Labeling(IssueEvent, frozen=True, kw_only=True):
     """A label or an assignee was added to an issue or removed."""
 
     label: str  #: `@login` for an assignee.
-    actor: str  #: Empty if the account was deleted.
-    at: datetime
     added: bool
-
-
-class Edit(Struct, frozen=True, kw_only=True):
-    """An issue's title or body was changed."""
-
-    actor: str
-    at: datetime
-
-
-class Reopening(Struct, frozen=True, kw_only=True):
-    """An issue or a pull request was reopened."""
-
-    actor: str  #: Empty if the account was deleted.
-    at: datetime
 
 
 class IssueSnapshot(Struct, frozen=True, kw_only=True):
@@ -98,8 +65,8 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
     is_pull: bool
     labels: tuple[str, ...]
     labelings: tuple[Labeling, ...]  #: Oldest first.
-    edits: tuple[Edit, ...]  #: Oldest first: all of the title, the last one of the body.
-    reopened: Reopening | None = None  #: The last time.
+    edits: tuple[IssueEvent, ...]  #: Oldest first: all of the title, the last one of the body.
+    reopened: IssueEvent | None = None  #: The last time.
 
 
 class PullSnapshot(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,15 @@
 """Sends one HTTP request to GitHub and returns its response or raises one of our failures.
 
-Secrets are removed from every request body, so from every posted comment too.
+Secrets are removed from every request body, so from every posted comment too. Responses are cached
+by ETag: an unchanged one does not count against the rate limit.
+https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from threading import Lock, local
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -16,10 +20,9 @@ from githubkit.cache import MemCacheStrategy
 from githubkit.core import GitHubCore
 from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from githubkit.response import Response
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from bot.github.errors import TryLater
-from bot.github.responses import UNDECODABLE, http_failure
+from bot.github.errors import UNDECODABLE, Refused, TryLater, http_failure
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
@@ -27,6 +30,8 @@ _MAX_REDIRECTS = 3
 #: Redirects that ask for the same request at another address.
 _SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
+#: The least recently used response is dropped first.
+_CACHE_SIZE = 500
 
 
 class HttpClient(GitHubCore[UnauthAuthStrategy]):
@@ -136,9 +141,7 @@ class Transport:
             leaves = _origin(target) != _origin(response.url)
             same_method = response.status_code in _SAME_METHOD and not leaves
             if not (request.method == "GET" or same_method) or not response.has_redirect_location:
-                raise http_failure(
-                    *(str(request), response.status_code, response.headers, b"", self._clock())
-                )
+                raise self._failure(request, response, b"")
             if leaves:
                 headers = {}
             url, params = str(target), None
@@ -161,11 +164,8 @@ class Transport:
                 stream=request.stream,
             ).raw_response
         except RequestFailed as error:
-            response = error.response
-            raise http_failure(
-                *(str(request), response.status_code, response.headers, response.content),
-                self._clock(),
-            ) from error
+            response = error.response.raw_response
+            raise self._failure(request, response, response.content) from error
         except RequestTimeout as error:
             raise TryLater(f"{request}: GitHub did not answer in time.") from error
         except RequestError as error:
@@ -174,8 +174,64 @@ class Transport:
             why = f"{type(error.exc).__name__}: {error.exc}"
             raise TryLater(f"{request}: GitHub cannot be reached ({why}).") from error
 
+    def _failure(
+        self, request: GitHubRequest, response: httpx.Response, body: bytes
+    ) -> TryLater | Refused:
+        status, headers = response.status_code, response.headers
+        return http_failure(str(request), status, headers, body, self._clock())
 
-def decode(request: object, content: bytes, shape: type[T]) -> T:
+
+class CachedResponse(Struct, frozen=True, kw_only=True):
+    """A response's body."""
+
+    content: bytes
+    more: bool  #: Whether another page follows.
+    etag: str  #: Empty if GitHub sent none.
+
+
+class EtagCache:
+    """Responses by URL. Thread-safe.
+
+    A response is cached only after the caller has recorded its effects. If it were cached earlier,
+    a crash in between would lose it, because GitHub would answer "not modified" next time.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, CachedResponse] = OrderedDict()
+        self._lock = Lock()
+        self._here = local()  # What this thread has read in its `caching` block.
+
+    @contextmanager
+    def caching(self) -> Iterator[None]:
+        """Cache what this thread reads inside, unless the block raises."""
+        read: dict[str, CachedResponse] = {}
+        self._here.read = read
+        try:
+            yield
+        finally:
+            self._here.read = None
+        with self._lock:
+            for url, response in read.items():
+                self._known[url] = response
+                self._known.move_to_end(url)
+            while len(self._known) > _CACHE_SIZE:
+                self._known.popitem(last=False)
+
+    def cached(self, url: str) -> CachedResponse | None:
+        """The cached response of a URL; None outside of a `caching` block."""
+        return self._known.get(url) if self._reading() is not None else None
+
+    def note(self, url: str, response: CachedResponse) -> None:
+        """Note a response, to be cached at the end of the block."""
+        read = self._reading()
+        if read is not None and response.etag:
+            read[url] = response
+
+    def _reading(self) -> dict[str, CachedResponse] | None:
+        return getattr(self._here, "read", None)
+
+
+def decode(request: object, content: bytes | Raw, shape: type[T]) -> T:
     """Decode a response's body. `request` names it in messages.
 
     Raises:

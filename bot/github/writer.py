@@ -3,77 +3,19 @@
 from collections.abc import Callable, Container, Iterable, Sequence
 from urllib.parse import quote
 
-from msgspec import Raw, Struct
-
 from bot.github.api_client import ApiClient
 from bot.github.check_logs import GITHUB_ACTIONS
 from bot.github.comment_markers import MarkedComments, with_marker, without_markers
-from bot.github.errors import Conflicted, Refused
-from bot.github.shapes import CheckApp, Login
-
-
-class CreatedId(Struct, frozen=True):
-    """A comment or check run that was created or updated."""
-
-    id: int
-
-
-class _RepositoryId(Struct, frozen=True):
-    id: int
-
-
-class _PullEnd(Struct, frozen=True):
-    """`head` or `base`; the repository is null where it was deleted."""
-
-    sha: str
-    repo: _RepositoryId | None
-
-
-class _PullResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#list-pull-requests"""
-
-    number: int
-    node_id: str
-    state: str
-    head: _PullEnd
-    base: _PullEnd
-    user: Login | None = None
-    draft: bool = False
-
-
-class _CheckRunResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
-
-    app: CheckApp | None
-
-
-class _JobResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
-
-    run_id: int
-    run_attempt: int = 1
-
-
-class _IssueResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/issues#get-an-issue"""
-
-    state: str
-
-
-class _RefTarget(Struct, frozen=True):
-    sha: str
-
-
-class _RefResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/git/refs#get-a-reference"""
-
-    object: _RefTarget
-
-
-class _CreatedPull(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#create-a-pull-request"""
-
-    number: int
+from bot.github.errors import Conflicted, IgnoreRefused, Refused
+from bot.github.rest import (
+    CheckRunResponse,
+    Identified,
+    IssueState,
+    JobResponse,
+    PullResponse,
+    RefResponse,
+)
+from bot.github.shapes import NumberNode
 
 
 class GitHubWriter:
@@ -97,8 +39,7 @@ class GitHubWriter:
         path = f"issues/{number}/comments"
         for mine in self._comments.with_key(repo, path, key):
             return mine.id
-        made = self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, CreatedId)
-        return made.id
+        return self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, Identified).id
 
     def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
         """Add a label to an issue or pull request, or remove it. GitHub creates a missing label.
@@ -110,11 +51,8 @@ class GitHubWriter:
         if on:
             self._api.do(repo, "POST", path, {"labels": [name]})
             return
-        try:
+        with IgnoreRefused(404):
             self._api.do(repo, "DELETE", f"{path}/{quote(name, safe='')}")
-        except Refused as refusal:
-            if refusal.status != 404:
-                raise
 
     def react(self, repo: str, comment: int, content: str) -> None:
         """Add a reaction to a comment. GitHub ignores a repeated one.
@@ -153,7 +91,7 @@ class GitHubWriter:
             "draft": draft,
         }
         try:
-            return self._api.send(repo, "POST", "pulls", request, _CreatedPull).number
+            return self._api.send(repo, "POST", "pulls", request, NumberNode).number
         except Refused as refusal:
             if "already exists" in str(refusal):
                 if found := self._pull_of(repo, head, pushed):
@@ -181,9 +119,9 @@ class GitHubWriter:
 
         https://docs.github.com/en/graphql/reference/mutations
         """
-        pull = self._api.get(repo, f"pulls/{number}", _PullResponse)
+        pull = self._api.get(repo, f"pulls/{number}", PullResponse)
         if pull.draft:
-            self._api.graphql(repo, "mark_ready", Raw, {"pull": pull.node_id})
+            self._api.mutate(repo, "mark_ready", {"pull": pull.node_id})
 
     def request_review(self, repo: str, number: int, reviewers: Iterable[str]) -> None:
         """Request reviews from people, and from teams as `owner/team`.
@@ -205,13 +143,13 @@ class GitHubWriter:
             Refused: the branches cannot be merged.
         """
         try:
-            expected = {"expected_head_sha": head}
-            self._api.do(repo, "PUT", f"pulls/{number}/update-branch", expected)
+            with IgnoreRefused("no new commits"):
+                expected = {"expected_head_sha": head}
+                self._api.do(repo, "PUT", f"pulls/{number}/update-branch", expected)
         except Refused as refusal:
             if "expected head sha" in str(refusal):
                 raise Conflicted(str(refusal), refusal.status) from refusal
-            if "no new commits" not in str(refusal):
-                raise
+            raise
 
     def rerun(self, repo: str, runs: Iterable[int]) -> None:
         """Rerun failed and cancelled check runs that were not rerun before.
@@ -222,27 +160,24 @@ class GitHubWriter:
         """
         jobs: set[int] = set()
         for run in runs:
-            app = self._api.get(repo, f"check-runs/{run}", _CheckRunResponse).app
+            app = self._api.get(repo, f"check-runs/{run}", CheckRunResponse).app
             if app is None or app.slug != GITHUB_ACTIONS:
                 self._api.do(repo, "POST", f"check-runs/{run}/rerequest")
                 continue
-            job = self._api.get(repo, f"actions/jobs/{run}", _JobResponse)
+            job = self._api.get(repo, f"actions/jobs/{run}", JobResponse)
             if job.run_attempt == 1:
                 jobs.add(job.run_id)
         for number in sorted(jobs):
-            try:
+            # A job's first attempt stays as it was: an earlier request has rerun it.
+            with IgnoreRefused("already running"):
                 self._api.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
-            except Refused as refusal:
-                # A job's first attempt stays as it was: an earlier request has rerun it.
-                if "already running" not in str(refusal):
-                    raise
 
     def close_issue(self, repo: str, number: int) -> None:
         """Close an issue as completed. A closed issue keeps its reason.
 
         https://docs.github.com/rest/issues/issues#update-an-issue
         """
-        if self._api.get(repo, f"issues/{number}", _IssueResponse).state == "open":
+        if self._api.get(repo, f"issues/{number}", IssueState).state == "open":
             closed = {"state": "closed", "state_reason": "completed"}
             self._api.do(repo, "PATCH", f"issues/{number}", closed)
 
@@ -252,19 +187,16 @@ class GitHubWriter:
         https://docs.github.com/rest/git/refs#delete-a-reference
         """
         name = quote(branch)
-        try:
-            if self._api.get(repo, f"git/ref/heads/{name}", _RefResponse).object.sha == sha:
+        with IgnoreRefused(404, "Reference does not exist"):
+            if self._api.get(repo, f"git/ref/heads/{name}", RefResponse).object.sha == sha:
                 self._api.do(repo, "DELETE", f"git/refs/heads/{name}")
-        except Refused as refusal:
-            if refusal.status != 404 and "Reference does not exist" not in str(refusal):
-                raise
 
     def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
         owner = repo.partition("/")[0]
         params = {"head": head if ":" in head else f"{owner}:{head}", "state": "all"}
         found = [
             pull
-            for pull in self._api.pages(repo, "pulls", _PullResponse, params)
+            for pull in self._api.pages(repo, "pulls", PullResponse, params)
             if pull.head.repo
             and (pull.head.repo == pull.base.repo or ":" in head)
             and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))

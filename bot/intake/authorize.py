@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from bot.github.backoff import Backoff
 from bot.github.errors import GitHubFailure
+from bot.github.rate_limits import Backoff
 from bot.github.write_access import WriteAccess, is_local
 from bot.intake.local_commands import head_at
 from bot.store import NewCommand, Outsider, Session, Store

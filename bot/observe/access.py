@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
-from bot.github.repository_aliases import RepositoryIdentity
+from bot.github.rest import RepositoryIdentity
 from bot.store import ACCESS, RepositoryRecord, Store
 from bot.system.clock import Clock
 from config.settings import ProjectSettings

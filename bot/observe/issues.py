@@ -6,9 +6,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
+from bot.github.rate_limits import Backoff
 from bot.github.snapshots import IssueSnapshot
 from bot.github.write_access import WriteAccess, is_local
 from bot.observe.pulls import PullObserver

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from bot.github.backoff import Backoff
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
+from bot.github.rate_limits import Backoff
 from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.pull_facts import PullFacts

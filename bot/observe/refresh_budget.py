@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
-from bot.github.snapshots import Fingerprint
+from bot.github.fingerprints import Fingerprint
 from bot.store import RefreshesTable, RefreshRequest
 from bot.system.clock import Clock
 
@@ -39,7 +39,7 @@ class RefreshBudget:
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
             return False
-        if fingerprint is not None and now - fingerprint.updated > _SECOND:
+        if fingerprint is not None and now - fingerprint.updated_at > _SECOND:
             self._found[thing] = fingerprint
         return True
 

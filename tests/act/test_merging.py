@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
-from bot.github.snapshots import RepositorySettings
+from bot.github.rest import RepositorySettings
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
 from lifecycle.model import keys
@@ -74,7 +74,9 @@ class Merger:
             private=False,
             archived=False,
             clone_url="",
-            merge_methods=allowed,
+            allow_merge_commit=MERGE in allowed,
+            allow_squash_merge=SQUASH in allowed,
+            allow_rebase_merge=REBASE in allowed,
         )
         github: Any = SimpleNamespace(
             read=SimpleNamespace(

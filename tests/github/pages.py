@@ -5,7 +5,7 @@ from typing import Any
 
 from bot.github.shapes import (
     Actor,
-    CheckApp,
+    AppSlug,
     CheckRollup,
     CheckSuite,
     CommentNode,
@@ -53,7 +53,7 @@ def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) 
         "status": "COMPLETED" if conclusion else "IN_PROGRESS",
         "conclusion": conclusion,
         "is_required": False,
-        "check_suite": CheckSuite(app=CheckApp(slug="github-actions"), workflow_run=started),
+        "check_suite": CheckSuite(app=AppSlug(slug="github-actions"), workflow_run=started),
     }
     return HeadCheck(**{**fields, **changes})
 

@@ -15,8 +15,7 @@ import respx
 
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
-from bot.github.errors import NotInstalled, Refused, TryLater
-from bot.github.responses import REINSTALL
+from bot.github.errors import REINSTALL, NotInstalled, Refused, TryLater
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE, PUBLIC, KeyPair, key_pair
 

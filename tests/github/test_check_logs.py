@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.check_logs import JobStep, failed_step_log, tail
+from bot.github.check_logs import failed_step_log, tail
+from bot.github.rest import JobStep
 
 FAILED = JobStep(
     "failure",

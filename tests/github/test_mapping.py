@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.github.mapping import check_state, merge_state, review_state
-from bot.github.pulls import login_of
+from bot.github.checks import check_state
+from bot.github.pulls import login_of, merge_state, review_state
 from bot.github.shapes import Actor, HeadCheck, ReviewNode, TotalCount
 from lifecycle.model.status import CheckState, Merge
 from lifecycle.model.status import Review as ReviewState

@@ -6,15 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.github.checks import BaseChecks, BaseCommit, BaseRollup, base_checks, needs_base_checks
+from bot.github.checks import BaseChecks, base_checks, needs_base_checks
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
+    AppSlug,
     BaseRef,
     BranchProtection,
-    CheckApp,
     CheckContext,
+    CheckedCommit,
     CheckSuite,
     CommitNode,
+    FirstChecks,
     HeadCheck,
     NodeList,
     PullRequest,
@@ -327,7 +329,7 @@ def states(found: tuple[Check, ...]) -> list[CheckState]:
 def own(id: int, name: str, conclusion: str = "FAILURE") -> HeadCheck:
     """A check run of the bot's own App."""
     return run(
-        id, name, conclusion, check_suite=CheckSuite(app=CheckApp(slug=SLUG), workflow_run=None)
+        id, name, conclusion, check_suite=CheckSuite(app=AppSlug(slug=SLUG), workflow_run=None)
     )
 
 
@@ -347,7 +349,7 @@ def test_a_required_check_run_of_the_bot_is_not_expected() -> None:
 def on_main(*commits: Sequence[CheckContext | None]) -> BaseChecks:
     return base_checks(
         (
-            BaseCommit(status_check_rollup=BaseRollup(contexts=NodeList(nodes=tuple(c))))
+            CheckedCommit(status_check_rollup=FirstChecks(contexts=NodeList(nodes=tuple(c))))
             for c in commits
         ),
         ME,

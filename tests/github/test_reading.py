@@ -119,7 +119,7 @@ def test_unreadable_checks_fail_the_read(github: GitHub, respx_mock: respx.MockR
 def test_a_list_with_too_many_pages_is_not_read(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("api_client", "repositories"):
+    for module in ("api_client", "reader"):
         monkeypatch.setattr(f"bot.github.{module}.MAX_PAGES", 3)
     route = respx_mock.get(f"{REPO}/issues/1/dependencies/blocked_by")
     route.respond(json=[], headers={"Link": f'<{REPO}/issues?page=2>; rel="next"'})

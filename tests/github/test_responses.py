@@ -15,8 +15,7 @@ import respx
 
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.errors import Refused, TryLater
-from bot.github.responses import LIMIT_PAUSE
+from bot.github.errors import LIMIT_PAUSE, Refused, TryLater
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 
 RESET = int((NOW + timedelta(minutes=9)).timestamp())
@@ -353,7 +352,7 @@ def test_circular_redirects_end(github: GitHub, respx_mock: respx.MockRouter) ->
 def test_a_log_on_another_host_is_fetched_without_credentials(
     github: GitHub, respx_mock: respx.MockRouter
 ) -> None:
-    job = {"output": {"title": None, "summary": None, "text": None}}
+    job = {"id": 9, "output": {"title": None, "summary": None, "text": None}}
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(
         302, headers={"Location": "https://logs.example/9?sig=x"}
@@ -366,7 +365,7 @@ def test_a_log_on_another_host_is_fetched_without_credentials(
 
 
 def test_a_truncated_log_is_retried_later(github: GitHub, respx_mock: respx.MockRouter) -> None:
-    job = {"output": {"title": None, "summary": None, "text": None}}
+    job = {"id": 9, "output": {"title": None, "summary": None, "text": None}}
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(stream=Broken())
     with pytest.raises(TryLater, match="broke off"):
@@ -377,7 +376,7 @@ def test_a_truncated_log_is_retried_later(github: GitHub, respx_mock: respx.Mock
 def test_without_a_log_the_output_of_the_check_is_shown(
     github: GitHub, respx_mock: respx.MockRouter, status: int
 ) -> None:
-    job = {"output": {"title": "Failed", "summary": "2 of 9", "text": None}}
+    job = {"id": 9, "output": {"title": "Failed", "summary": "2 of 9", "text": None}}
     respx_mock.get(f"{REPO}/check-runs/9").respond(json={**job, "app": {"slug": "github-actions"}})
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(status)
     assert github.read.report("acme/widgets", 9).log == "2 of 9"
@@ -385,7 +384,7 @@ def test_without_a_log_the_output_of_the_check_is_shown(
 
 def test_the_end_of_a_long_log_is_kept(github: GitHub, respx_mock: respx.MockRouter) -> None:
     respx_mock.get(f"{REPO}/check-runs/9").respond(
-        json={"output": {}, "app": {"slug": "github-actions"}}
+        json={"id": 9, "output": {}, "app": {"slug": "github-actions"}}
     )
     lines = b"".join(b"line %d\n" % number for number in range(200_000))
     respx_mock.get(f"{REPO}/actions/jobs/9/logs").respond(content=lines)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bot.decide.assignment import Assignment
 from bot.decide.opening import Opening
 from bot.github.errors import Refused, TryLater
-from bot.github.repository_aliases import RepositoryAliases
+from bot.github.rest import RepositoryAliases
 from bot.github.snapshots import CheckReport, IssueSnapshot, Labeling, PointBudget, PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer

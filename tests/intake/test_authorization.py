@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import TryLater
-from bot.github.snapshots import Edit
+from bot.github.snapshots import IssueEvent
 from bot.store import DueAction, NewCommand, NewSession, Observation
 from bot.text import messages
 from lifecycle.judge.judge import judge
@@ -249,7 +249,7 @@ def test_an_issue_edited_by_an_outsider_after_the_command_is_refused(
     conversation: Conversation,
 ) -> None:
     later = conversation.bench.scenario.clock() + timedelta(seconds=1)
-    conversation.bench.labelled(edits=(Edit(actor="mallory", at=later),))
+    conversation.bench.labelled(edits=(IssueEvent(actor="mallory", at=later),))
     conversation.command("start")
     assert "who has no write access, edited it" in conversation.comments[0][1]
     assert conversation.store.sessions.all() == []

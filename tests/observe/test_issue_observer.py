@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bot.decide.policies import Policies
 from bot.github.errors import Refused, TryLater
-from bot.github.snapshots import Edit
+from bot.github.snapshots import IssueEvent
 from bot.github.write_access import WriteAccess
 from bot.intake.dry_run import Effect, WebhookFile, effects
 from bot.store import NewCommand, NewSession, StoreFull
@@ -77,7 +77,7 @@ def test_a_label_without_a_known_actor_opens_nothing(bench: Bench) -> None:
 def test_an_outsiders_edit_in_the_second_of_the_label_prevents_the_session(
     bench: Bench, editor: str
 ) -> None:
-    bench.labelled(edits=(Edit(actor=editor, at=bench.scenario.clock()),))
+    bench.labelled(edits=(IssueEvent(actor=editor, at=bench.scenario.clock()),))
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     assert bench.store.sessions.get("widgets-12") is None

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.errors import Refused, TryLater
+from bot.github.fingerprints import Fingerprint
 from bot.github.reader import FINGERPRINT_BATCH
-from bot.github.snapshots import Fingerprint, PointBudget
+from bot.github.snapshots import PointBudget
 from bot.store import Observation
 from lifecycle.model.status import Merge
 from tests.harness.observers import REPOSITORY, Bench
@@ -29,8 +30,8 @@ def quiet(bench: Bench) -> Bench:
     return bench
 
 
-def fingerprint(bench: Bench, *more: object) -> Fingerprint:
-    return Fingerprint(state="OPEN", updated=bench.scenario.clock(), more=more)
+def fingerprint(bench: Bench, state: str = "OPEN") -> Fingerprint:
+    return Fingerprint(state=state, updated_at=bench.scenario.clock())
 
 
 def reads_all(bench: Bench) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.github.snapshots import Reopening
+from bot.github.snapshots import IssueEvent
 from bot.observe.triggers import reopening
 from bot.store import NewCommand
 from lifecycle.model.facts import Ended
@@ -86,7 +86,7 @@ def test_a_reopening_by_someone_with_write_access_restores_the_session(
     session = bench.store.sessions.get(bench.scenario.session())
     at = bench.scenario.clock()
     over = Ended(status=Status.TERMINATED, reason=Reason.ISSUE_CLOSED, because="x", at=at)
-    opened = Reopening(actor=opened_by, at=at) if opened_by is not None else None
+    opened = IssueEvent(actor=opened_by, at=at) if opened_by is not None else None
     candidate = reopening(
         replace(session, ended=over if ended else None),
         bench.labelled(reopened=opened),

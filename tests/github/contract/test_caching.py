@@ -67,7 +67,7 @@ def test_a_list_read_in_a_failed_block_is_read_again(github: GitHub, reads: GitH
 def test_the_oldest_cached_list_is_dropped(
     github: GitHub, reads: GitHubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.github.etag_cache._CACHE_SIZE", 1)
+    monkeypatch.setattr("bot.github.transport._CACHE_SIZE", 1)
     for _ in range(2):
         with github.caching():
             assert len(reads()[0]) == 102

@@ -8,7 +8,7 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.github.client import GitHub
 from bot.github.errors import Limited, TryLater
-from bot.github.snapshots import Fingerprint
+from bot.github.fingerprints import Fingerprint
 from tests.github.contract.conftest import BRANCH
 from tests.world.faulty_github import FaultyGitHub
 
