@@ -56,14 +56,9 @@ def main(folder: str) -> int:
         at = time.time()
     code = os.waitstatus_to_exitcode(ended.get(program, signal.SIGKILL))
     killed = -code if code < 0 else None
-    record: dict[str, object] = {
-        "code": None if killed else code,
-        "signal": killed,
-        "at": at,
-        "ordered_by": ordered_by,
-    }
+    end = {"code": None if killed else code, "signal": killed, "at": at, "ordered_by": ordered_by}
     try:
-        _write(folder, "exit.json", record)
+        _write(folder, "exit.json", end)
     except OSError as error:
         _say(f"cannot write {folder}/exit.json: {error}")
     return 128 + killed if killed else code
@@ -180,7 +175,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _write(folder: str, name: str, value: dict[str, object], once: bool = False) -> None:
+def _write(folder: str, name: str, value: object, once: bool = False) -> None:
     """Write a file atomically and durably; with `once`, raise `FileExistsError` if it exists."""
     new = f"{folder}/{name}.{os.getpid()}"
     with open(

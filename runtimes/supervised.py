@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,12 +22,19 @@ _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
 
-
 #: Why a program was ended, by the signal that its supervisor got.
 _ENDED_BY: Mapping[int, str] = {
     signal.SIGHUP: "its terminal was closed",
     signal.SIGTERM: "it was asked to end",
 }
+
+
+class _Identity(msgspec.Struct, frozen=True):
+    """See `supervise.identity`."""
+
+    pid: int
+    start: int
+    boot: str
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -40,11 +46,8 @@ class _Record(msgspec.Struct, frozen=True):
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
     """Write `launch.json`, with the mark that finds surviving processes."""
-    value = {
-        "argv": launch.argv,
-        "cwd": str(launch.cwd),
-        "env": {**env, MARK: str(launch.dir.resolve())},
-    }
+    env = {**env, MARK: str(launch.dir.resolve())}
+    value = {"argv": launch.argv, "cwd": str(launch.cwd), "env": env}
     write_private(launch.dir / "launch.json", json.dumps(value))
 
 
@@ -87,8 +90,7 @@ def tail(log: Path) -> str:
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
-    lines = settled(text).rstrip().splitlines()
-    return "\n".join(lines[-_TAIL_LINES:])
+    return "\n".join(settled(text).rstrip().splitlines()[-_TAIL_LINES:])
 
 
 def end(folder: Path, grace_seconds: float) -> None:
@@ -116,27 +118,21 @@ def end(folder: Path, grace_seconds: float) -> None:
 def _supervisor(folder: Path) -> int | None:
     """The supervisor's pid while it runs."""
     born = _born(folder)
-    if born is None:
-        return None
-    pid: int = born["pid"]
-    return pid if identity(pid) == born else None
+    return born.pid if born and identity(born.pid) == msgspec.structs.asdict(born) else None
 
 
-def _born(folder: Path) -> dict[str, Any] | None:
+def _born(folder: Path) -> _Identity | None:
     """The identity the supervisor had when it started; None: unknown, or an agent forged it."""
     try:
-        born = json.loads((folder / "pid.json").read_bytes())
-    except (OSError, ValueError):
+        return msgspec.json.decode((folder / "pid.json").read_bytes(), type=_Identity)
+    except (OSError, msgspec.DecodeError):
         return None
-    if not isinstance(born, dict) or not isinstance(born.get("pid"), int):
-        return None
-    return born
 
 
 def _vanished(folder: Path) -> str:
     """Why a supervisor left no record."""
     born, here = _born(folder), identity(os.getpid())
-    if born and here and born.get("boot") != here["boot"]:
+    if born and here and born.boot != here["boot"]:
         return "the machine was restarted"
     return "its supervisor vanished"
 

@@ -25,6 +25,11 @@ from runtimes.supervise import MARK
 _HERE = Path(__file__).parent
 _LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal} #{session_name}"
 _NAME = re.compile(r"[a-z0-9_-]+")
+#: "no current target": a server without a session is about to exit.
+_ABSENT = re.compile(
+    r"no server running|server exited unexpectedly|lost server|can't find|no current target"
+    r"|error connecting.*No such file or directory"
+)
 _SOCKET_PATH_BYTES = 107
 _ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
 
@@ -198,9 +203,9 @@ class Tmux:
         end = self._record(name)
         if end is None and not supervised.started(self._runs / name):
             end = Exit(at=at)  # The supervisor could not start.
-        if end is None or end.code is not None or end.signal is not None:
-            return end
-        return replace(end, code=int(code) if code else None, signal=_signal(killed))
+        if end and end.code is None and end.signal is None:
+            end = replace(end, code=int(code) if code else None, signal=_signal(killed))
+        return end
 
     def _lost(self, name: str) -> Seen | None:
         """The probe of a run without a terminal: the server was killed, or the session closed."""
@@ -232,7 +237,7 @@ class Tmux:
                 f"tmux did not answer within 10 seconds: see what holds its server at "
                 f"{self._socket}; killing that server ends all sessions, and they can be resumed"
             )
-        if _is_absent(said):
+        if _ABSENT.match(said):
             raise _Absent(said)
         raise Unavailable(f"tmux at {self._socket} refused `{args[0]}`: {said}")
 
@@ -250,15 +255,6 @@ class Tmux:
 def _short(name: str, key: str) -> str:
     """A short name for a program's key; others may use the same key at the same time."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
-
-
-def _is_absent(said: str) -> bool:
-    gone = (
-        *("no server running", "server exited unexpectedly", "lost server", "can't find"),
-        "no current target",  # A server without a session is about to exit.
-    )
-    no_socket = said.startswith("error connecting") and "No such file or directory" in said
-    return no_socket or said.startswith(gone)
 
 
 def _signal(name: str) -> int | None:

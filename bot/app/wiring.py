@@ -40,8 +40,7 @@ from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
-from bot.system.locations import Locations, programs
-from bot.system.paths import Paths
+from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.load import Secrets, secret_values

@@ -14,8 +14,7 @@ from bot.cli import context
 from bot.decide.policies import Policies
 from bot.store import ResourceOwner, this_process
 from bot.system.clock import utc_now
-from bot.system.locations import Locations, programs
-from bot.system.paths import Paths
+from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain

@@ -12,7 +12,7 @@ from msgspec import Struct
 from bot.cli.options import PROBLEM, CliError
 from bot.decide.assignment import all_agents
 from bot.store import AgentRecord, Session, Store, StoreFailure
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values

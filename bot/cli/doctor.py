@@ -18,7 +18,7 @@ from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
 from bot.cli.screens import report, table
 from bot.setup.files import SECRETS
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from config.load import VARIABLES
 
 _SHORT_SECRET = 16

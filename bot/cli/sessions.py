@@ -67,7 +67,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.decide.policies import Policies
     from bot.show.budget_usage import budget_usage
     from bot.system.clock import utc_now
-    from bot.system.paths import Paths
+    from bot.system.locations import Paths
     from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
@@ -168,7 +168,7 @@ def replay(
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Attach to a session's terminal."""
     from bot.cli import context
-    from bot.system.paths import Paths
+    from bot.system.locations import Paths
     from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
@@ -204,15 +204,15 @@ def logs(
     from functools import partial
 
     from bot.cli import context, output
-    from bot.system.locations import local_records
-    from bot.system.paths import Paths
+    from bot.system.locations import Paths
     from runtimes.host import output_of
+    from runtimes.local_records import LocalRecords
 
     settings, redact = context.redacting(config)
     with context.store(settings) as store:
         session = context.session(store, session_id)
     number = run or session.run
-    records, name = local_records(Paths(settings.data), {}), output_of(session.id, number)
+    records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
     try:
         records.size(session.id, name)
     except FileNotFoundError:
@@ -263,14 +263,14 @@ def transcript(
     """Print the conversation of a run, tool calls included."""
     from bot.cli import context, output
     from bot.show.transcripts import NoTranscript, Transcripts
-    from bot.system.locations import local_records, programs
-    from bot.system.paths import Paths
+    from bot.system.locations import Paths, programs
+    from runtimes.local_records import LocalRecords
 
     settings, redact = context.redacting(config)
     paths, adapters = Paths(settings.data), programs(settings)
     with context.store(settings) as store:
         session = context.session(store, session_id)
-        records = local_records(paths, adapters)
+        records = LocalRecords(adapters, paths.host)
         transcripts = Transcripts(store, records, adapters, paths.archive, redact)
         try:
             with transcripts.of(session, run or session.run) as messages:

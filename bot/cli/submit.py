@@ -22,8 +22,7 @@ from bot.intake import local_commands
 from bot.intake.commands import InvalidArgument
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
-from bot.system.locations import local_records, programs
-from bot.system.paths import Paths
+from bot.system.locations import Paths, programs
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.judge.pauses import frozen_by
@@ -31,6 +30,7 @@ from lifecycle.model.facts import Command
 from lifecycle.model.text import plain
 from runtimes.agents.shared.launch import NotAdopted
 from runtimes.host import RunRef, home_of
+from runtimes.local_records import LocalRecords
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
@@ -196,7 +196,7 @@ def _start(
     reply = store.commands.outcome(command.key) or ""
     if reply and store.sessions.get(id) is None:
         if resume:
-            local_records(Paths(settings.data), {}).remove(home_of(id))
+            LocalRecords({}, Paths(settings.data).host).remove(home_of(id))
         raise CliError(f"{id} was not started: {reply}", PROBLEM)
     return _outcome(store, id, command, applied=applied, reply=reply)
 
@@ -210,7 +210,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     if paths.database.stat().st_uid != os.geteuid():
         raise CliError("--resume works only as the user that runs the server")
     kind = agent_health.cases_of(settings, agent)[0].type
-    records = local_records(paths, programs(settings))
+    records = LocalRecords(programs(settings), paths.host)
     try:
         records.adopt(RunRef(session=id, run=1, agent_type=kind), native)
     except FileExistsError:

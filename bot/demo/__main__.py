@@ -23,7 +23,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
 from bot.demo.scene import REPOSITORY, Scene
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name

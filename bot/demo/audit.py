@@ -11,7 +11,7 @@ from bot.demo.github.issues import Issue
 from bot.demo.model import ModelServer
 from bot.demo.model.script import steps
 from bot.demo.scene import BOT, Scene
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 
 
 def problems(scene: Scene, issue: Issue) -> Iterator[str]:

@@ -27,7 +27,7 @@ class BotProcess:
         self.config.write_text(config.replace("PORT", str(self.port)))
         self._environment = {**os.environ, **secrets}
         self._process: subprocess.Popen[bytes] | None = None
-        self.log = folder / "bot.system.log"
+        self.log = folder / "bot.log"
 
     @property
     def alive(self) -> bool:

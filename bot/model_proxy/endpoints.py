@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from bot.store import Session, SessionsTable, StoreFailure, UsageTable
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from config.settings import Settings
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Reason

@@ -1,1 +1,1 @@
-"""Utilities for every package: clock, log, paths, redaction, crash points."""
+"""Utilities for every package: clock, locations, redaction, HTTP server, crash points."""

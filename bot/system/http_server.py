@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 import time
-from typing import Protocol
 
 import uvicorn
 from litestar import Litestar
@@ -23,20 +22,18 @@ _START_SECONDS = 30.0
 _SWITCH_SECONDS = 0.0005
 #: Time limit for running requests when the server stops.
 _STOP_SECONDS = 5
+#: Why listening failed, and the remedy.
+_REASONS = {
+    errno.EADDRINUSE: "another program (perhaps another Mergewright) uses it;"
+    " stop it or set another `port` under [server]",
+    errno.EACCES: "permission denied; set a `port` of 1024 or above under [server]",
+}
 #: Time limit for a client to send its headers.
 _HEADERS_SECONDS = 20.0
 
 
 class CannotListen(Exception):
     """Listening failed; the message has the reason and the remedy."""
-
-
-class ClosesStreams(Protocol):
-    """The long-lived responses of an application."""
-
-    def close(self) -> None:
-        """End all streams, also new ones. Thread-safe."""
-        ...
 
 
 class _Protocol(HttpToolsProtocol):
@@ -71,8 +68,11 @@ class HttpServer:
     """An HTTP server. It binds its address at construction, before anything else starts."""
 
     def __init__(self, app: Litestar, host: str, port: int) -> None:
-        """Bind the address; port 0 picks a free one. Raises `CannotListen`."""
-        self._streams: ClosesStreams = app.state.streams
+        """Bind the address; port 0 picks a free one. Raises `CannotListen`.
+
+        `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
+        """
+        self._streams = app.state.streams
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._server = uvicorn.Server(
@@ -122,15 +122,6 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise CannotListen(f"cannot listen on {host}, port {port}: {_why(error)}") from error
-
-
-def _why(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            "another program (perhaps another Mergewright) uses it;"
-            " stop it or set another `port` under [server]"
-        )
-    if error.errno == errno.EACCES:
-        return "permission denied; set a `port` of 1024 or above under [server]"
-    return f"{error.strerror or error}; check `host` under [server]"
+        other = f"{error.strerror or error}; check `host` under [server]"
+        why = _REASONS.get(error.errno or 0, other)
+        raise CannotListen(f"cannot listen on {host}, port {port}: {why}") from error

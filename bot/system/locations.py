@@ -1,20 +1,63 @@
-"""Locates a session's parts: its project's mirror, its host, and its workspace and runs."""
+"""Locates files below the data directory, and a session's mirror, host, workspace and runs."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
-from msgspec import convert
+from msgspec import Struct, convert
 
-from bot.system.paths import Paths
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentAdapter, AgentType
 from runtimes.base import Runtime
-from runtimes.host import RunRef
+from runtimes.host import RunRef, run_name
 from runtimes.local_host import LocalHost
-from runtimes.local_records import LocalRecords
 from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
+
+
+class Paths(Struct, frozen=True):
+    """The files below the data directory of an installation; no other module builds their paths."""
+
+    data: Path  #: `Settings.data`.
+
+    @property
+    def database(self) -> Path:
+        """The store's database."""
+        return self.data / "mergewright.db"
+
+    @property
+    def runtime(self) -> Path:
+        """The runtime's own data; its path is short because it contains sockets."""
+        return self.data / "runtime"
+
+    @property
+    def mirrors(self) -> Path:
+        """The bare mirrors, which agents cannot write to."""
+        return self.data / "mirrors"
+
+    @property
+    def model_port(self) -> Path:
+        """The model proxy's port, kept for agents that outlive the bot."""
+        return self.data / "model-port"
+
+    def mirror(self, project: str) -> Path:
+        """The bare mirror of one project."""
+        return self.mirrors / f"{project}.git"
+
+    @property
+    def host(self) -> Path:
+        """The folder of the local host; only the host opens what is in it."""
+        return self.data
+
+    @property
+    def archive(self) -> Path:
+        """Copies of the agents' files."""
+        return self.data / "archive"
+
+    def run_token(self, session: str, run: int) -> Path:
+        """The run token, which is deleted when the run ends."""
+        return self.data / "run-tokens" / run_name(session, run)
 
 
 class _Named(Protocol):
@@ -63,12 +106,8 @@ class Locations:
         repository = self.projects[project].repository
         url = f"{self._git_base}{self._called(repository)}.git"
         if project not in self._mirrors:
-            made = Mirror(
-                self.paths.mirror(project),
-                url,
-                lambda: self._header(repository),
-                self._fork(self.projects[project]),
-            )
+            path, fork = self.paths.mirror(project), self._fork(self.projects[project])
+            made = Mirror(path, url, lambda: self._header(repository), fork)
             self._mirrors.setdefault(project, made)
         mirror = self._mirrors[project]
         mirror.url = url
@@ -91,17 +130,8 @@ class Locations:
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
         """Names a run of a session; 0: the last one."""
-        return RunRef(
-            session=session.id,
-            run=run or session.run,
-            agent_type=session.agent_type,
-            branch=session.branch,
-        )
-
-
-def local_records(paths: Paths, adapters: Mapping[str, AgentAdapter]) -> LocalRecords:
-    """The recorded files of this machine, without its runtime."""
-    return LocalRecords(adapters, paths.host)
+        run, kind = run or session.run, session.agent_type
+        return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:

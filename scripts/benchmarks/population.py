@@ -16,8 +16,7 @@ from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import DueAction, NewSession, Observation, Store
 from bot.system.crash_points import CrashPoint
-from bot.system.locations import Locations
-from bot.system.paths import Paths
+from bot.system.locations import Locations, Paths
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import OpenPull, Publish, Start

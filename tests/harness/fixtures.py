@@ -13,8 +13,7 @@ from bot.model_proxy.prices import Prices
 from bot.observe.agents import AgentObserver
 from bot.store import NewSession, SessionDecision, Store
 from bot.system.crash_points import log_crash_point
-from bot.system.locations import Locations
-from bot.system.paths import Paths
+from bot.system.locations import Locations, Paths
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Issue
 from lifecycle.model.policy import Policy

@@ -14,7 +14,7 @@ import httpx
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from config.settings import AgentTypeSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from datetime import timedelta
 
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity
 from tests.world.waiting import eventually

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bot.app.application import App
-from bot.system import log as logs
+from bot.app.process import set_up_log
 from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
 from config.load import load
@@ -64,7 +64,7 @@ class Mortal:
 def live(config: Path, crossed: Path) -> None:
     """One life: act until killed, or until asked to end."""
     settings, secrets = load(config, os.environ)
-    logs.set_up("info", as_json=False, redact=Redaction())
+    set_up_log(settings.log, Redaction())
     app = App(settings, secrets, crash_point=Mortal(crossed))
     signal.signal(signal.SIGTERM, lambda *_: app.end())
     app.start()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from runtimes.host import home_of, run_name
 
 

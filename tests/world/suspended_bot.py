@@ -15,8 +15,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bot.app.application import App
+from bot.app.process import set_up_log
 from bot.decide import reconciler
-from bot.system import log as logs
 from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
 from config.load import load
@@ -53,7 +53,7 @@ class Gate:
 
 def main() -> None:
     settings, secrets = load(Path(sys.argv[1]), os.environ)
-    logs.set_up("info", as_json=False, redact=Redaction())
+    set_up_log(settings.log, Redaction())
     gate = Gate(Path(sys.argv[2]))
     app = App(settings, secrets, crash_point=gate.notes)
     with patch.object(reconciler, "decide", gate.decides):

@@ -19,7 +19,7 @@ from bot.demo.github.repository import Repository
 from bot.demo.github.world import App as GitHubApp
 from bot.github.github_app import PERMISSIONS
 from bot.store import Session, Store
-from bot.system.paths import Paths
+from bot.system.locations import Paths
 from config.load import Secrets, load_settings
 from config.settings import Settings
 from runtimes import RUNTIMES

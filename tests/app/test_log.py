@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bot.system.log import RedactingFormatter
+from bot.app.process import RedactingFormatter
 from bot.system.redaction import Redaction
 
 
