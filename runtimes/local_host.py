@@ -8,7 +8,7 @@ FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.wo
 from collections.abc import Mapping
 from pathlib import Path
 
-from runtimes.agents.base import AgentAdapter
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from runtimes.agents.base import AgentAdapter, RunFiles
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.files import open_database
 from runtimes.agents.shared.messages import Message, MessageReader
 from runtimes.files import open_regular, read_text

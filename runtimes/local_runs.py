@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from lifecycle.model.status import Probe
 from runtimes import supervised
-from runtimes.agents.base import AgentAdapter, Reader, RunFiles
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Launch, Runtime, RuntimeFailure, Seen
 from runtimes.host import (
     Look,

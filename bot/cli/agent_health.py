@@ -18,8 +18,8 @@ from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.model.text import plain
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, Endpoint
-from runtimes.agents.shared.launch import login_variable
+from runtimes.agents.base import Endpoint
+from runtimes.agents.shared.adapter import AgentAdapter, login_variable
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
 #: How many programs are asked for their version at once; some take seconds to answer.

@@ -28,7 +28,7 @@ from config.settings import Settings
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Command
 from lifecycle.model.text import plain
-from runtimes.agents.shared.launch import NotAdopted
+from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
 from runtimes.local_records import LocalRecords
 

@@ -17,7 +17,8 @@ from bot.system.locations import Paths
 from config.settings import Settings
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Reason
-from runtimes.agents.base import AgentAdapter, Endpoint
+from runtimes.agents.base import Endpoint
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.files import read_text, write_private
 
 _log = logging.getLogger(__name__)

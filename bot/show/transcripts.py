@@ -14,7 +14,7 @@ from bot.archive.archiver import lay_out
 from bot.store import Session, Store
 from bot.system.redaction import Redaction
 from lifecycle.model.text import plain
-from runtimes.agents.base import AgentAdapter
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.messages import Message
 from runtimes.host import RunRef
 from runtimes.local_records import LocalRecords

@@ -8,7 +8,8 @@ from msgspec import Struct, convert
 
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, AgentType
+from runtimes.agents.base import AgentType
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
 from runtimes.host import RunRef, run_name
 from runtimes.local_host import LocalHost

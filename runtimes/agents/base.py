@@ -1,19 +1,11 @@
-"""The interface of an agent type's adapter: how its program starts and how its state is read.
+"""Agent types, and the files and limits of their runs."""
 
-Adapters know no runtime: they get what a runtime saw, and return what it has to start.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
-from lifecycle.model.facts import Agent
-from runtimes.agents.shared.dialogs import Dialog
-from runtimes.agents.shared.messages import MessageReader
-from runtimes.base import Seen
 from runtimes.files import read_text
 
 
@@ -148,102 +140,3 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     env: Mapping[str, str]
     native_id: str = ""  #: The conversation's id, where the adapter chooses it.
-
-
-class Reader(Protocol):
-    """Reads one run's state from its files, incrementally: a look costs only what is new."""
-
-    def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the agent's activity with its evidence. An unreadable source changes nothing.
-
-        `screen` is the text on the terminal; None: it was not captured.
-        """
-        ...
-
-    def received(self, key: str) -> bool:
-        """Whether a message containing this key has reached the agent."""
-        ...
-
-
-class AgentAdapter(Protocol):
-    """The adapter of one agent type, made from its `AgentType`. Holds no state of a session."""
-
-    def __init__(self, agent_type: AgentType) -> None: ...
-
-    #: The pause the program needs between a paste and Enter.
-    submit_seconds: float
-    #: How it takes a system prompt: `system-prompt` (an option) or `instructions-file`.
-    preambles: Collection[str]
-    #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
-    tools: Mapping[str, Collection[str]]
-    #: Whether it can start subagents inside its session, and be kept from it.
-    supports_subagents: bool
-    #: Whether the number of its concurrent subagents can be limited.
-    limits_subagents: bool
-    #: Base URL of its provider's API, without a version; empty: unknown.
-    provider: str
-    #: The environment variables it can sign in with by itself.
-    login_variables: Collection[str]
-    #: Whether `Reader.read` needs the screen.
-    wants_screen: bool
-    #: Whether a run that resumes a conversation knows its earlier messages.
-    remembers: bool
-    #: Whether it can write outside its workspace, where `RunFiles.summary` is.
-    writes_outside: bool
-
-    def prepare(
-        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
-    ) -> LaunchSpec:
-        """Write the files the program needs (settings, hooks, prompt); return how to start it.
-
-        `resume` is the id of the conversation to resume, or empty; one that is missing from the
-        session's home is replaced by a new conversation. Idempotent.
-        """
-        ...
-
-    def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy a conversation of the user who runs this into a session's home, before its runs.
-
-        Raises `shared.launch.NotAdopted`, also if the program cannot resume such a copy, and
-        `OSError` if it cannot be copied.
-        """
-        ...
-
-    def reader(self, files: RunFiles) -> Reader:
-        """Return a reader for one run."""
-        ...
-
-    def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
-        """Return the dialog of a waiting run; None: the program takes answers as messages.
-
-        Raises `OSError` if the program does not answer at its port.
-        """
-        ...
-
-    def unsent_text(self, screen: str) -> str:
-        """Return the text typed into the input box but not sent; empty if none is recognised."""
-        ...
-
-    def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the files that record the run's conversations, for the archive.
-
-        They are in the run's folder or the session's home, grow, and may be missing.
-        """
-        ...
-
-    def messages(self, files: RunFiles) -> MessageReader:
-        """Return a reader of the messages in `records`.
-
-        They are those of all conversations of the session, or of this run if it keeps them apart.
-        """
-        ...
-
-    def version(self) -> str:
-        """Return the installed program's version. Raises `FileNotFoundError` if it is missing."""
-        ...
-
-    def check(
-        self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
-    ) -> Sequence[str]:
-        """Return what prevents a start, each problem with its remedy; empty: nothing."""
-        ...

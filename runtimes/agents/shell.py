@@ -43,10 +43,10 @@ from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
 from lifecycle.model.text import plain, settled
 from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.shared.adapter import AgentAdapter, begin_run
 from runtimes.agents.shared.files import TEXT, Count, Dollars, LineTail, Time, decode_json
-from runtimes.agents.shared.launch import TerminalAgent, begin_run
 from runtimes.agents.shared.messages import Message, MessageKind
-from runtimes.agents.shared.reader import RunReader, in_state
+from runtimes.agents.shared.reader import Reader, in_state
 from runtimes.base import Seen
 
 _SILENCE = timedelta(seconds=30)
@@ -65,7 +65,7 @@ _ACTIVITIES = {
 }
 
 
-class ShellReader(RunReader):
+class ShellReader(Reader):
     """Reads the activity of one run of a command from the lines it prints."""
 
     def __init__(self, files: RunFiles) -> None:
@@ -155,7 +155,7 @@ def _limit(text: str) -> tuple[datetime | None, str]:
         return None, text
 
 
-class Shell(TerminalAgent):
+class Shell(AgentAdapter):
     """The adapter of a command of the configuration."""
 
     not_adopted = "a command has no conversation to resume"

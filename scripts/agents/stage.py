@@ -17,8 +17,9 @@ from bot.demo.model import ModelServer
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Endpoint, Reader, RunFiles, RunLimits
+from runtimes.agents.base import AgentType, Endpoint, RunFiles, RunLimits
 from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Launch, Options
 from runtimes.local_runs import take
 from runtimes.tmux import Tmux

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lifecycle.model.status import Probe
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentType, Reader, RunFiles
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from scripts.benchmarks.agent_files import ID, KINDS, NOW, Kind, port
 from scripts.benchmarks.figure import Figure

@@ -27,7 +27,8 @@ from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
 from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
-from runtimes.agents.base import NO_LIMITS, AgentAdapter, AgentType, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.base import NO_LIMITS, AgentType, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shell import Shell
 from runtimes.local_records import LocalRecords
 from runtimes.workspaces.worktree import Worktree

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from lifecycle.model.facts import Agent
-from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell import Shell
 from runtimes.base import Options, Seen

@@ -13,9 +13,9 @@ from runtimes.agents.aider import files as aider_files
 from runtimes.agents.aider import screen as aider_screen
 from runtimes.agents.aider.reader import AiderReader
 from runtimes.agents.base import NO_LIMITS, AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.shared import launch
+from runtimes.agents.shared import adapter
+from runtimes.agents.shared.adapter import option
 from runtimes.agents.shared.hooks import silenced
-from runtimes.agents.shared.launch import option
 from runtimes.files import write_private
 
 #: It runs no command without a person's confirmation, whatever its options are. Nothing is allowed
@@ -49,7 +49,7 @@ _TAGS_CACHE = ".aider.tags.cache.v4"
 _TWICE = '"$@" {first} && exec "$@" --restore-chat-history'
 
 
-class Aider(launch.TerminalAgent):
+class Aider(adapter.AgentAdapter):
     """The `aider` program."""
 
     program = "aider"
@@ -69,7 +69,7 @@ class Aider(launch.TerminalAgent):
 
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
-        self.provider = launch.PROVIDERS[self._provider] if self._provider in _API_VERSIONS else ""
+        self.provider = adapter.PROVIDERS[self._provider] if self._provider in _API_VERSIONS else ""
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
@@ -79,14 +79,14 @@ class Aider(launch.TerminalAgent):
         Aider has no conversation ids: a conversation is its chat history, named after its first
         run.
         """
-        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= {**_ENV, **self._credentials(run_limits.endpoint)}
         folder = aider_files.folder(files)
         write_private(folder / _MODEL_CACHE, json.dumps({"sample_spec": {}}))
         _hide_from_git(files.workspace / _TAGS_CACHE)
 
         known = resume and aider_files.history(files, resume).exists()
-        native = launch.conversation(files, resume if known else files.dir.name)
+        native = adapter.conversation(files, resume if known else files.dir.name)
         first = ["--message-file", str(files.prompt)]
         if native != files.dir.name:
             first.append("--restore-chat-history")
@@ -115,6 +115,7 @@ class Aider(launch.TerminalAgent):
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         problems = []
         has_model = self._type.model or "--model" in self._type.args
+        login = adapter.login_variable(self._type, environ, self.login_variables)
         if endpoint.url and self._provider not in _API_VERSIONS:
             problems.append(
                 "its endpoint must have the API of OpenAI or Anthropic: set `model` of the agent"
@@ -125,9 +126,9 @@ class Aider(launch.TerminalAgent):
                 "its key belongs to no provider: set `model` of the agent type to its name with"
                 ' a provider, such as "anthropic/NAME"'
             )
-        elif not has_model and not launch.login_variable(self._type, environ, self.login_variables):
+        elif not has_model and not login:
             problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')
-        return [*problems, *launch.no_variables(self._type, endpoint)]
+        return [*problems, *adapter.no_variables(self._type, endpoint)]
 
     @property
     def _provider(self) -> str:

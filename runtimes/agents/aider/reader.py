@@ -18,7 +18,7 @@ from runtimes.agents.aider import screen as aider_screen
 from runtimes.agents.aider.files import NOTE, PROMPT, AiderEvent
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import TEXT, LineTail, decode_lines
-from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.agents.shared.usage import limit_reset
 from runtimes.base import Seen
 
@@ -31,7 +31,7 @@ _NOT_WORDS = ("#", ">")  #: How lines of the chat history begin that are not the
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
 
-class AiderReader(RunReader):
+class AiderReader(Reader):
     """Reads one run of Aider."""
 
     def __init__(self, files: RunFiles) -> None:

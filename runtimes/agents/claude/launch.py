@@ -14,10 +14,10 @@ from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunL
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.reader import ClaudeReader
-from runtimes.agents.shared import launch
+from runtimes.agents.shared import adapter
+from runtimes.agents.shared.adapter import option
 from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.hooks import silenced, spool_command
-from runtimes.agents.shared.launch import option
 from runtimes.files import read_text, write_private
 
 #: https://code.claude.com/docs/en/permission-modes
@@ -36,7 +36,7 @@ _SUBAGENT_TOOLS = ("Agent", "Task", "Workflow")
 _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
 
 
-class Claude(launch.TerminalAgent):
+class Claude(adapter.AgentAdapter):
     """The `claude` program."""
 
     program = "claude"
@@ -50,7 +50,7 @@ class Claude(launch.TerminalAgent):
         "run": ("Bash",),
         "web": ("WebFetch", "WebSearch"),
     }
-    provider = launch.PROVIDERS["anthropic"]
+    provider = adapter.PROVIDERS["anthropic"]
     login_variables: Collection[str] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
@@ -73,7 +73,7 @@ class Claude(launch.TerminalAgent):
     ) -> LaunchSpec:
         """Write settings, hooks and the answers to startup dialogs."""
         folder = claude_files.folder(files)
-        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET
         env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(folder)
@@ -83,8 +83,8 @@ class Claude(launch.TerminalAgent):
         in_file = self._type.preamble == "instructions-file"
         write_private(folder / "CLAUDE.md", system if in_file else "")
         known = claude_files.transcript(files, resume)
-        native = launch.conversation(files, resume if known else str(uuid.uuid4()))
-        tools = launch.tool_names(self.tools, run_limits.tools)
+        native = adapter.conversation(files, resume if known else str(uuid.uuid4()))
+        tools = adapter.tool_names(self.tools, run_limits.tools)
         argv = [
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
@@ -97,14 +97,14 @@ class Claude(launch.TerminalAgent):
             *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
             *self._type.args,
             "--",
-            launch.prompt_argument(files, prompt),
+            adapter.prompt_argument(files, prompt),
         ]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its transcript: the program resumes it from any working directory."""
-        source = launch.user_folder("CLAUDE_CONFIG_DIR", ".claude")
-        launch.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
+        source = adapter.user_folder("CLAUDE_CONFIG_DIR", ".claude")
+        adapter.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the transcripts, each followed by those of its subagents."""
@@ -122,7 +122,7 @@ class Claude(launch.TerminalAgent):
         if (
             self._type.permission_mode == "auto"
             and os.geteuid() == 0
-            and not launch.login_variable(self._type, environ, ("IS_SANDBOX",))
+            and not adapter.login_variable(self._type, environ, ("IS_SANDBOX",))
         ):
             problems.append(
                 'it refuses permission-mode "auto" as root: run the server as another user, or set'

@@ -21,7 +21,7 @@ from runtimes.agents.shared.dialogs import as_question, permission_request, with
 from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
 from runtimes.agents.shared.hooks import HookPayload, HookTail
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
 
 #: The status becomes `idle` a moment before the error that ended the turn is recorded.
@@ -37,7 +37,7 @@ _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_h
 _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
-class ClaudeReader(RunReader):
+class ClaudeReader(Reader):
     """Reads one run of Claude Code."""
 
     def __init__(self, files: RunFiles) -> None:

@@ -11,7 +11,7 @@ from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunL
 from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.codex.reader import CodexReader
-from runtimes.agents.shared import launch
+from runtimes.agents.shared import adapter
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.files import write_private
 
@@ -39,7 +39,7 @@ _PROVIDER = "mergewright"  #: Name of the provider with the run's endpoint.
 _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
 
-class Codex(launch.TerminalAgent):
+class Codex(adapter.AgentAdapter):
     """The `codex` program."""
 
     program = "codex"
@@ -47,7 +47,7 @@ class Codex(launch.TerminalAgent):
 
     preambles: Collection[str] = ("system-prompt", "instructions-file")
     limits_subagents = True
-    provider = launch.PROVIDERS["openai"]
+    provider = adapter.PROVIDERS["openai"]
     login_variables: Collection[str] = (_KEY, "CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
     other_login = ", or name a model_provider of your own in its `args`"
 
@@ -64,7 +64,7 @@ class Codex(launch.TerminalAgent):
         The program chooses the id of a new conversation itself.
         """
         folder = codex_files.folder(files)
-        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env["CODEX_HOME"] = str(folder)
         env |= run_limits.endpoint.variables(key=_KEY)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Codex(launch.TerminalAgent):
         in_file = self._type.preamble == "instructions-file"
         write_private(folder / "AGENTS.md", system if in_file else "")
         known = codex_files.rollout(files, resume)
-        native = launch.conversation(files, resume if known else "")
+        native = adapter.conversation(files, resume if known else "")
         settings = (
             *_settings(files, "" if in_file else system, run_limits.endpoint),
             *_subagent_settings(self._type.subagents),
@@ -87,19 +87,19 @@ class Codex(launch.TerminalAgent):
             *("--cd", str(files.workspace)),
             *(word for setting in settings for word in ("--config", setting)),
             *_MODES[self._type.permission_mode],
-            *launch.option("--model", self._type.model),
+            *adapter.option("--model", self._type.model),
             *self._type.args,
             "--",
             *((native,) if native else ()),
-            launch.prompt_argument(files, prompt),
+            adapter.prompt_argument(files, prompt),
         ]
         return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its rollout: the program finds it by its name."""
-        source = launch.user_folder("CODEX_HOME", ".codex")
+        source = adapter.user_folder("CODEX_HOME", ".codex")
         pattern = "sessions/*/*/*/rollout-*-{id}.jsonl"
-        launch.copy_transcript(source, pattern, native, codex_files.folder(files))
+        adapter.copy_transcript(source, pattern, native, codex_files.folder(files))
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
         return sorted((codex_files.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))

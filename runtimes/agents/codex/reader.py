@@ -19,7 +19,7 @@ from runtimes.agents.shared.dialogs import permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, decode_json, decode_lines
 from runtimes.agents.shared.hooks import HookTail
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.agents.shared.usage import limit_reset
 from runtimes.base import Seen
 
@@ -43,7 +43,7 @@ class _Request(Struct, frozen=True):
     permission: bool
 
 
-class CodexReader(RunReader):
+class CodexReader(Reader):
     """Reads one run of Codex."""
 
     def __init__(self, files: RunFiles) -> None:

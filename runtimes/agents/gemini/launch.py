@@ -12,7 +12,7 @@ from runtimes.agents.base import NO_LIMITS, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.gemini import files as gemini_files
 from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.gemini.reader import GeminiReader
-from runtimes.agents.shared import launch
+from runtimes.agents.shared import adapter
 from runtimes.agents.shared.hooks import spool_command
 from runtimes.files import write_private
 
@@ -30,7 +30,7 @@ _SUBAGENT_TOOL = "invoke_agent"
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 
 
-class Gemini(launch.TerminalAgent):
+class Gemini(adapter.AgentAdapter):
     """The `gemini` program."""
 
     program = "gemini"
@@ -42,7 +42,7 @@ class Gemini(launch.TerminalAgent):
         "run": ("run_shell_command",),
         "web": ("web_fetch", "google_web_search"),
     }
-    provider = launch.PROVIDERS["google"]
+    provider = adapter.PROVIDERS["google"]
     login_variables: Collection[str] = _AUTH_TYPES.keys()
 
     reader = GeminiReader
@@ -54,26 +54,26 @@ class Gemini(launch.TerminalAgent):
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
         """Write settings, hooks and instructions."""
-        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= run_limits.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         settings = _settings(files, env)
         if run_limits.tools:
             settings["tools"] = {
-                "core": [*_ALWAYS, *launch.tool_names(self.tools, run_limits.tools)]
+                "core": [*_ALWAYS, *adapter.tool_names(self.tools, run_limits.tools)]
             }
         elif not self._type.subagents:
             settings["tools"] = {"exclude": [_SUBAGENT_TOOL]}
         write_private(gemini_files.folder(files) / "settings.json", json.dumps(settings, indent=1))
         write_private(gemini_files.folder(files) / "GEMINI.md", system)
         known = resume and gemini_files.transcripts(files, resume)
-        native = launch.conversation(files, resume if known else str(uuid.uuid4()))
+        native = adapter.conversation(files, resume if known else str(uuid.uuid4()))
         argv = (
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--approval-mode", _MODES[self._type.permission_mode]),
-            *launch.option("--model", self._type.model),
+            *adapter.option("--model", self._type.model),
             *self._type.args,
-            f"--prompt-interactive={launch.prompt_argument(files, prompt)}",
+            f"--prompt-interactive={adapter.prompt_argument(files, prompt)}",
         )
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
@@ -81,7 +81,7 @@ class Gemini(launch.TerminalAgent):
         """Copy its transcript, and register its folder as that of the workspace."""
         pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
         folder = gemini_files.folder(files)
-        copy = launch.copy_transcript(Path.home() / ".gemini", pattern, native, folder)
+        copy = adapter.copy_transcript(Path.home() / ".gemini", pattern, native, folder)
         project = copy.parent.parent
         projects = {"projects": {str(files.workspace): project.name}}
         write_private(folder / "projects.json", json.dumps(projects))

@@ -19,7 +19,7 @@ from runtimes.agents.shared.dialogs import permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, decode_lines
 from runtimes.agents.shared.hooks import HookCall, HookPayload, HookTail
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.agents.shared.usage import limit_reset
 from runtimes.base import Seen
 
@@ -32,7 +32,7 @@ _CANCELLED = "Request cancelled."
 _UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
 
 
-class GeminiReader(RunReader):
+class GeminiReader(Reader):
     """Reads one run of Gemini CLI."""
 
     def __init__(self, files: RunFiles) -> None:

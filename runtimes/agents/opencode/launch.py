@@ -24,7 +24,7 @@ from runtimes.agents.base import (
 from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import first_message, port
 from runtimes.agents.opencode.reader import OpenCodeReader
-from runtimes.agents.shared import launch
+from runtimes.agents.shared import adapter
 from runtimes.agents.shared.files import decode_json
 from runtimes.files import read_text, write_private
 
@@ -50,7 +50,7 @@ _CONFIG = "OPENCODE_CONFIG_CONTENT"
 _API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
-class OpenCode(launch.TerminalAgent):
+class OpenCode(adapter.AgentAdapter):
     """The `opencode` program."""
 
     program = "opencode"
@@ -78,7 +78,7 @@ class OpenCode(launch.TerminalAgent):
 
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
-        self.provider = launch.PROVIDERS.get(agent_type.model.partition("/")[0], "")
+        self.provider = adapter.PROVIDERS.get(agent_type.model.partition("/")[0], "")
 
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
@@ -87,16 +87,16 @@ class OpenCode(launch.TerminalAgent):
 
         The program chooses the id of a new conversation itself.
         """
-        prompt, system, env = launch.begin_run(self._type, files, prompt, run_limits.system)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET
         known = opencode_files.query(files, "select 1 from session where id = ?", resume)
-        native = launch.conversation(files, resume if known else "")
+        native = adapter.conversation(files, resume if known else "")
         server = _server(files)
         env["OPENCODE_SERVER_PASSWORD"] = server.password
         env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, run_limits))
         argv = [*self._command, "--port", str(server.port), *self._type.args]
         if not native:
-            argv.append(f"--prompt={launch.prompt_argument(files, prompt)}")
+            argv.append(f"--prompt={adapter.prompt_argument(files, prompt)}")
             return LaunchSpec(argv=tuple(argv), env=env)
         script = (sys.executable, "-I", "-S", first_message.__file__)
         given = (str(port.server_file(files)), native, str(files.prompt))
@@ -107,7 +107,7 @@ class OpenCode(launch.TerminalAgent):
         return (opencode_files.database(files),)
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
-        problems = launch.no_variables(self._type, endpoint)
+        problems = adapter.no_variables(self._type, endpoint)
         if endpoint != PROVIDER_DEFAULT and "/" not in self._type.model:
             problems.append(
                 "its endpoint and key belong to no provider: set `model` of the agent type to"
@@ -122,7 +122,7 @@ class OpenCode(launch.TerminalAgent):
         own = settings.get("permission")
         mode = _MODES[self._type.permission_mode]
         if run_limits.tools:
-            allowed = (*_ALWAYS, *launch.tool_names(self.tools, run_limits.tools))
+            allowed = (*_ALWAYS, *adapter.tool_names(self.tools, run_limits.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in allowed}}
         settings |= {
             "autoupdate": False,

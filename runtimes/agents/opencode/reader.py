@@ -17,7 +17,7 @@ from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
 from runtimes.agents.shared.dialogs import permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, decode_json, open_database
 from runtimes.agents.shared.question_forms import describe_questions
-from runtimes.agents.shared.reader import RunReader, in_state, waiting
+from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
 
 #: After this many attempts another retry is unlikely to succeed.
@@ -50,7 +50,7 @@ _PARTS = "select time_updated, data from part where message_id = ? order by id"
 _CONTAINS = "select 1 from part where session_id = ? and instr(data, ?) limit 1"
 
 
-class OpenCodeReader(RunReader):
+class OpenCodeReader(Reader):
     """Reads one run of OpenCode."""
 
     def __init__(self, files: RunFiles) -> None:

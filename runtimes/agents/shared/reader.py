@@ -16,8 +16,8 @@ from runtimes.base import Seen
 from runtimes.files import read_text
 
 
-class RunReader(ABC):
-    """Base of the readers, which read one run each: see `runtimes.agents.base.Reader`."""
+class Reader(ABC):
+    """Reads one run's state from its files, incrementally: a look costs only what is new."""
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
@@ -30,7 +30,10 @@ class RunReader(ABC):
         self._last = self._turn  #: The state that was returned last, unless it was an exit.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Read what is new and return the agent's activity."""
+        """Return the agent's activity with its evidence. An unreadable source changes nothing.
+
+        `screen` is the text on the terminal; None: it was not captured.
+        """
         self._update()
         agent = replace(
             self._turn,

@@ -19,7 +19,9 @@ import pytest
 
 from lifecycle.model.facts import Agent
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, AgentType, Reader, RunFiles
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.shared.adapter import AgentAdapter
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from runtimes.agents import AGENTS
-from runtimes.agents.base import AgentAdapter, AgentType, RunFiles
-from runtimes.agents.shared.launch import NotAdopted
+from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.shared.adapter import AgentAdapter, NotAdopted
 from runtimes.files import read_text
 from tests.runtimes.agents.recordings import RECORDINGS
 

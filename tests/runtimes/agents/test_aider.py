@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from lifecycle.model.status import Activity
 from runtimes.agents.aider.launch import Aider
-from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, Reader, RunFiles, RunLimits
+from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 
 KIND = AgentType(program="aider", model="openai/gpt", args=("--edit-format", "diff"))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.claude.launch import Claude
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_claude import KIND, NOW, hook, status, transcript
 

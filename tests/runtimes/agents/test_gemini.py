@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from lifecycle.model.status import Activity
-from runtimes.agents.base import AgentType, LaunchSpec, Reader, RunFiles, RunLimits
+from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.gemini.launch import Gemini
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 
 KIND = AgentType(program="gemini", model="pro", args=("--debug",))

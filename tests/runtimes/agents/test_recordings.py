@@ -12,7 +12,8 @@ import pytest
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
-from runtimes.agents.base import Reader, RunFiles
+from runtimes.agents.base import RunFiles
+from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.recordings import (
     CASES,

@@ -9,7 +9,8 @@ import pytest
 
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Activity, Probe
-from runtimes.agents.base import AgentType, Reader, RunFiles, RunLimits
+from runtimes.agents.base import AgentType, RunFiles, RunLimits
+from runtimes.agents.shared.reader import Reader
 from runtimes.agents.shell import Shell
 from runtimes.base import Seen
 

@@ -1,4 +1,4 @@
-"""Shared launch code of agent programs: environment, arguments, checks, adopted conversations."""
+"""The base of the agent adapters, and what they share in starting their programs."""
 
 import os
 import re
@@ -9,9 +9,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from runtimes.agents.base import PROVIDER_DEFAULT, AgentType, Endpoint, RunFiles
+from runtimes.agents.base import (
+    NO_LIMITS,
+    PROVIDER_DEFAULT,
+    AgentType,
+    Endpoint,
+    LaunchSpec,
+    RunFiles,
+    RunLimits,
+)
+from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.files import contains
 from runtimes.agents.shared.messages import LineMessageReader, LineParser, MessageReader
+from runtimes.agents.shared.reader import Reader
 from runtimes.files import open_regular, read_text, write_private
 
 #: The providers' APIs by the prefix of a model's name: `anthropic/NAME`.
@@ -24,44 +34,81 @@ _ARGUMENT_BYTES = 100_000  #: Linux limits one argument to 128 KiB: execve(2), M
 _CONVERSATION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class TerminalAgent(ABC):
-    """Base of the adapters: see `runtimes.agents.base.AgentAdapter`."""
+class AgentAdapter(ABC):
+    """Base of the adapters: how an agent type's program starts and how its state is read.
+
+    Adapters are made from an `AgentType` and hold no state of a session. They know no runtime: they
+    get what a runtime saw, and return what it has to start.
+    """
 
     program = ""  #: The usual command.
     install = ""  #: The command that installs it.
     other_login = ""  #: How else than by a login variable it can sign in, continuing a sentence.
     not_adopted = ""  #: Why it cannot resume a copy of a user's conversation.
 
-    submit_seconds = 0.6  #: Measured with all five: an earlier Enter becomes part of the paste.
-    wants_screen = True  #: Some dialogs and retries are visible there only.
-    remembers = True
-    writes_outside = True
+    #: The pause it needs between a paste and Enter; measured with five programs.
+    submit_seconds = 0.6
+    #: Whether `Reader.read` needs the screen: some dialogs and retries are visible there only.
+    wants_screen = True
+    remembers = True  #: Whether a run that resumes a conversation knows its earlier messages.
+    writes_outside = True  #: Whether it can write outside its workspace, to `RunFiles.summary`.
+    #: How it takes a system prompt: `system-prompt` (an option) or `instructions-file`.
     preambles: Collection[str] = ("instructions-file",)
+    #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
     tools: Mapping[str, Collection[str]] = {}
-    supports_subagents = True
-    limits_subagents = False
-    provider = ""
+    supports_subagents = True  #: Whether it can start subagents, and be kept from it.
+    limits_subagents = False  #: Whether the number of its concurrent subagents can be limited.
+    provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
+    #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
+    reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
     parser: Callable[[], LineParser]  #: Makes a parser of the lines of one conversation's file.
 
     def __init__(self, agent_type: AgentType) -> None:
         self._type = agent_type
         self._command = agent_type.command or (self.program,)
 
+    @abstractmethod
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
+    ) -> LaunchSpec:
+        """Write the files the program needs (settings, hooks, prompt); return how to start it.
+
+        `resume` is the id of the conversation to resume, or empty; one that is missing from the
+        session's home is replaced by a new conversation. Idempotent.
+        """
+
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Raise `NotAdopted`; adapters override this where a copy can be resumed."""
+        """Copy a conversation of the user who runs this into a session's home, before its runs.
+
+        Raises `NotAdopted`, also if the program cannot resume such a copy, and `OSError` if it
+        cannot be copied.
+        """
         raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
 
+    @abstractmethod
+    def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
+        """Return the dialog of a waiting run; None: the program takes answers as messages.
+
+        Raises `OSError` if the program does not answer at its port.
+        """
+
     def unsent_text(self, screen: str) -> str:
-        """Return an empty text; adapters override this where typed text can be recognised."""
+        """Return the text typed into the input box but not sent; empty if none is recognised."""
         return ""
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the conversations' files; adapters override this where there are more records."""
+        """Return the files that record the run's conversations, for the archive.
+
+        They are in the run's folder or the session's home, grow, and may be missing.
+        """
         return self._conversations(files)
 
     def messages(self, files: RunFiles) -> MessageReader:
-        """Return a reader of the messages in the conversations' files."""
+        """Return a reader of the messages in `records`.
+
+        They are those of all conversations of the session, or of this run if it keeps them apart.
+        """
         return LineMessageReader(lambda: self._conversations(files), self.parser)
 
     @abstractmethod
@@ -84,11 +131,9 @@ class TerminalAgent(ABC):
     def check(
         self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
     ) -> Sequence[str]:
-        """Return what prevents a start: the program, its credentials or its settings."""
-        return [
-            *self._not_installed(environ.get("PATH")),
-            *self._misconfigured(environ, endpoint),
-        ]
+        """Return what prevents a start, each problem with its remedy; empty: nothing."""
+        missing = self._not_installed(environ.get("PATH"))
+        return [*missing, *self._misconfigured(environ, endpoint)]
 
     def _not_installed(self, path: str | None = None) -> Sequence[str]:
         if shutil.which(self._command[0], path=path):
