@@ -15,6 +15,7 @@ SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+_A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
 
 #: The path of a Unix socket is limited to 104 to 108 bytes, depending on the system; this leaves
 #: room for the runtime's directory and socket below the data directory.
@@ -30,15 +31,14 @@ def contradictions(settings: Settings) -> Iterator[str]:
         yield 'prices."": expected a model or a pattern'
     yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
-    for where, url in (
-        *(
-            (f"agent-types.{name}.endpoint", kind.endpoint)
-            for name, kind in settings.agent_types.items()
-        ),
-        ("github.api-url", settings.github.api_url),
-        ("github.git-url", settings.github.git_url),
-        ("server.public-url", settings.server.public_url),
-    ):
+    types = settings.agent_types.items()
+    addresses = {
+        **{f"agent-types.{name}.endpoint": kind.endpoint for name, kind in types},
+        "github.api-url": settings.github.api_url,
+        "github.git-url": settings.github.git_url,
+        "server.public-url": settings.server.public_url,
+    }
+    for where, url in addresses.items():
         if url and not _is_address(url):
             yield f"{where} = {short(url)}: expected a URL such as https://example.com/"
     if _is_address(settings.github.api_url) and not settings.github.git_base:
@@ -65,31 +65,10 @@ def _is_address(url: str) -> bool:
     """Whether this is an http or https URL to which a path can be appended."""
     try:
         parts = urlsplit(url)
-        usable = parts.port != 0
+        usable = parts.port != 0 and bool(parts.hostname)
     except ValueError:  # An invalid port or an unmatched bracket.
         return False
-    return (
-        usable
-        and parts.scheme in ("http", "https")
-        and bool(parts.hostname)
-        and not re.search(r"[?#\s]", url)
-    )
-
-
-def _key_contradictions(settings: Settings) -> Iterator[str]:
-    for variable, place in settings.key_variables.items():
-        if not _VARIABLE.fullmatch(variable):
-            yield f"{place}: expected the name of an environment variable"
-        elif _OURS.match(variable):
-            yield f"{place}: {variable} would send our own credentials to the model's provider"
-    for table, owners in (("projects", settings.projects), ("agents", settings.agents)):
-        for name, owner in owners.items():
-            for kind in owner.model_keys:
-                if kind not in settings.agent_types:
-                    yield (
-                        f"{table}.{name}.model-keys.{kind}: no [agent-types.{kind}];"
-                        f" {nearest(kind, settings.agent_types)}"
-                    )
+    return usable and parts.scheme in ("http", "https") and not re.search(r"[?#\s]", url)
 
 
 def _app_contradictions(settings: Settings) -> Iterator[str]:
@@ -107,63 +86,73 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
     for name, project in settings.projects.items():
         where = f"projects.{name}"
         if not PROJECT_NAME.fullmatch(name):
-            yield f"{where}: expected a name of up to 39 lowercase letters, digits and dashes"
+            yield f"{where}: {_A_NAME}"
+        repository = f"{where}.repository = {short(project.repository)}"
         if not _REPOSITORY.fullmatch(project.repository):
-            yield f"{where}.repository = {short(project.repository)}: expected 'owner/name'"
+            yield f"{repository}: expected 'owner/name'"
         forked = project.push_to == "fork"
         if forked != bool(project.fork) or (forked and not _REPOSITORY.fullmatch(project.fork)):
-            yield (
-                f"{where}.fork = {short(project.fork)}: expected 'owner/name', together with"
-                ' push-to = "fork"'
-            )
+            expected = "expected 'owner/name', together with push-to = \"fork\""
+            yield f"{where}.fork = {short(project.fork)}: {expected}"
         if "," in project.label:
             yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
-        if project.agent not in settings.agent_types:
-            yield (
-                f"{where}.agent = {short(project.agent)}: no [agent-types.{project.agent}];"
-                f" {nearest(project.agent, settings.agent_types)}"
-            )
+        yield from _unknown_types(
+            settings, f"{where}.agent = {short(project.agent)}", [project.agent]
+        )
         first = owners.setdefault(project.repository.lower(), name)
         if first != name:
-            yield f"{where}.repository = {short(project.repository)}: also used by projects.{first}"
+            yield f"{repository}: also used by projects.{first}"
 
 
 def _type_contradictions(settings: Settings) -> Iterator[str]:
     for name, kind in settings.agent_types.items():
+        where = f"agent-types.{name}"
         if re.search(r"/v\d\w*/?$", kind.endpoint):
             yield (
-                f"agent-types.{name}.endpoint = {short(kind.endpoint)}: expected a URL without the"
-                " version, which the program appends"
+                f"{where}.endpoint = {short(kind.endpoint)}: expected a URL without the version,"
+                " which the program appends"
             )
-        for variable in kind.env:
-            if SECRET_NAME.search(variable):
-                yield (
-                    f"agent-types.{name}.env.{variable}: a secret does not belong in a file;"
-                    f" set it in the server's environment and list it in pass-env"
-                )
-        for where, variables in (("env", kind.env), ("pass-env", kind.pass_env)):
+        for variable in filter(SECRET_NAME.search, kind.env):
+            yield (
+                f"{where}.env.{variable}: a secret does not belong in a file; set it in the"
+                " server's environment and list it in pass-env"
+            )
+        for key, variables in (("env", kind.env), ("pass-env", kind.pass_env)):
             if not all(map(_VARIABLE.fullmatch, variables)):
-                yield f"agent-types.{name}.{where}: expected variable names, such as LANG"
-        for variable in kind.pass_env:
-            if _OURS.match(variable):
-                yield (
-                    f"agent-types.{name}.pass-env: {variable} would give the agent"
-                    f" Mergewright's own rights; only Mergewright pushes"
-                )
+                yield f"{where}.{key}: expected variable names, such as LANG"
+        for variable in filter(_OURS.match, kind.pass_env):
+            yield (
+                f"{where}.pass-env: {variable} would give the agent Mergewright's own rights;"
+                " only Mergewright pushes"
+            )
 
 
 def _agent_contradictions(settings: Settings) -> Iterator[str]:
     for name, agent in settings.agents.items():
-        for kind in agent.types:
-            if kind not in settings.agent_types:
-                yield (
-                    f"agents.{name}.types: no [agent-types.{kind}];"
-                    f" {nearest(kind, settings.agent_types)}"
-                )
+        yield from _unknown_types(settings, f"agents.{name}.types", agent.types)
         if not PROJECT_NAME.fullmatch(name):
-            yield f"agents.{name}: expected a name of up to 39 lowercase letters, digits and dashes"
+            yield f"agents.{name}: {_A_NAME}"
         if name in settings.agent_types and name not in agent.types:
             yield f"agents.{name}: also an agent type's name; rename it or add that type to `types`"
+
+
+def _key_contradictions(settings: Settings) -> Iterator[str]:
+    for variable, place in settings.key_variables.items():
+        if not _VARIABLE.fullmatch(variable):
+            yield f"{place}: expected the name of an environment variable"
+        elif _OURS.match(variable):
+            yield f"{place}: {variable} would send our own credentials to the model's provider"
+    for table, owners in (("projects", settings.projects), ("agents", settings.agents)):
+        for name, owner in owners.items():
+            for kind in owner.model_keys:
+                where = f"{table}.{name}.model-keys.{kind}"
+                yield from _unknown_types(settings, where, [kind])
+
+
+def _unknown_types(settings: Settings, where: str, types: Iterable[str]) -> Iterator[str]:
+    for kind in types:
+        if kind not in settings.agent_types:
+            yield f"{where}: no [agent-types.{kind}]; {nearest(kind, settings.agent_types)}"
 
 
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:

@@ -102,14 +102,15 @@ def settings_of(text: str, path: str) -> Settings:
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     """Return what the server requires and lacks, each with its remedy."""
-    wanted = []
-    if lacking := no_credentials(settings, secrets):
-        wanted.append(lacking)
+    lacking = no_credentials(settings, secrets)
+    wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
         wanted.append("no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the webhook's secret")
-    for variable, place in settings.key_variables.items():
-        if variable not in secrets.model_keys:
-            wanted.append(f"no model key: set {variable} (named by {place})")
+    wanted += [
+        f"no model key: set {variable} (named by {place})"
+        for variable, place in settings.key_variables.items()
+        if variable not in secrets.model_keys
+    ]
     if not settings.projects:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)

@@ -1,5 +1,6 @@
 """A repository's own policy in `.github/mergewright.toml`, which only narrows the server's."""
 
+import operator
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -47,14 +48,6 @@ def _any(_said: Any, _server: Any) -> bool:
     return True
 
 
-def _less(said: Any, server: Any) -> bool:
-    return bool(said <= server)
-
-
-def _more(said: Any, server: Any) -> bool:
-    return bool(said >= server)
-
-
 def _budget(said: Any, server: Any) -> bool:
     """0 means no limit and is the widest."""
     return bool(server == 0 or 0 < said <= server)
@@ -79,26 +72,26 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "draft": _any,
     "check_run": _any,
     "state_labels": _any,
-    "public_cost": _less,
+    "public_cost": operator.le,
     "delete_branch": _any,
     "close_issue": _any,
-    "require_review": _more,
-    "threads_block": _more,
-    "resolve_threads": _less,
+    "require_review": operator.ge,
+    "threads_block": operator.ge,
+    "resolve_threads": operator.le,
     "bots": _among,
-    "ci_repairs": _less,
-    "conflict_repairs": _less,
-    "review_rounds": _less,
-    "restarts": _less,
-    "settle_seconds": _more,
-    "review_debounce_seconds": _more,
+    "ci_repairs": operator.le,
+    "conflict_repairs": operator.le,
+    "review_rounds": operator.le,
+    "restarts": operator.le,
+    "settle_seconds": operator.ge,
+    "review_debounce_seconds": operator.ge,
     "nothing_to_show": _any,
     "session_usd": _budget,
     "session_hours": _budget,
     "session_tokens": _budget,
     "issue_usd": _budget,
     "day_usd": _budget,
-    "budget_warning": _less,
+    "budget_warning": operator.le,
     "pushes_per_hour": _budget,
     "protected_paths": _any,  # Those of the server stay protected with them.
 }
@@ -137,10 +130,8 @@ def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, Fi
         found = re.search(r"line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         raise RepositoryError([FileProblem(line, str(error))]) from None
-    found_wrong = islice(misfits(document, RepositoryFile, ""), _MOST_PROBLEMS)
-    problems = [_placed(text, says) for says in found_wrong]
-    if problems:
-        raise RepositoryError(problems)
+    if wrong := [*islice(misfits(document, RepositoryFile, ""), _MOST_PROBLEMS)]:
+        raise RepositoryError([_placed(text, says) for says in wrong])
     said = msgspec.convert(document, RepositoryFile).policy
     given = [name.replace("-", "_") for name in document.get("policy", {})]
     refused = [(name, _placed(text, says)) for name, says in _widenings(said, given, server)]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, field
 
-from lifecycle.model.policy import Policy
+from lifecycle.model.policy import STEERING_FILES, Policy
 
 Count = Annotated[int, Meta(ge=1)]
 AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
@@ -151,19 +151,7 @@ class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
     sandbox: Literal["none", ""] = ""
     #: Instructions and settings of agents. Every run starts with those of the base branch, so that
     #: no run can change them for the next. Git's patterns; a name alone matches in any directory.
-    steering_files: tuple[str, ...] = (
-        "AGENTS.md",
-        "CLAUDE.md",
-        "CLAUDE.local.md",
-        "GEMINI.md",
-        ".claude/**",
-        ".codex/**",
-        ".gemini/**",
-        ".opencode/**",
-        ".mcp.json",
-        "opencode.json*",
-        ".aider*",
-    )
+    steering_files: tuple[str, ...] = STEERING_FILES
 
 
 class LimitSettings(SettingsTable, frozen=True, kw_only=True):

@@ -191,14 +191,13 @@ class Wiring:
     def _wire_model_proxy(self, secrets: Secrets) -> None:
         """Build the proxy that adds model keys to agents' requests."""
         self.endpoints = endpoints = ModelEndpoints(
-            self.settings,
-            secrets.model_keys,
-            self.locations.adapters,
-            self.store.sessions,
-            self.store.usage,
-            self.paths,
-            lambda: self.model_proxy.url,
-            self.prices,
+            settings=self.settings,
+            keys=secrets.model_keys,
+            programs=self.locations.adapters,
+            store=self.store,
+            paths=self.paths,
+            proxy_url=lambda: self.model_proxy.url,
+            priced=self.prices,
         )
         port_file = self.paths.model_port
         self.model_proxy = ModelProxy(endpoints.of_token, endpoints.record_usage, port_file)

@@ -12,7 +12,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
-from bot.store import Session, SessionsTable, StoreFailure, UsageTable
+from msgspec import Struct
+
+from bot.store import Session, Store, StoreFailure
 from bot.system.locations import Paths
 from config.settings import Settings
 from lifecycle.model.facts import Usage
@@ -34,29 +36,16 @@ class ModelUnavailable(Exception):
         self.status = status
 
 
-class ModelEndpoints:
+class ModelEndpoints(Struct, kw_only=True):
     """Looks up endpoints and keys, for sessions and for run tokens."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        keys: Mapping[str, str],
-        programs: Mapping[str, AgentAdapter],
-        sessions: SessionsTable,
-        usage: UsageTable,
-        paths: Paths,
-        proxy_url: Callable[[], str],
-        priced: Callable[[Usage], Usage],
-    ) -> None:
-        """`keys` are by environment variable; `proxy_url` returns the model proxy's URL."""
-        self._settings = settings
-        self._keys = keys
-        self._programs = programs
-        self._sessions = sessions
-        self._usage = usage
-        self._paths = paths
-        self._proxy_url = proxy_url
-        self._priced = priced
+    settings: Settings
+    keys: Mapping[str, str]  #: By environment variable.
+    programs: Mapping[str, AgentAdapter]  #: By agent type.
+    store: Store
+    paths: Paths
+    proxy_url: Callable[[], str]  #: Returns the model proxy's URL.
+    priced: Callable[[Usage], Usage]
 
     def endpoint(self, session: Session, run: int) -> Endpoint:
         """Return what a run connects to: the proxy and its run token, or its provider.
@@ -68,45 +57,43 @@ class ModelEndpoints:
             return real
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
-        file = self._paths.run_token(session.id, run)
+        file = self.paths.run_token(session.id, run)
         if not read_text(file):
             write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
-        return Endpoint(url=self._proxy_url(), key=read_text(file))
+        return Endpoint(url=self.proxy_url(), key=read_text(file))
 
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
         parts = _RUN_TOKEN.fullmatch(token)
-        session = self._sessions.get(parts["session"]) if parts else None
+        session = self.store.sessions.get(parts["session"]) if parts else None
         if parts is None or session is None:
             raise ModelUnavailable("invalid run token")
         run = int(parts["run"])
-        expected = read_text(self._paths.run_token(session.id, run))
+        expected = read_text(self.paths.run_token(session.id, run))
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise ModelUnavailable("invalid run token")
         ended = session.agent.run == run and session.activity is Activity.EXITED
         if session.run != run or ended:
             raise ModelUnavailable(f"run {run} of {session.id} has ended")
         if session.reason == Reason.BUDGET_EXHAUSTED:
-            raise ModelUnavailable(
-                f"the budget of {session.id} is exhausted: {session.because}",
-                HTTPStatus.PAYMENT_REQUIRED,
-            )
+            why = f"the budget of {session.id} is exhausted: {session.because}"
+            raise ModelUnavailable(why, HTTPStatus.PAYMENT_REQUIRED)
         return self._real(session)
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
         """Record the usage of a response whose run token was valid when it was sent."""
-        parts = _RUN_TOKEN.fullmatch(token)
+        if (parts := _RUN_TOKEN.fullmatch(token)) is None:
+            return
+        session, run = parts["session"], int(parts["run"])
         try:
-            if parts is not None:
-                session, run = parts["session"], int(parts["run"])
-                self._usage.record_response(session, run, model, used, self._priced)
+            self.store.usage.record_response(session, run, model, used, self.priced)
         except StoreFailure as failure:
             _log.error("usage of a response of %s not recorded: %s", model, failure)
 
     def _real(self, session: Session) -> Endpoint:
-        program = self._programs[session.agent_type]
+        program = self.programs[session.agent_type]
         whose = (session.agent_type, session.agent_name, session.project)
-        return real_endpoint(self._settings, self._keys, program, *whose)
+        return real_endpoint(self.settings, self.keys, program, *whose)
 
 
 def real_endpoint(
@@ -140,11 +127,9 @@ def key_source(
 
     They take precedence in this order. Both are empty if nobody does.
     """
-    for place, owner in (
-        ("agent", settings.agents.get(agent)),
-        ("project", settings.projects.get(project)),
-    ):
+    owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
+    for name, owner in owners.items():
         if owner and (variable := owner.model_keys.get(agent_type)):
-            return variable, place
+            return variable, name
     variable = settings.agent_types[agent_type].key
     return variable, "server" if variable else ""

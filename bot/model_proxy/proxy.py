@@ -52,71 +52,45 @@ class ModelProxy:
 
     def __init__(self, lookup: EndpointLookup, record: UsageCallback, port_file: Path) -> None:
         """`port_file` keeps the port across restarts, because running programs know it."""
-        self._proxy = _Forwarder(lookup, record)
+        self._lookup = lookup
+        self._record = record
         self._port_file = port_file
         self._server: HttpServer | None = None
+        self._active: Counter[str] = Counter()  #: Requests by run token.
+        self._capacity = _capacity()
         self.url = ""  #: Empty until `start`.
+        #: The failure of the last request; None if it succeeded or there was none.
+        self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
         """Listen on the port of last time, or on any if that is taken. Idempotent."""
-        if self._server is None:
-            app = _application(self._proxy)
-            try:
-                self._server = HttpServer(app, _HOST, self._port())
-            except (CannotListen, ValueError) as problem:
-                _log.warning("%s: %s; running agents must be restarted", self._port_file, problem)
-                self._server = HttpServer(app, _HOST, 0)
-            write_private(self._port_file, str(self._server.port))
-            self.url = f"http://{_HOST}:{self._server.port}"
-            self._server.start()
-
-    @property
-    def last_error(self) -> UpstreamError | None:
-        """The failure of the last request; None if it succeeded or there was none."""
-        return self._proxy.last_error
+        if self._server is not None:
+            return
+        app = Litestar(
+            route_handlers=[asgi("/", is_mount=True, copy_scope=False)(self._forward)],
+            on_startup=[self._open],
+            on_shutdown=[self._shut],
+            after_exception=[log_failure],
+            state=State({"streams": self}),
+            openapi_config=None,
+            logging_config=None,
+        )
+        try:
+            port = int(read_text(self._port_file) or 0)
+            if port not in _PORTS:
+                raise ValueError(f"invalid port {port}")
+            self._server = HttpServer(app, _HOST, port)
+        except (CannotListen, ValueError) as problem:
+            _log.warning("%s: %s; running agents must be restarted", self._port_file, problem)
+            self._server = HttpServer(app, _HOST, 0)
+        write_private(self._port_file, str(self._server.port))
+        self.url = f"http://{_HOST}:{self._server.port}"
+        self._server.start()
 
     def stop(self) -> None:
         """Stop the server if it runs."""
         if self._server is not None:
             self._server.stop()
-
-    def _port(self) -> int:
-        """Return the port of last time, or 0. Raises `ValueError`."""
-        port = int(read_text(self._port_file) or 0)
-        if port not in _PORTS:
-            raise ValueError(f"invalid port {port}")
-        return port
-
-
-def _application(proxy: "_Forwarder") -> Litestar:
-    return Litestar(
-        route_handlers=[asgi("/", is_mount=True, copy_scope=False)(proxy.pass_on)],
-        on_startup=[proxy.open],
-        on_shutdown=[proxy.shut],
-        after_exception=[log_failure],
-        state=State({"streams": proxy}),
-        openapi_config=None,
-        logging_config=None,
-    )
-
-
-class _Forwarder:
-    """Forwards requests, on the server's event loop."""
-
-    def __init__(self, lookup: EndpointLookup, record: UsageCallback) -> None:
-        self._lookup = lookup
-        self._record = record
-        self._active: Counter[str] = Counter()  #: Requests by run token.
-        self._capacity = _capacity()
-        self.last_error: UpstreamError | None = None
-
-    async def open(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._closing = asyncio.Event()
-        self._client = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
-
-    async def shut(self) -> None:
-        await self._client.aclose()
 
     def close(self) -> None:
         """Abort all requests; the agents retry them at the next bot. Thread-safe.
@@ -126,7 +100,15 @@ class _Forwarder:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._closing.set)
 
-    async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
+        self._client = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
+
+    async def _shut(self) -> None:
+        await self._client.aclose()
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request and its response, until either side disconnects or `close`."""
         asked = ForwardedRequest(cast(HTTPScope, scope), receive)  # no websockets here
         answer = ForwardedResponse(send)

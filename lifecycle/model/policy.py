@@ -36,24 +36,13 @@ class NothingToShow(StrEnum):
     DONE = "done"  #: End the session as done.
 
 
-#: Files that configure GitHub or the programs that read the repository.
-PROTECTED_PATHS = (
-    ".github/**",
-    "CODEOWNERS",
-    "AGENTS.md",
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "GEMINI.md",
-    ".claude/**",
-    ".codex/**",
-    ".gemini/**",
-    ".opencode/**",
-    ".mcp.json",
-    "opencode.json*",
-    ".aider*",
-    ".gitmodules",
-    ".npmrc",
+#: Instructions and settings of agents.
+STEERING_FILES = (
+    *("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".claude/**", ".codex/**"),
+    *(".gemini/**", ".opencode/**", ".mcp.json", "opencode.json*", ".aider*"),
 )
+#: Files that configure GitHub or the programs that read the repository.
+PROTECTED_PATHS = (".github/**", "CODEOWNERS", *STEERING_FILES, ".gitmodules", ".npmrc")
 
 
 class Policy(

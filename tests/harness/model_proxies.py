@@ -87,14 +87,13 @@ class Agent:
         settings = Settings(agent_types={"shell": typed})
         self.proxy: ModelProxy
         self.models = ModelEndpoints(
-            settings,
-            {"KEY": "the key"},
-            {"shell": AGENTS["shell"](kind)},
-            scenario.store.sessions,
-            scenario.store.usage,
-            Paths(folder),
-            lambda: self.proxy.url,
-            Prices({}),
+            settings=settings,
+            keys={"KEY": "the key"},
+            programs={"shell": AGENTS["shell"](kind)},
+            store=scenario.store,
+            paths=Paths(folder),
+            proxy_url=lambda: self.proxy.url,
+            priced=Prices({}),
         )
         self.kept = folder / "model-port"
         self.proxy = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
@@ -127,7 +126,7 @@ class Agent:
 
     def tokens(self) -> int:
         """The counted tokens of its run."""
-        return sum(used.input + used.output for used in self.models._usage.totals("run"))
+        return sum(used.input + used.output for used in self.models.store.usage.totals("run"))
 
     @contextmanager
     def listens(self) -> Iterator[httpx.Response]:

@@ -88,14 +88,13 @@ class Site:
         nobody: Any = None
         self.archive = Archive(self.locations, Redaction())
         self.models = ModelEndpoints(
-            settings,
-            {"SHELL_KEY": "the key"},
-            self.locations.adapters,
-            scenario.store.sessions,
-            scenario.store.usage,
-            self.paths,
-            lambda: "http://proxy",
-            Prices({}),
+            settings=settings,
+            keys={"SHELL_KEY": "the key"},
+            programs=self.locations.adapters,
+            store=scenario.store,
+            paths=self.paths,
+            proxy_url=lambda: "http://proxy",
+            priced=Prices({}),
         )
         caps, self.prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Assignment(scenario.store, {"ada": ADA}, projects, caps)

@@ -94,7 +94,7 @@ def test_a_session_over_its_budget_is_refused(site: Site) -> None:
 
 def test_a_key_without_an_endpoint_is_an_error_with_a_remedy(site: Site) -> None:
     kinds = {"shell": AgentTypeSettings(program="shell", key="SHELL_KEY")}
-    site.models._settings = replace(site.models._settings, agent_types=kinds)
+    site.models.settings = replace(site.models.settings, agent_types=kinds)
     refusal = site.tries_to_start()
     assert isinstance(refusal, Rejected)
     assert "set `endpoint` of [agent-types.shell]" in refusal.why
@@ -102,7 +102,7 @@ def test_a_key_without_an_endpoint_is_an_error_with_a_remedy(site: Site) -> None
 
 def test_without_a_key_a_program_connects_to_its_endpoint_directly(site: Site) -> None:
     kinds = {"shell": AgentTypeSettings(program="shell", endpoint="http://models")}
-    site.models._settings = replace(site.models._settings, agent_types=kinds)
+    site.models.settings = replace(site.models.settings, agent_types=kinds)
     site.starts()
     assert site.program.run_limits.endpoint == Endpoint(url="http://models")
     assert not site.paths.run_token(site.id, 1).exists()

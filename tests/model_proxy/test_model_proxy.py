@@ -99,7 +99,7 @@ def test_a_response_is_forwarded_even_if_its_usage_cannot_be_recorded(
     def full(*_: object) -> None:
         raise StoreFailure("the disk is full")
 
-    monkeypatch.setattr(agent.models._usage, "record_response", full)
+    monkeypatch.setattr(agent.models.store.usage, "record_response", full)
     provider.answers = lambda request: whole(request, b'{"usage": {"input_tokens": 3}}')
     assert agent.asks(content=b"{}").status_code == 200
     eventually(lambda: "not recorded: the disk is full" in caplog.text, "the log")
@@ -235,7 +235,7 @@ def test_a_response_is_aborted_when_the_agent_disconnects(agent: Agent, provider
 def test_an_internal_error_is_logged(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(agent.models, "_keys", None)
+    monkeypatch.setattr(agent.models, "keys", None)
     assert agent.asks(content=b"{}").status_code == 500
     assert "NoneType" in caplog.text
 

@@ -119,7 +119,7 @@ def test_an_unreachable_endpoint_is_a_retryable_error(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = AgentTypeSettings(program="shell", endpoint="http://me:word@127.0.0.1:1", key="KEY")
-    monkeypatch.setattr(agent.models, "_settings", Settings(agent_types={"shell": typed}))
+    monkeypatch.setattr(agent.models, "settings", Settings(agent_types={"shell": typed}))
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
     said = answer.json()["error"]["message"]
