@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from bot.demo import agent as scripted_agent
-from bot.demo.audit import left_over, messages, problems, prompts
+from bot.demo.audit import left_over, merges, messages, problems, prompts
 from bot.demo.bot_process import BotProcess
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
@@ -152,7 +152,7 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
         killer = Killer(bot, kills, tell)
         if kills:
             killer.start()
-        issue = scene.open_issue()
+        task = scene.tasks[scene.open_issue().number]
         patience = _PATIENCE if agent == "scripted" else _LONG_PATIENCE
         deadline = time.monotonic() + patience + 5 * kills
         for status in _statuses(bot, lambda: time.monotonic() > deadline):
@@ -162,9 +162,9 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
             summary.kills = killer.done
             bot.wait_until_ready()
         if agent == "scripted" or model == SCRIPTED:
-            summary.problems += problems(scene, issue)
+            summary.problems += [*problems(scene, task), *merges(scene)]
         if agent == "scripted":
-            summary.problems += messages(scene, agent_log)
+            summary.problems += messages(scene, task, agent_log)
         elif model == SCRIPTED:
             summary.problems += prompts(asked)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)

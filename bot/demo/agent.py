@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WORK_SECONDS = 0.2  # Long enough to be observed as active.
-GREETING = Path("greeting.txt")
+_FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 _WORD = re.compile(r'the word "([a-z]+)"')
 _PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
@@ -29,26 +29,29 @@ def main() -> None:
     prompt = Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text()
     note("prompt", prompt)
     say("active reading the issue")
-    if not GREETING.exists():
-        write("Hello.\n", "Add the greeting")
+    asked = _FILE.search(prompt)
+    greeting = Path(asked[1] if asked else "greeting.txt")
+    if not greeting.exists():
+        write(greeting, "Hello.\n", "Add the greeting")
     say("ready I wrote a greeting and committed it.")
     for message in messages():
         note("message", message)
         mark = _MARK.search(message)
         say(f"received {mark[1] if mark else '?'}")
-        words = [word for word in _WORD.findall(message) if word not in GREETING.read_text()]
+        words = [word for word in _WORD.findall(message) if word not in greeting.read_text()]
         if words:
-            write(GREETING.read_text() + "".join(f"{w}\n" for w in words), f"Say {words[0]}")
+            text = greeting.read_text() + "".join(f"{word}\n" for word in words)
+            write(greeting, text, f"Say {words[0]}")
             say(f"ready I added {', '.join(words)} to the greeting.")
         else:
             say("ready There was nothing left to do.")
 
 
-def write(text: str, subject: str) -> None:
+def write(greeting: Path, text: str, subject: str) -> None:
     """Change the file and commit it, taking a realistic time."""
     time.sleep(WORK_SECONDS)
-    GREETING.write_text(text)
-    subprocess.run(["git", "add", str(GREETING)], check=True)
+    greeting.write_text(text)
+    subprocess.run(["git", "add", str(greeting)], check=True)
     subprocess.run(["git", "commit", "--quiet", "--message", subject], check=True)
 
 

@@ -7,55 +7,63 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bot.demo.bot_process import BotProcess
-from bot.demo.github.issues import Issue
 from bot.demo.model import ModelServer
 from bot.demo.model.script import steps
-from bot.demo.scene import BOT, Scene
+from bot.demo.scene import BOT, Scene, Task
 from bot.system.locations import Paths
 
 
-def problems(scene: Scene, issue: Issue) -> Iterator[str]:
-    """Return a sentence for each effect that happened more or less than once."""
-    pulls = scene.repo.pulls
+def problems(scene: Scene, task: Task) -> Iterator[str]:
+    """Return a sentence for each effect of a task that happened more or less than once."""
+    number = task.issue.number
+    pulls = [pull for pull in scene.repo.pulls if scene.task_of(pull) is task]
     if len(pulls) != 1:
-        yield f"{len(pulls)} pull requests were opened, not 1"
+        yield f"#{number}: {len(pulls)} pull requests were opened, not 1"
         return
     (pull,) = pulls
     if not pull.merged:
-        yield "the pull request was not merged"
-    if issue.state != "closed":
-        yield "the issue was not closed"
-    said = [(c.body, "the issue") for c in issue.comments if c.user.login == BOT]
-    said += [(c.body, "the pull request") for c in pull.comments if c.user.login == BOT]
-    said += [(c.body, "a thread") for t in pull.threads for c in t.comments if c.user.login == BOT]
-    for (_, place), times in Counter(said).items():
+        yield f"#{number}: the pull request was not merged"
+    if task.issue.state != "closed":
+        yield f"#{number}: the issue was not closed"
+    posted = [(c.body, "the issue") for c in task.issue.comments if c.user.login == BOT]
+    posted += [(c.body, "the pull request") for c in pull.comments if c.user.login == BOT]
+    in_threads = [comment for thread in pull.threads for comment in thread.comments]
+    posted += [(c.body, "a thread") for c in in_threads if c.user.login == BOT]
+    for (_, place), times in Counter(posted).items():
         if times > 1:
-            yield f"a comment stands {times} times on {place}"
-    if len(said) != 3:
-        yield f"the bot commented {len(said)} times, not 3 (two reports, and in the thread)"
-    heads = [m.after for m in scene.repo.moves if m.branch == pull.head_branch and m.after]
+            yield f"#{number}: the same comment was posted {times} times on {place}"
+    if len(posted) != 3:
+        yield f"#{number}: the bot commented {len(posted)} times, not 3 (two reports, one reply)"
+    moves = [move for move in scene.repo.moves if move.branch == pull.head_branch]
+    heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
-        yield f"{len(heads)} commits were pushed, not 3"
-    merges = [m for m in scene.repo.moves if m.branch == pull.base_branch and m.user == BOT]
-    if len(merges) != 1:
-        yield f"the base branch was moved {len(merges)} times by the bot, not once"
+        yield f"#{number}: {len(heads)} commits were pushed, not 3"
     if pull.head_branch in scene.repo.heads:
-        yield "the session's branch is still on GitHub"
+        yield f"#{number}: the session's branch is still on GitHub"
 
 
-def messages(scene: Scene, agent_log: Path) -> Iterator[str]:
+def merges(scene: Scene) -> Iterator[str]:
+    """Return a sentence if the bot merged more or less often than there are tasks."""
+    base = scene.repo.default_branch
+    moves = [move for move in scene.repo.moves if move.branch == base and move.user == BOT]
+    if len(moves) != len(scene.tasks):
+        yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
+
+
+def messages(scene: Scene, task: Task, agent_log: Path) -> Iterator[str]:
     """Return a sentence for each message the scripted agent logged more or less than once."""
-    notes = [json.loads(line) for line in agent_log.read_text().splitlines()]
+    lines = agent_log.read_text().splitlines() if agent_log.exists() else []
+    notes = [note for note in map(json.loads, lines) if note["session"] == task.session]
     starts = [note for note in notes if note["kind"] == "prompt"]
     if len(starts) != 1:
-        yield f"the agent was started {len(starts)} times, not once"
-    recorded = [note for note in notes if note["kind"] == "message"]
-    for word in (scene.check_word, scene.review_word):
-        times = sum(word in note["words"] for note in recorded)
+        yield f"{task.session}: the agent was started {len(starts)} times, not once"
+    received = [note for note in notes if note["kind"] == "message"]
+    for word in (task.check_word, task.review_word):
+        times = sum(word in note["words"] for note in received)
         if times != 1:
-            yield f"the agent was told of {word} {times} times, not once"
-    if len(recorded) != 2:
-        yield f"the agent got {len(recorded)} messages, not 2"
+            yield f"{task.session}: the agent received {word} {times} times, not once"
+    if len(received) != 2:
+        yield f"{task.session}: the agent got {len(received)} messages, not 2"
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
@@ -64,9 +72,9 @@ def prompts(model: ModelServer) -> Iterator[str]:
         recorded.asked for recorded in model.requests if recorded.asked and not recorded.asked.aside
     ]
     turns = asked[-1].turns if asked else ()
-    told = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
-    if len(told) != 3 or len(set(told)) != 3:
-        yield f"the agent was told {len(told)} times what to do, not 3 times"
+    requests = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
+    if len(requests) != 3 or len(set(requests)) != 3:
+        yield f"the agent was asked {len(requests)} times to do something, not 3 times"
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:

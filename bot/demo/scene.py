@@ -1,4 +1,4 @@
-"""The demo's scene: a repository, its CI, a reviewer, and two random words."""
+"""The demo's scene: a repository, its CI, a reviewer, and two random words for each issue."""
 
 import io
 import os
@@ -8,8 +8,10 @@ import string
 import subprocess
 import tarfile
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import git
 
@@ -18,26 +20,41 @@ from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.reviews import Thread
 
-REPOSITORY = "acme/greetings"
+PROJECT, REPOSITORY = "greetings", "acme/greetings"
 BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
 _ANSWER_SECONDS = 90.0
 
 _FILES = {
     "README.md": "# Greetings\n\nA file that greets. `sh check` says whether it does.\n",
     "check": """#!/bin/sh
-# The repository's own check. WANTED is the word that the greeting must contain.
-echo "checking greeting.txt"
-test -f greeting.txt || { echo "greeting.txt is missing"; exit 1; }
-grep -qx "$WANTED" greeting.txt && { echo "all good"; exit 0; }
+# The repository's own check. WANTED is the word that the greeting in FILE must contain.
+echo "checking $FILE"
+test -f "$FILE" || { echo "$FILE is missing"; exit 1; }
+grep -qx "$WANTED" "$FILE" && { echo "all good"; exit 0; }
 echo "the greeting must hold the word \\"$WANTED\\" on a line of its own"
 exit 1
 """,
 }
-_ISSUE = """The repository has no greeting yet. Please add `greeting.txt`.
+_ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 - It says hello.
 - `sh check` passes. It wants a word that only its output tells.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One issue, the file it asks for, and two words that only CI and the reviewer know."""
+
+    issue: Issue
+    file: str
+    check_word: str
+    review_word: str
+
+    @property
+    def session(self) -> str:
+        """The ID of its session."""
+        return f"{PROJECT}-{self.issue.number}"
 
 
 class Scene:
@@ -53,7 +70,8 @@ class Scene:
         self._github = github
         self._tell = tell
         self._spelled_out = spelled_out
-        self.check_word, self.review_word = _word(), _word()
+        self._lock = threading.Lock()
+        self.tasks: dict[int, Task] = {}  #: By the number of the issue.
         self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         github.bot_account(BOT, token=self.token)
         self.repo = github.repository(REPOSITORY, files=_FILES)
@@ -63,35 +81,50 @@ class Scene:
             self.repo.permission(login, "write")
         github.on_head(self._head_moved)
 
-    def open_issue(self) -> Issue:
-        """Have the person open an issue and label it."""
-        issue = self.repo.open_issue("Add a greeting", _ISSUE + self._spelled(), by=PERSON)
+    def open_issue(self, file: str = "greeting.txt") -> Issue:
+        """Have the person open an issue that asks for a file, and label it."""
+        words = _word(), _word()
+        body = _ISSUE.format(file=file) + self._spelled(file)
+        with self._lock:
+            issue = self.repo.open_issue(f"Add {file}", body, by=PERSON)
+            self.tasks[issue.number] = Task(
+                issue=issue, file=file, check_word=words[0], review_word=words[1]
+            )
         issue.label("mergewright", by=PERSON)
         self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
         return issue
 
+    def task_of(self, pull: Pull) -> Task | None:
+        """Find the task that a pull request closes."""
+        with self._lock:
+            return next((self.tasks[one.number] for one in pull.closes), None)
+
     def _head_moved(self, pull: Pull) -> None:
+        if pull.repo is self.repo and (task := self.task_of(pull)):
+            # A thread each: the review of one waits for an answer, the others go on meanwhile.
+            threading.Thread(target=self._play, args=(pull, task), daemon=True).start()
+
+    def _play(self, pull: Pull, task: Task) -> None:
         """Handle a new head: run the check, then review it."""
-        if pull.repo is not self.repo:
-            return
         head = pull.head
         self._tell(f"pull request #{pull.number} is at {head[:7]}", pull.url)
-        passed, log = self._check(head)
+        passed, log = self._check(head, task)
         if pull.head != head or pull.merged:
             return
         conclusion = "success" if passed else "failure"
-        log += self._spelled(self.check_word)
+        log += self._spelled(task.file, task.check_word)
         pull.check("greeting", conclusion=conclusion, log=log, suite="ci")
         self._tell(f"the check of {head[:7]} ends in {conclusion}", pull.url)
         if passed:
-            self._review(pull, head)
+            self._review(pull, head, task)
 
-    def _check(self, sha: str) -> tuple[bool, str]:
+    def _check(self, sha: str, task: Task) -> tuple[bool, str]:
         """Run the repository's own check on a checkout of this commit."""
         archive = io.BytesIO()
         with git.Repo(self.repo.git.path) as repository:
             repository.archive(archive, treeish=sha)
         archive.seek(0)
+        path = os.environ.get("PATH", os.defpath)
         with tempfile.TemporaryDirectory() as folder:
             with tarfile.open(fileobj=archive) as files:
                 files.extractall(folder, filter="data")
@@ -99,26 +132,26 @@ class Scene:
                 ["sh", "check"],
                 check=False,
                 cwd=folder,
-                env={"PATH": os.environ.get("PATH", os.defpath), "WANTED": self.check_word},
+                env={"PATH": path, "FILE": task.file, "WANTED": task.check_word},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
         return ran.returncode == 0, ran.stdout
 
-    def _review(self, pull: Pull, head: str) -> None:
+    def _review(self, pull: Pull, head: str, task: Task) -> None:
         with git.Repo(self.repo.git.path) as repository:
-            file = repository.commit(head).tree / "greeting.txt"
+            file = repository.commit(head).tree / task.file
             greeting = file.data_stream.read().decode()
-        if self.review_word not in greeting.split():
+        if task.review_word not in greeting.split():
             if not pull.reviews:
-                words = f'Friendlier, please: add the word "{self.review_word}" on its own line.'
-                words += self._spelled(self.check_word, self.review_word)
+                words = f'Friendlier, please: add the word "{task.review_word}" on its own line.'
+                words += self._spelled(task.file, task.check_word, task.review_word)
                 pull.review(
                     by=REVIEWER,
                     state="CHANGES_REQUESTED",
                     body="Almost there.",
-                    threads=[("greeting.txt", 1, words)],
+                    threads=[(task.file, 1, words)],
                 )
                 self._tell(f"@{REVIEWER} asks for a change", pull.url)
             return
@@ -128,16 +161,17 @@ class Scene:
             while not _answered(thread) and time.monotonic() < deadline:
                 time.sleep(0.05)
             thread.resolve(by=REVIEWER)
-        pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
-        self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
+        if pull.head == head:
+            pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
+            self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
 
-    def _spelled(self, *words: str) -> str:
+    def _spelled(self, file: str, *words: str) -> str:
         """The scripted model's commands for a greeting with these words."""
         if not self._spelled_out:
             return ""
         greeting = "\\n".join(("Hello.", *words))
-        commit = f"git add greeting.txt && git commit --quiet -m 'Greet with {len(words)} words'"
-        return f"\n#do: write greeting.txt {greeting}\n#do: bash {commit}\n"
+        commit = f"git add {file} && git commit --quiet -m 'Greet with {len(words)} words'"
+        return f"\n#do: write {file} {greeting}\n#do: bash {commit}\n"
 
 
 def _answered(thread: Thread) -> bool:
