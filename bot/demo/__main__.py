@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import json
 import random
-import secrets
 import shlex
 import shutil
 import sys
@@ -16,13 +15,12 @@ from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
-from bot.demo import agent as scripted_agent
 from bot.demo.audit import left_over, merges, messages, problems, prompts
-from bot.demo.bot_process import BotProcess
+from bot.demo.bot_process import THRESHOLDS, BotProcess, configuration
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
-from bot.demo.programs import KEY, MODELS, SCRIPTED, lacking, table
-from bot.demo.scene import REPOSITORY, Scene
+from bot.demo.programs import MODELS, SCRIPTED, lacking, table
+from bot.demo.scene import Scene
 from bot.system.locations import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options
@@ -31,47 +29,6 @@ from runtimes.host import run_name
 SESSION = "greetings-1"
 #: Time limits in seconds, with the scripted model and with a real one.
 _PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
-
-_CONFIG = """
-[server]
-port = PORT
-data = "{data}"
-
-[github]
-api-url = "{url}api/v3/"
-
-[projects.greetings]
-repository = "{repository}"
-agent = "{agent}"
-
-[agent-types.scripted]
-program = "shell"
-command = ["{python}", "-I", "{script}"]
-env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
-
-{others}
-[runtime]
-sandbox = "none"
-
-[policy]
-mode = "merge"
-# Shorter than by default: everybody in the demo answers at once.
-settle-seconds = 1
-review-debounce-seconds = 0.5
-merge-grace-seconds = 2
-message-grace-seconds = 3
-
-[timing]
-sweep-seconds = 0.25
-resync-seconds = 5
-lease-seconds = 3
-write-interval-seconds = 0.1
-action-retry-seconds = 0.25
-action-tries = 20
-
-[limits]
-memory-per-session-mb = 0   # the scripted agent needs next to nothing
-"""
 
 
 class Summary(Struct, kw_only=True):
@@ -143,7 +100,10 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
         asked = stack.enter_context(ModelServer())
         others = "" if agent == "scripted" else table(agent, model, asked.url)
-        bot = _bot(folder, github.url, scene, agent, others, agent_log)
+        config = configuration(
+            folder, github.url, agent=agent, agent_log=agent_log, agent_types=others
+        )
+        bot = BotProcess(folder, config, scene.secrets)
         stack.callback(_end_everything, bot)
         bot.start()
         bot.wait_until_ready()
@@ -177,28 +137,6 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
     else:
         print(f"kept for a look: {folder}; the bot's last words:\n{bot.tail()}", file=sys.stderr)
     return summary
-
-
-def _bot(
-    folder: Path, url: str, scene: Scene, agent: str, others: str, agent_log: Path
-) -> BotProcess:
-    config = _CONFIG.format(
-        data=folder / "data",
-        url=url,
-        repository=REPOSITORY,
-        agent=agent,
-        python=sys.executable,
-        script=scripted_agent.__file__,
-        agent_log=agent_log,
-        others=others,
-    )
-    given = {
-        KEY: secrets.token_urlsafe(24),
-        "MERGEWRIGHT_GITHUB_TOKEN": scene.token,
-        "MERGEWRIGHT_WEBHOOK_SECRET": scene.secret,
-        "MERGEWRIGHT_PAGE_TOKEN": secrets.token_urlsafe(12),
-    }
-    return BotProcess(folder, config, given)
 
 
 def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
@@ -254,7 +192,7 @@ def main() -> int:
     if options.agent != "scripted" and (problems := lacking(options.agent, options.model)):
         print("\n".join(problems), file=sys.stderr)
         return 1
-    print(f"thresholds of this demo:{_CONFIG[_CONFIG.index('[policy]') + 8 :]}")
+    print(f"thresholds of this demo:{THRESHOLDS}")
     left = options.kill_random
     summaries: list[Summary] = []
     while left > 0 or not summaries:

@@ -6,28 +6,104 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from bot.demo import agent as scripted_agent
+from bot.demo.scene import REPOSITORY
+
 _READY_SECONDS = 30.0
+_CONFIG = """
+[server]
+port = {port}
+data = "{data}"
+
+[github]
+api-url = "{url}api/v3/"
+
+[projects.greetings]
+repository = "{repository}"
+agent = "{agent}"
+
+[agent-types.scripted]
+program = "shell"
+command = ["{python}", "-I", "{script}"]
+env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
+
+{agent_types}
+[runtime]
+sandbox = "none"
+
+"""
+#: Shorter than by default: everybody in the demo answers at once.
+THRESHOLDS = """
+[policy]
+mode = "merge"
+settle-seconds = 1
+review-debounce-seconds = 0.5
+merge-grace-seconds = 2
+message-grace-seconds = 3
+
+[timing]
+sweep-seconds = 0.25
+resync-seconds = 5
+lease-seconds = 3
+write-interval-seconds = 0.1
+action-retry-seconds = 0.25
+action-tries = 20
+
+[limits]
+memory-per-session-mb = 0   # the scripted agent needs next to nothing
+"""
+
+
+def configuration(
+    folder: Path,
+    github_url: str,
+    *,
+    agent: str = "scripted",
+    agent_log: Path,
+    agent_types: str = "",
+) -> str:
+    """Return the configuration of a bot with data in `folder`, on a port that is free now.
+
+    `agent_log` is the file in which scripted agents log what they receive; `agent_types` has
+    further tables.
+    """
+    config = _CONFIG.format(
+        port=free_port(),
+        data=folder / "data",
+        url=github_url,
+        repository=REPOSITORY,
+        agent=agent,
+        python=sys.executable,
+        script=scripted_agent.__file__,
+        agent_log=agent_log,
+        agent_types=agent_types,
+    )
+    return config + THRESHOLDS
 
 
 class BotProcess:
     """`mergewright serve` with its configuration in `folder`; may be killed and started again."""
 
-    def __init__(self, folder: Path, config: str, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, config: str, secrets: Mapping[str, str], name: str = "mergewright"
+    ) -> None:
+        """`name` is that of its files; bots of one folder need different ones."""
         self.folder = folder
-        self.port = free_port()
+        self.port = int(tomllib.loads(config)["server"]["port"])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.page_token = secrets["MERGEWRIGHT_PAGE_TOKEN"]
-        self.config = folder / "mergewright.toml"
-        self.config.write_text(config.replace("PORT", str(self.port)))
+        self.config = folder / f"{name}.toml"
+        self.config.write_text(config)
         self._environment = {**os.environ, **secrets}
         self._process: subprocess.Popen[bytes] | None = None
-        self.log = folder / "bot.log"
+        self.log = folder / f"{name}.log"
 
     @property
     def alive(self) -> bool:

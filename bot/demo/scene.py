@@ -19,6 +19,7 @@ from bot.demo.github import GitHubServer
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.reviews import Thread
+from bot.demo.programs import KEY
 
 PROJECT, REPOSITORY = "greetings", "acme/greetings"
 BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
@@ -73,6 +74,8 @@ class Scene:
         self._lock = threading.Lock()
         self.tasks: dict[int, Task] = {}  #: By the number of the issue.
         self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.page_token = secrets.token_urlsafe(12)
+        self._model_key = secrets.token_urlsafe(24)
         github.bot_account(BOT, token=self.token)
         self.repo = github.repository(REPOSITORY, files=_FILES)
         self.repo.permission(BOT, "write")
@@ -80,6 +83,16 @@ class Scene:
             github.user(login)
             self.repo.permission(login, "write")
         github.on_head(self._head_moved)
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The bot's environment: its secrets, and the key of the scripted model."""
+        return {
+            KEY: self._model_key,
+            "MERGEWRIGHT_GITHUB_TOKEN": self.token,
+            "MERGEWRIGHT_WEBHOOK_SECRET": self.secret,
+            "MERGEWRIGHT_PAGE_TOKEN": self.page_token,
+        }
 
     def open_issue(self, file: str = "greeting.txt") -> Issue:
         """Have the person open an issue that asks for a file, and label it."""
