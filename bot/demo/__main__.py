@@ -124,7 +124,7 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
         if agent == "scripted" or model == SCRIPTED:
             summary.problems += [*problems(scene, task), *merges(scene)]
         if agent == "scripted":
-            summary.problems += messages(scene, task, agent_log)
+            summary.problems += messages(task, agent_log)
         elif model == SCRIPTED:
             summary.problems += prompts(asked)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)

@@ -12,6 +12,9 @@ from bot.demo.model.script import steps
 from bot.demo.scene import BOT, Scene, Task
 from bot.system.locations import Paths
 
+#: The comment under the last issue of a project that has nothing left to do.
+_SUMMARY = "All sessions of "
+
 
 def problems(scene: Scene, task: Task) -> Iterator[str]:
     """Return a sentence for each effect of a task that happened more or less than once."""
@@ -32,8 +35,10 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     for (_, place), times in Counter(posted).items():
         if times > 1:
             yield f"#{number}: the same comment was posted {times} times on {place}"
+    posted = [(body, place) for body, place in posted if not body.startswith(_SUMMARY)]
     if len(posted) != 3:
-        yield f"#{number}: the bot commented {len(posted)} times, not 3 (two reports, one reply)"
+        lines = "; ".join(f"{body.strip().splitlines()[0]!r} on {place}" for body, place in posted)
+        yield f"#{number}: {len(posted)} comments, not two reports and a reply: {lines}"
     moves = [move for move in scene.repo.moves if move.branch == pull.head_branch]
     heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
@@ -50,7 +55,7 @@ def merges(scene: Scene) -> Iterator[str]:
         yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
 
 
-def messages(scene: Scene, task: Task, agent_log: Path) -> Iterator[str]:
+def messages(task: Task, agent_log: Path) -> Iterator[str]:
     """Return a sentence for each message the scripted agent logged more or less than once."""
     lines = agent_log.read_text().splitlines() if agent_log.exists() else []
     notes = [note for note in map(json.loads, lines) if note["session"] == task.session]

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,10 @@ env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
 [runtime]
 sandbox = "none"
 
+[limits]
+sessions = {sessions}
+memory-per-session-mb = 0   # the scripted agent needs next to nothing
+
 """
 #: Shorter than by default: everybody in the demo answers at once.
 THRESHOLDS = """
@@ -55,9 +60,6 @@ lease-seconds = 3
 write-interval-seconds = 0.1
 action-retry-seconds = 0.25
 action-tries = 20
-
-[limits]
-memory-per-session-mb = 0   # the scripted agent needs next to nothing
 """
 
 
@@ -68,11 +70,12 @@ def configuration(
     agent: str = "scripted",
     agent_log: Path,
     agent_types: str = "",
+    sessions: int = 4,
 ) -> str:
     """Return the configuration of a bot with data in `folder`, on a port that is free now.
 
     `agent_log` is the file in which scripted agents log what they receive; `agent_types` has
-    further tables.
+    further tables; `sessions` may run at the same time.
     """
     config = _CONFIG.format(
         port=free_port(),
@@ -84,6 +87,7 @@ def configuration(
         script=scripted_agent.__file__,
         agent_log=agent_log,
         agent_types=agent_types,
+        sessions=sessions,
     )
     return config + THRESHOLDS
 
@@ -96,6 +100,7 @@ class BotProcess:
     ) -> None:
         """`name` is that of its files; bots of one folder need different ones."""
         self.folder = folder
+        self.name = name
         self.port = int(tomllib.loads(config)["server"]["port"])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.page_token = secrets["MERGEWRIGHT_PAGE_TOKEN"]
@@ -141,6 +146,17 @@ class BotProcess:
     def stop(self) -> None:
         """Stop it with SIGTERM."""
         self._end(signal.SIGTERM)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Suspend it with SIGSTOP, and let it continue afterwards."""
+        if self._process is not None and self.alive:
+            self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if self._process is not None and self.alive:
+                self._process.send_signal(signal.SIGCONT)
 
     def session(self, id: str) -> dict[str, Any]:
         """Return a session as its API shows it; empty while there is none or it does not answer."""

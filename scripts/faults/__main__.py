@@ -1,0 +1,91 @@
+"""`scripts/test-faults`: plays faults at random moments on whole lives of many sessions."""
+
+import argparse
+import json
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from msgspec import Struct, to_builtins
+
+from scripts.faults.faults import FAULTS, Fault
+from scripts.faults.lives import Lives
+
+
+class Result(Struct, kw_only=True):
+    """What came of one run of a fault."""
+
+    fault: str
+    seed: int
+    seconds: float
+    violations: list[str]
+
+
+def play(fault: Fault, seed: int, sessions: int) -> Result:
+    """Play one run of a fault, and audit it from outside."""
+    begun = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="mergewright-faults-"))
+    over = threading.Event()
+
+    def log(line: str) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s  {line}", flush=True)
+
+    violations: list[str] = []
+    with Lives(folder, sessions, log) as lives:
+        for _ in range(fault.bots):
+            lives.start_bot()
+        lives.wait_for_leader()
+        lives.label_issues()
+        thread = threading.Thread(
+            target=fault.inject, args=(lives, random.Random(seed), over), daemon=True
+        )
+        thread.start()
+        thread.join(fault.seconds)
+        if not lives.wait_until_over(fault.seconds):
+            violations.append(f"the sessions are not over after {fault.seconds:g} s")
+        over.set()
+        thread.join()
+        violations += lives.violations(runs_may_repeat=fault.runs_may_repeat)
+    violations += lives.left_over()
+    if violations:
+        print(f"kept for a look: {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    seconds = round(time.monotonic() - begun, 1)
+    return Result(fault=fault.name, seed=seed, seconds=seconds, violations=violations)
+
+
+def main() -> int:
+    """Play the faults, each with a seed that is printed. Returns 1 if one was not got over."""
+    names = [fault.name for fault in FAULTS]
+    parser = argparse.ArgumentParser(prog="scripts/test-faults", description=__doc__)
+    parser.add_argument("--only", choices=names, action="append", help="play this fault alone")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each fault (default 1)")
+    parser.add_argument("--seed", type=int, help="repeat the run with this seed")
+    parser.add_argument("--sessions", type=int, default=20, help="sessions a run (default 20)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    options = parser.parse_args()
+    results: list[Result] = []
+    for fault in FAULTS:
+        if options.only and fault.name not in options.only:
+            continue
+        for _ in range(options.runs):
+            seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+            print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
+            result = play(fault, seed, options.sessions)
+            results.append(result)
+            for violation in result.violations:
+                print(f"VIOLATION: {violation}")
+            print(f"{len(result.violations)} violations in {result.seconds:g} s", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(to_builtins(results), indent=1))
+    return int(any(result.violations for result in results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

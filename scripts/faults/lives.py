@@ -1,0 +1,203 @@
+"""Whole lives of many sessions: a stand-in GitHub, people, agents, and bots on one database."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from bot.demo.audit import merges, messages, problems, processes_of
+from bot.demo.bot_process import BotProcess, configuration
+from bot.demo.github import GitHubServer
+from bot.demo.scene import BOT, Scene
+from bot.system.locations import Paths
+from runtimes import RUNTIMES
+from runtimes.base import Options, Runtime
+from scripts.faults.proxy import Proxy
+
+#: The hidden key of a comment the bot posted.
+_MARKER = re.compile(r"<!-- \S+ -->")
+
+
+class Lives:
+    """Sessions from their labels to their merges, and an audit from outside of what happened."""
+
+    def __init__(self, folder: Path, sessions: int, log: Callable[[str], None]) -> None:
+        """`log` receives each fault and what came of it."""
+        self.folder = folder
+        self.sessions = sessions
+        self.log = log
+        self.paths = Paths(folder / "data")
+        self.bots: list[BotProcess] = []
+        self._agent_log = folder / "agent.log"
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self.github = self._stack.enter_context(GitHubServer(self.folder / "github"))
+        self.scene = Scene(self.github, lambda what, where: None)
+        self.proxy = self._stack.enter_context(Proxy(self.github.url))
+        self._stack.callback(self._end)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime of the agents, seen from outside."""
+        return RUNTIMES["tmux"](Options(data=self.paths.runtime))
+
+    @property
+    def leader(self) -> BotProcess | None:
+        """The bot that acts now, if one does."""
+        return next((bot for bot in self.bots if _is_ready(bot)), None)
+
+    def wait_for_leader(self) -> BotProcess:
+        """Return the bot that acts, as soon as one does. Raises `RuntimeError` after a minute."""
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline:
+            if leader := self.leader:
+                return leader
+            time.sleep(0.05)
+        raise RuntimeError(f"no bot acts; the end of its log:\n{self.bots[0].tail()}")
+
+    def start_bot(self) -> BotProcess:
+        """Start a bot; the second one of a database stands by."""
+        config = configuration(
+            self.folder, self.proxy.url, agent_log=self._agent_log, sessions=self.sessions
+        )
+        bot = BotProcess(self.folder, config, self.scene.secrets, f"bot-{len(self.bots)}")
+        self.bots.append(bot)
+        bot.start()
+        self.scene.repo.webhook(f"{bot.url}webhooks/github", self.scene.secret)
+        return bot
+
+    def label_issues(self) -> None:
+        """Have the person open and label all issues at once."""
+        threads = [
+            threading.Thread(target=self.scene.open_issue, args=(f"greeting-{number}.txt",))
+            for number in range(1, self.sessions + 1)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each session; empty while no bot answers."""
+        for bot in self.bots:
+            with contextlib.suppress(httpx.TransportError, ValueError):
+                answer = httpx.get(
+                    f"{bot.url}api/sessions",
+                    headers={"Authorization": f"Bearer {bot.page_token}"},
+                    timeout=2,
+                )
+                if answer.status_code == 200:
+                    return {row["id"]: row["status"] for row in _rows(answer.json())}
+        return {}
+
+    def wait_until_over(self, seconds: float) -> bool:
+        """Wait until all sessions are merged and released; say what is left if they are not."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            statuses = self.statuses()
+            merged = len(statuses) == self.sessions and set(statuses.values()) == {"merged"}
+            if merged and not self._workspaces():
+                return True
+            time.sleep(0.1)
+        left = Counter(status for status in self.statuses().values())
+        self.log(f"after {seconds:g} s not over: {dict(left)}, workspaces: {self._workspaces()}")
+        return False
+
+    def violations(self, *, runs_may_repeat: bool = False) -> Iterator[str]:
+        """Return a sentence for each effect that is missing, happened twice or was left over.
+
+        `runs_may_repeat`: the fault kills agents, so that one may run and be asked again; each
+        run still gets each message once.
+        """
+        for task in self.scene.tasks.values():
+            yield from problems(self.scene, task)
+            if runs_may_repeat:
+                yield from self._received_twice(task.session)
+            else:
+                yield from messages(task, self._agent_log)
+            yield from self._not_replayed(task.session)
+        yield from merges(self.scene)
+        yield from self._duplicate_keys()
+        for workspace in self._workspaces():
+            yield f"the workspace {workspace} is left"
+
+    def left_over(self) -> Iterator[str]:
+        """Return a sentence for each process that is left; ask once all bots are stopped."""
+        for pid, command in processes_of(self.folder):
+            yield f"process {pid} still runs: {command}"
+
+    def _received_twice(self, session: str) -> Iterator[str]:
+        """Return a sentence for each message that one run received more than once."""
+        lines = self._agent_log.read_text().splitlines() if self._agent_log.exists() else []
+        notes = [note for note in map(json.loads, lines) if note["session"] == session]
+        times = Counter((note["run"], note["mark"]) for note in notes if note["kind"] == "message")
+        for (run, mark), count in times.items():
+            if count > 1:
+                yield f"{session}: run {run} received the message {mark} {count} times"
+
+    def _duplicate_keys(self) -> Iterator[str]:
+        """Return a sentence for each key that several comments carry."""
+        items = self.scene.repo.issues_and_pulls.values()
+        bodies = [one.body for item in items for one in item.comments if one.user.login == BOT]
+        keys = Counter(key for body in bodies for key in _MARKER.findall(body))
+        for key, times in keys.items():
+            if times > 1:
+                yield f"{times} comments carry the key {key}"
+
+    def _workspaces(self) -> list[str]:
+        folder = self.paths.host / "workspaces"
+        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+    def _not_replayed(self, session: str) -> Iterator[str]:
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "bot.cli", "replay", session),
+                *("--config", str(self.bots[0].config)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            output = (run.stdout + run.stderr)[-500:]
+            yield f"replay of {session} exits with {run.returncode}: {output}"
+
+    def _end(self) -> None:
+        """Stop the bots and the terminals, which outlive them by design."""
+        for bot in self.bots:
+            bot.stop()
+        runtime = self.runtime
+        for handle in runtime.look():
+            runtime.stop(handle)
+
+
+def _rows(answer: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = answer["sessions"] if isinstance(answer, dict) else answer
+    return rows
+
+
+def _is_ready(bot: BotProcess) -> bool:
+    try:
+        return bot.alive and httpx.get(f"{bot.url}readyz", timeout=1).status_code == 200
+    except httpx.TransportError:
+        return False
