@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 
 from msgspec import Struct
@@ -29,13 +30,12 @@ from bot.intake.redelivery import Redelivery
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
-from bot.observe.access import AccessObserver
 from bot.observe.agents import AgentObserver
 from bot.observe.issues import IssueObserver
+from bot.observe.pull_facts import PullFacts, who_pushed
 from bot.observe.pulls import PullObserver
-from bot.observe.push_attribution import PushAttribution
 from bot.observe.refresh_budget import RefreshBudget
-from bot.observe.repository_config import RepositoryConfig
+from bot.observe.repositories import AccessObserver, RepositoryConfig
 from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
@@ -143,17 +143,24 @@ class Wiring:
             on_turn_ended,
         )
         budget = RefreshBudget(store.refreshes, github, clock)
+        pull_facts = PullFacts(
+            github,
+            self.people,
+            partial(who_pushed, store.facts, self.locations),
+            projects,
+            clock,
+            self.settings.github.app_slug,
+        )
         self.pull_observer = PullObserver(
             store,
             github,
             self.people,
             budget,
-            PushAttribution(store.facts, self.locations).who,
+            pull_facts,
             projects,
             consider,
             clock,
             crash_point,
-            self.settings.github.app_slug,
         )
         self.issue_observer = IssueObserver(
             store,
@@ -167,9 +174,13 @@ class Wiring:
             clock,
             crash_point,
         )
-        self.access_observer = AccessObserver(store, github, projects.values(), clock)
-        repositories = self.policies.repositories.values()
-        self.repository_config = RepositoryConfig(store, github, repositories, clock)
+        refreshes, repositories = store.refreshes, self.policies.repositories.values()
+        self.access_observer = AccessObserver(
+            store.repositories, refreshes, store.incidents, github, repositories, clock
+        )
+        self.repository_config = RepositoryConfig(
+            store.configurations, refreshes, github, repositories, clock
+        )
         self.resync = Resync(store.sessions, github, self.issue_observer, budget)
 
     def _wire_intake(self, on_delivered: Callable[[], None]) -> None:

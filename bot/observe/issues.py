@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
-from bot.github.rate_limits import Backoff
 from bot.github.snapshots import IssueSnapshot
 from bot.github.write_access import WriteAccess, is_local
 from bot.observe.pulls import PullObserver
@@ -20,7 +20,7 @@ from bot.observe.triggers import (
     reopening,
     triggers_of,
 )
-from bot.store import DueRefresh, NewCommand, Observation, RefreshRequest, Session, Store
+from bot.store import NewCommand, Observation, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from config.settings import ProjectSettings
@@ -33,129 +33,103 @@ log = logging.getLogger(__name__)
 _MOST_FOLLOWED = 10
 
 
+@dataclass(eq=False)
 class IssueObserver:
     """Reads issues that may have changed, one GitHub request at a time."""
 
-    def __init__(
-        self,
-        store: Store,
-        github: GitHub,
-        people: WriteAccess,
-        pulls: PullObserver,
-        refresh_budget: RefreshBudget,
-        projects: Mapping[str, ProjectSettings],
-        agents: Collection[str],
-        on_candidate: Callable[[Candidate], None],
-        clock: Clock,
-        crash_point: AtCrashPoint,
-    ) -> None:
-        """`agents`: names of agents and agent types that a label may ask for.
+    store: Store
+    github: GitHub
+    people: WriteAccess
+    pulls: PullObserver
+    refresh_budget: RefreshBudget
+    projects: Mapping[str, ProjectSettings]
+    agents: Collection[str]  #: Names of agents and agent types that a label may ask for.
+    #: Gets each issue that asks for an agent. The refresh that led to it is settled after it
+    #: returns, so that a crash in between reports the same candidate again.
+    on_candidate: Callable[[Candidate], None]
+    clock: Clock
+    crash_point: AtCrashPoint
 
-        `on_candidate` gets each issue that asks for an agent. The refresh that led to it is settled
-        after it returns, so that a crash in between reports the same candidate again.
-        """
-        self._store = store
-        self._github = github
-        self._people = people
-        self._pulls = pulls
-        self._refresh_budget = refresh_budget
-        self._names = {project.repository.lower(): name for name, project in projects.items()}
-        self._projects = projects
-        self._agents = agents
-        self._on_candidate = on_candidate
-        self._clock = clock
-        self._crash_point = crash_point
-        self._backoff = Backoff(clock)
+    def __post_init__(self) -> None:
+        projects = self.projects.items()
+        self._names = {project.repository.lower(): name for name, project in projects}
+        self._triggers = {name: triggers_of(project, self.agents) for name, project in projects}
 
     def read_requested(self) -> int:
         """Read every issue with a due refresh; return how many refreshes were due.
 
         A refresh of a repository covers all its issues. One that fails is postponed.
         """
-        due = self._store.refreshes.due(self._clock(), ("issue:", "repository:"))
+        due = self.store.refreshes.due(self.clock(), ("issue:", "repository:"))
         for refresh in due:
-            name = f"{refresh.repository} {refresh.subject}"
-            try:
-                if refresh.subject.startswith("repository:"):
+            with self.refresh_budget.postponed_on_failure(refresh):
+                kind, _, number = refresh.subject.partition(":")
+                if kind == "repository":
                     self._refresh_repository(refresh.repository)
                 else:
-                    with self._github.caching():
-                        self._refresh(refresh)
-                self._store.refreshes.mark_done(refresh)
-                self._backoff.reset(name)
-            except Exception as error:
-                if isinstance(error, GitHubFailure):
-                    log.warning("%s: not read: %s", name, error)
-                else:
-                    log.exception("%s: not read", name)
-                self._store.refreshes.postpone(refresh, self._backoff.next_try(name, error))
+                    with self.github.caching():
+                        self._refresh((refresh.repository, int(number)))
+                self.store.refreshes.mark_done(refresh)
         return len(due)
 
     def labelled(self) -> list[Numbered]:
         """Every open issue that asks for an agent, without those that cannot be listed now."""
         found: list[Numbered] = []
-        for project in self._projects.values():
-            if not self._refresh_budget.has_spare(project.repository):
+        for name, project in self.projects.items():
+            if not self.refresh_budget.has_spare(project.repository):
                 continue
             try:
-                numbers = self._labelled_in(project)
+                numbers = self._labelled_in(name)
             except GitHubFailure as failure:
                 log.warning("%s: labelled issues not listed: %s", project.repository, failure)
                 continue
             found += [(project.repository, number) for number in numbers]
         return found
 
-    def _labelled_in(self, project: ProjectSettings) -> set[int]:
-        """The open issues with anything that asks for an agent. Raises `GitHubFailure`.
+    def _labelled_in(self, name: str) -> set[int]:
+        """A project's open issues with anything that asks for an agent. Raises `GitHubFailure`.
 
         GitHub lists by the exact spelling of a label, and the repository's labels may be spelled in
         another case than the configuration's.
         """
-        triggers, read = triggers_of(project, self._agents), self._github.read
+        project, triggers, read = self.projects[name], self._triggers[name], self.github.read
         existing = read.labels(project.repository, project.label)
-        spelled = [name for name in existing if name.lower() in triggers]
+        spelled = [label for label in existing if label.lower() in triggers]
         words = dict.fromkeys([*triggers, project.label, *spelled])
         return read.labelled_issues(project.repository, words)
 
     def _refresh_repository(self, repository: str) -> None:
         """Request a refresh of everything in one repository. Raises `GitHubFailure`."""
-        live = [one for one in self._store.sessions.live() if one.repository == repository]
+        live = [one for one in self.store.sessions.live() if one.repository == repository]
         numbers = {one.number for one in live}
-        for project in self._projects.values():
+        for name, project in self.projects.items():
             if project.repository == repository:
-                numbers |= self._labelled_in(project)
-        self._request((repository, number) for number in numbers)
-        branches = [
-            RefreshRequest(repository=repository, subject=f"branch:{one.branch}") for one in live
-        ]
-        self._store.refreshes.request(branches, self._clock())
+                numbers |= self._labelled_in(name)
+        branches = [f"branch:{one.branch}" for one in live]
+        self._request(repository, [*(f"issue:{number}" for number in numbers), *branches])
 
-    def _request(self, issues: Iterable[Numbered]) -> None:
-        refreshes = {
-            RefreshRequest(repository=name, subject=f"issue:{number}") for name, number in issues
-        }
-        self._store.refreshes.request(refreshes, self._clock())
+    def _request(self, repository: str, subjects: Iterable[str]) -> None:
+        requests = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
+        self.store.refreshes.request(requests, self.clock())
 
-    def _refresh(self, refresh: DueRefresh) -> None:
-        number = int(refresh.subject.removeprefix("issue:"))
-        thing = (refresh.repository, number)
-        fingerprint = self._refresh_budget.found(thing)
-        self._read(refresh.repository, number)
-        self._refresh_budget.record(thing, fingerprint)
+    def _refresh(self, thing: Numbered) -> None:
+        fingerprint = self.refresh_budget.found(thing)
+        self._read(*thing)
+        self.refresh_budget.record(thing, fingerprint)
 
     def _read(self, repository: str, number: int) -> None:
         """Read one issue: facts of its session, or a candidate for one."""
         project = self._names.get(repository.lower(), "")
-        session = self._store.sessions.of_issue(repository, number)
-        starts = self._store.commands.authorized(repository, number)
+        session = self.store.sessions.of_issue(repository, number)
+        starts = self.store.commands.authorized(repository, number)
         if not project and session is None:
             for command in starts:
                 self._report_start(project, None, command)
             return
-        reading = self._github.read.issue(repository, number)
+        reading = self.github.read.issue(repository, number)
         if reading is None or not reading.issue.open:
-            waiting = self._store.sessions.issues_blocked_by(repository, number)
-            self._request((repository, other) for other in waiting)
+            waiting = self.store.sessions.issues_blocked_by(repository, number)
+            self._request(repository, [f"issue:{other}" for other in waiting])
         if session is not None:
             self._update(session, reading)
         elif project and reading is not None:
@@ -165,8 +139,8 @@ class IssueObserver:
 
     def _update(self, id: str, reading: IssueSnapshot | None) -> None:
         """Record the issue's state; its text stays as it was when the label was added."""
-        session = self._store.sessions.get(id)
-        if session is None or session.project not in self._projects:
+        session = self.store.sessions.get(id)
+        if session is None or session.project not in self.projects:
             return  # Without its project nobody knows which label counts, so none was removed.
         if reading is None:
             # Deleted, or moved to another repository.
@@ -177,49 +151,49 @@ class IssueObserver:
             return
         else:
             issue = self._current(session, reading)
-            self._store.slots.prioritize(id, priority_of(reading.labels))
+            self.store.slots.prioritize(id, priority_of(reading.labels))
         if not issue.open:
             # A merge closes its issue: its pull request has to be known as merged first.
-            self._pulls.read_open(session)
+            self.pulls.read_open(session)
         if reading is not None and issue.open:
             issue = self._report_new_triggers(session, issue, reading)
-        if self._store.observations.record([Observation(session=id, issue=issue)], self._clock()):
-            self._crash_point(CrashPoint.OBSERVED, id)
+        if self.store.observations.record([Observation(session=id, issue=issue)], self.clock()):
+            self.crash_point(CrashPoint.OBSERVED, id)
 
     def _current(self, session: Session, reading: IssueSnapshot) -> Issue:
-        triggers = triggers_of(self._projects[session.project], self._agents)
         issue = replace(
             session.issue,
             private=reading.issue.private,
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
             # A session that a command opened on an issue without the label needs no label.
-            labelled=has_any(reading.labels, triggers) or session.issue.labelled_at is None,
-            frozen=frozen_by_label(reading, session.issue.frozen, self._clock()),
+            labelled=has_any(reading.labels, self._triggers[session.project])
+            or session.issue.labelled_at is None,
+            frozen=frozen_by_label(reading, session.issue.frozen, self.clock()),
         )
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
     def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
         """Report a reopening or another label; the issue with the time of its last label."""
         if not session.issue.open:
-            candidate = reopening(session, reading, self._people)
+            candidate = reopening(session, reading, self.people)
             if candidate is not None:
-                self._on_candidate(candidate)
+                self.on_candidate(candidate)
         label = self._label(session.project, reading)
         before = session.issue.labelled_at
         if label is None or (before is not None and label.at <= before):
             return issue
-        self._on_candidate(self._candidate(session.project, reading, label))
+        self.on_candidate(self._candidate(session.project, reading, label))
         return replace(issue, labelled_at=label.at)
 
     def _report_label(self, project: str, reading: IssueSnapshot) -> None:
-        triggers = triggers_of(self._projects[project], self._agents)
-        if not reading.issue.open or reading.is_pull or not has_any(reading.labels, triggers):
+        labelled = has_any(reading.labels, self._triggers[project])
+        if not reading.issue.open or reading.is_pull or not labelled:
             return
         label = self._label(project, reading)
         # The label is on, and nobody is known to have added it.
-        unknown = Labelled(actor="", at=self._clock(), agent="", names_agent=False)
-        self._on_candidate(self._new(project, reading, label or unknown))
+        unknown = Labelled(actor="", at=self.clock(), agent="", names_agent=False)
+        self.on_candidate(self._new(project, reading, label or unknown))
 
     def _report_start(
         self, project: str, reading: IssueSnapshot | None, command: NewCommand
@@ -242,28 +216,22 @@ class IssueObserver:
             )
         else:
             candidate = self._new(project, reading, trigger)
-        self._on_candidate(candidate)
+        self.on_candidate(candidate)
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
         """The last label or assignment that asks for an agent and is still on."""
-        name = self._projects[project].label.lower()
-        triggers = triggers_of(self._projects[project], self._agents)
-        event = last_labeling(reading, triggers)
+        event = last_labeling(reading, self._triggers[project])
         if event is None:
             return None
-        label = event.label.lower()
-        return Labelled(
-            actor=event.actor,
-            at=event.at,
-            agent=triggers[label],
-            names_agent=label.startswith(f"{name}:"),
-        )
+        label, prefix = event.label.lower(), f"{self.projects[project].label.lower()}:"
+        agent, named = self._triggers[project][label], label.startswith(prefix)
+        return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
         """A trigger with the permissions behind it. Raises `GitHubFailure`."""
-        repository = self._projects[project].repository
+        repository = self.projects[project].repository
         # Who sends a command is authorized before; the actor of a label is looked up here.
-        allowed = isinstance(trigger, Requested) or self._people.may_command(
+        allowed = isinstance(trigger, Requested) or self.people.may_command(
             repository, trigger.actor, fresh=True
         )
         return Candidate(
@@ -288,7 +256,7 @@ class IssueObserver:
             reading.issue,
             labelled=True,
             labelled_at=label.at if label else None,
-            frozen=frozen_by_label(reading, None, self._clock()),
+            frozen=frozen_by_label(reading, None, self.clock()),
         )
         issue = self._with_blockers(candidate.repository, issue, begun=False)
         return replace(candidate, issue=issue)
@@ -297,7 +265,7 @@ class IssueObserver:
         """Who edited the text since then without write access; empty: unknown, None: nobody."""
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same one may have come after.
-            if edit.at >= since and not self._people.may_command(repository, edit.actor):
+            if edit.at >= since and not self.people.may_command(repository, edit.actor):
                 return edit.actor
         return None
 
@@ -305,7 +273,7 @@ class IssueObserver:
         """The issue with those that block it, as long as its session has not begun."""
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)
-        blockers = self._github.read.blocked_by(repository, issue.number)
+        blockers = self.github.read.blocked_by(repository, issue.number)
         circle = self._leads_back(repository, issue.number, blockers)
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
@@ -317,7 +285,7 @@ class IssueObserver:
             if one in seen or not one.startswith("#"):
                 continue
             seen.add(one)
-            further = self._github.read.blocked_by(repository, int(one[1:]))
+            further = self.github.read.blocked_by(repository, int(one[1:]))
             if f"#{number}" in further:
                 return True
             ahead += further

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -12,10 +13,12 @@ from bot.github.errors import GitHubFailure, TryLater
 from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.triggers import frozen_by_label, has_any
-from bot.store import Outsider, Session
+from bot.store import FactsReader, Outsider, Session
 from bot.system.clock import Clock
+from bot.system.locations import Locations
 from bot.text.markdown import addresses
 from config.settings import ProjectSettings
+from lifecycle.model import keys
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES
 from lifecycle.model.status import CheckState, Mover
@@ -27,37 +30,26 @@ _LOG_ATTEMPTS = 3
 _MOST_COUNTED = 1000  #: Check runs with failed log requests, before the counts are dropped.
 
 
+@dataclass(frozen=True)
 class PullFacts:
     """Turns readings of pull requests into facts of their sessions."""
 
-    def __init__(
-        self,
-        github: GitHub,
-        people: WriteAccess,
-        who_pushed: Callable[[Session, Pull, Pull | None], Mover],
-        projects: Mapping[str, ProjectSettings],
-        clock: Clock,
-        app_slug: str,
-    ) -> None:
-        """`who_pushed`: who moved the branch between two states of a pull request.
-
-        `app_slug`: the name people mention the bot by, besides its own.
-        """
-        self._github = github
-        self._people = people
-        self._who_pushed = who_pushed
-        self._projects = projects
-        self._clock = clock
-        self._app_slug = app_slug
-        self._log_failures: dict[int, int] = {}  # By check run.
+    github: GitHub
+    people: WriteAccess
+    #: Who moved the branch between two states of a pull request.
+    who_pushed: Callable[[Session, Pull, Pull | None], Mover]
+    projects: Mapping[str, ProjectSettings]
+    clock: Clock
+    app_slug: str = ""  #: The name people mention the bot by, besides its own.
+    _log_failures: dict[int, int] = field(default_factory=dict, init=False)  #: By check run.
 
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
         """The pull request with everything its session is judged by.
 
         `before`: its facts so far. Raises `GitHubFailure`.
         """
-        repository, pull, now = session.repository, reading.pull, self._clock()
-        project = self._projects.get(session.project)
+        repository, pull, now = session.repository, reading.pull, self.clock()
+        project = self.projects.get(session.project)
         flaky = project.flaky_checks if project else ()
         known = (*before.checks, *_failed_in_queue(before)) if before else ()
         reported = {check.run_id: check for check in known}
@@ -99,7 +91,7 @@ class PullFacts:
             logins |= {one.author for one in pull.verdicts if not one.allowed}
             logins -= {one.author for one in remarks if one.bot or one.own}
             logins -= {one.author for one in pull.verdicts if one.bot}
-            logins -= {self._github.read.me(), ""}
+            logins -= {self.github.read.me(), ""}
             # A remark of somebody with write access does not count either if another edited it.
             found += [
                 Outsider(
@@ -109,7 +101,7 @@ class PullFacts:
                     number=pull.number,
                 )
                 for login in sorted(logins)
-                if not self._people.may_command(session.repository, login)
+                if not self.people.may_command(session.repository, login)
             ]
         return found
 
@@ -119,7 +111,7 @@ class PullFacts:
             return None
         if before is not None and before.frozen is not None:
             return before.frozen
-        issue, now = self._github.read.issue(repository, reading.pull.number), self._clock()
+        issue, now = self.github.read.issue(repository, reading.pull.number), self.clock()
         return (
             frozen_by_label(issue, None, now) if issue else Frozen(scope="session", by="", at=now)
         )
@@ -134,7 +126,7 @@ class PullFacts:
                 person=before.person,
                 carried=before.carried,
             )
-        mover = self._who_pushed(session, pull, before)
+        mover = self.who_pushed(session, pull, before)
         pushed = Push(sha=pull.head, at=now) if mover is Mover.PERSON else None
         kept = before is not None and mover is Mover.UPDATE
         return replace(
@@ -157,7 +149,7 @@ class PullFacts:
         if known and (known.log or known.notes):
             return replace(check, log=known.log, notes=known.notes)
         try:
-            found = self._github.read.report(repository, check.run_id)
+            found = self.github.read.report(repository, check.run_id)
         except GitHubFailure as failure:
             # A log that cannot be read (expired, forbidden, on an unreachable host) must not hide
             # that the check failed; one that may come later is worth a few attempts.
@@ -176,9 +168,9 @@ class PullFacts:
         remark = self._remark(repository, reading, verdict.remark) if verdict.remark else None
         author = verdict.author
         # Some bots approve whatever passes its checks, and have write access too.
-        counts = not verdict.bot or self._people.is_listed(repository, author)
-        allowed = counts and author != self._github.read.me()
-        allowed = allowed and self._people.may_write(repository, author)
+        counts = not verdict.bot or self.people.is_listed(repository, author)
+        allowed = counts and author != self.github.read.me()
+        allowed = allowed and self.people.may_write(repository, author)
         return replace(verdict, allowed=allowed, remark=remark)
 
     def _thread(self, repository: str, reading: PullSnapshot, thread: Thread) -> Thread:
@@ -192,9 +184,38 @@ class PullFacts:
         editor = reading.edited_by.get(remark.id, remark.author)
         # The policy decides which bots count; people who edit a bot's remark need access too.
         people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
-        allowed = all(self._people.may_command(repository, login) for login in people)
-        addressed = bool(addresses(remark.body, self._app_slug))
+        allowed = all(self.people.may_command(repository, login) for login in people)
+        addressed = bool(addresses(remark.body, self.app_slug))
         return replace(remark, allowed=allowed, to_bot=addressed)
+
+
+def who_pushed(
+    reader: FactsReader, locations: Locations, session: Session, pull: Pull, before: Pull | None
+) -> Mover:
+    """Who moved the branch from the head of `before` to that of `pull`.
+
+    After a person's push the agent gets no failed checks, earlier reviews or conflicts until
+    somebody sends it a new request: `handed_to_human` in `lifecycle.read.session_view`.
+
+    Raises `GitFailure` if the commits cannot be fetched.
+    """
+    facts, mirror = reader.get(session.id), locations.mirror(session.project)
+    push = keys.push(pull.head)
+    last = facts.done.get(keys.push(before.head)) if before else None
+    pushed = facts.done.get(push)
+    if pushed is not None and last is not None and pushed.at < last.at:
+        # The branch is back at an earlier push of the bot, unless GitHub's answer is outdated.
+        mirror.refresh()
+        reset = mirror.head_of(session.branch) == pull.head
+        return Mover.PERSON if reset else Mover.BOT
+    if pushed is not None or push in facts.pending or pull.head == session.work.base:
+        return Mover.BOT
+    old = before.head if before else session.work.head
+    mirror.refresh()
+    updated = mirror.contains(pull.head) and mirror.contains(old)
+    if updated and mirror.is_update(old, pull.head, pull.base_branch):
+        return Mover.UPDATE
+    return Mover.PERSON
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -1,12 +1,18 @@
-"""Rate-limits background refreshes: only what changed is read in full, within GitHub's limit."""
+"""Rate-limits refreshes: reads in the background only what changed, and postpones failures."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure
 from bot.github.fingerprints import Fingerprint
-from bot.store import RefreshesTable, RefreshRequest
+from bot.github.rate_limits import Backoff
+from bot.store import DueRefresh, RefreshesTable, RefreshRequest
 from bot.system.clock import Clock
+
+log = logging.getLogger(__name__)
 
 #: Repository and number of an issue or a pull request, which share their numbers.
 Numbered = tuple[str, int]
@@ -30,6 +36,7 @@ class RefreshBudget:
         self._refreshes = refreshes
         self._github = github
         self._clock = clock
+        self._backoff = Backoff(clock)
         self._known: dict[Numbered, tuple[Fingerprint, datetime]] = {}
         self._found: dict[Numbered, Fingerprint] = {}
 
@@ -70,3 +77,18 @@ class RefreshBudget:
         self._refreshes.request(refreshes[:_AT_ONCE], now)
         rest = refreshes[_AT_ONCE : budget.spare if budget else None]
         self._refreshes.request(rest, now, apart=budget.interval(now) if budget else timedelta())
+
+    @contextmanager
+    def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
+        """Postpone a refresh that fails, longer after each failure in a row."""
+        name = f"{refresh.repository} {refresh.subject}"
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, GitHubFailure):
+                log.warning("%s: not read: %s", name, error)
+            else:
+                log.exception("%s: not read", name)
+            self._refreshes.postpone(refresh, self._backoff.next_try(name, error))
+        else:
+            self._backoff.reset(name)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
@@ -17,56 +17,40 @@ log = logging.getLogger(__name__)
 _MOST_FAILURES = 8
 
 
-class _Subject(NamedTuple):
-    """An issue or a pull request."""
-
-    kind: str  #: `issue` or `pull`.
-    number: int
-
-    def __str__(self) -> str:
-        """The subject of its refresh request."""
-        return f"{self.kind}:{self.number}"
+#: `issue` or `pull`, and its number.
+_Subject = tuple[str, int]
 
 
+@dataclass(frozen=True)
 class Resync:
     """Compares fingerprints of all labelled issues, and of live sessions' issues and pull requests.
 
     It only requests refreshes, so a failed read changes nothing.
     """
 
-    def __init__(
-        self,
-        sessions: SessionsTable,
-        github: GitHub,
-        issues: IssueObserver,
-        refresh_budget: RefreshBudget,
-    ) -> None:
-        self._sessions = sessions
-        self._github = github
-        self._issues = issues
-        self._refresh_budget = refresh_budget
+    sessions: SessionsTable
+    github: GitHub
+    issues: IssueObserver
+    refresh_budget: RefreshBudget
 
     def run(self) -> None:
         """Check everything once."""
-        live = self._sessions.live()
+        live, budget = self.sessions.live(), self.refresh_budget
         wanted: dict[str, set[_Subject]] = {}
-        for repository, number in self._issues.labelled():
-            wanted.setdefault(repository, set()).add(_Subject("issue", number))
+        for repository, number in self.issues.labelled():
+            wanted.setdefault(repository, set()).add(("issue", number))
         for one in live:
-            wanted.setdefault(one.repository, set()).update(_subjects(one))
-        self._refresh_budget.retain_only(
-            (repository, each.number) for repository, all_ in wanted.items() for each in all_
-        )
+            pulls = (("pull", number) for number in one.pulls)
+            wanted.setdefault(one.repository, set()).update([("issue", one.number), *pulls])
+        budget.retain_only((name, number) for name, all_ in wanted.items() for _, number in all_)
         for repository, subjects in wanted.items():
-            here = [one for one in live if one.repository == repository]
-            self._check(repository, sorted(subjects), _unseen(here))
-
-    def _check(self, repository: str, subjects: Sequence[_Subject], unseen: set[str]) -> None:
-        if not self._refresh_budget.has_spare(repository):
-            log.warning("%s: no resync: the rate limit is nearly used up", repository)
-            return
-        changed = [str(each) for each in self._changed(repository, subjects)]
-        self._refresh_budget.request(repository, [*changed, *sorted(unseen.difference(changed))])
+            if not budget.has_spare(repository):
+                log.warning("%s: no resync: the rate limit is nearly used up", repository)
+                continue
+            found = self._changed(repository, sorted(subjects))
+            changed = [f"{kind}:{number}" for kind, number in found]
+            unseen = _unseen(one for one in live if one.repository == repository)
+            budget.request(repository, [*changed, *sorted(unseen.difference(changed))])
 
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
         """Return the subjects whose fingerprint differs from that of the last read.
@@ -95,22 +79,22 @@ class Resync:
         return changed
 
     def _changed_in(self, repository: str, batch: Iterable[_Subject]) -> list[_Subject]:
-        issues = [each.number for each in batch if each.kind == "issue"]
-        pulls = [each.number for each in batch if each.kind == "pull"]
-        seen = self._github.read.fingerprints(repository, issues, pulls)
+        issues = [number for kind, number in batch if kind == "issue"]
+        pulls = [number for kind, number in batch if kind == "pull"]
+        seen = self.github.read.fingerprints(repository, issues, pulls)
         return [
-            each
-            for each in batch
-            if self._refresh_budget.has_changed((repository, each.number), seen[each.number])
+            (kind, number)
+            for kind, number in batch
+            if self.refresh_budget.has_changed((repository, number), seen[number])
         ]
 
 
-def _subjects(live: LiveSession) -> list[_Subject]:
-    pulls = [_Subject("pull", number) for number in live.pulls]
-    return [_Subject("issue", live.number), *pulls]
-
-
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """_Subjects without a fingerprint: pull requests not known yet, and blocked issues."""
-    branches = {f"branch:{one.branch}" for one in live if one.run and not one.pulls}
-    return branches | {f"issue:{one.number}" for one in live if one.blocked}
+    """Subjects without a fingerprint: pull requests not known yet, and blocked issues."""
+    found = set[str]()
+    for one in live:
+        if one.run and not one.pulls:
+            found.add(f"branch:{one.branch}")
+        if one.blocked:
+            found.add(f"issue:{one.number}")
+    return found

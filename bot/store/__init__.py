@@ -20,7 +20,13 @@ from bot.store.observations import ObservationsTable
 from bot.store.outbox import OutboxTable
 from bot.store.receipts import ReceiptsTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
-from bot.store.repositories import Configuration, FetchedFile, RepositoryRecord
+from bot.store.repositories import (
+    Configuration,
+    ConfigurationsTable,
+    FetchedFile,
+    RepositoriesTable,
+    RepositoryRecord,
+)
 from bot.store.retention import ResourceOwner
 from bot.store.sessions import SessionsTable
 from bot.store.store import Store
@@ -58,6 +64,7 @@ __all__ = [
     "AgentRecord",
     "AwaitedReceipt",
     "Configuration",
+    "ConfigurationsTable",
     "CorruptRow",
     "CursorsTable",
     "DecisionRecord",
@@ -91,6 +98,7 @@ __all__ = [
     "RefreshRequest",
     "RefreshesTable",
     "ReplayableDecision",
+    "RepositoriesTable",
     "RepositoryRecord",
     "ResourceOwner",
     "Session",

@@ -12,6 +12,7 @@ from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.write_access import WriteAccess
 from bot.observe.issues import IssueObserver
+from bot.observe.pull_facts import PullFacts
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import FULL_READ, RefreshBudget
 from bot.observe.resync import Resync
@@ -38,9 +39,10 @@ class Quiet:
         projects = {"bench": ProjectSettings(repository=_REPOSITORY)}
         people = WriteAccess(self.github, self.clock)
         refresh_budget = RefreshBudget(self.store.refreshes, self.github, self.clock)
+        pull_facts = PullFacts(self.github, people, lambda *_: Mover.BOT, projects, self.clock)
         self.pulls = PullObserver(
-            *(self.store, self.github, people, refresh_budget, lambda *_: Mover.BOT),
-            *(projects, lambda _: None, self.clock, silent),
+            *(self.store, self.github, people, refresh_budget, pull_facts, projects),
+            *(lambda _: None, self.clock, silent),
         )
         self.issues = IssueObserver(
             *(self.store, self.github, people, self.pulls, refresh_budget, projects),

@@ -15,6 +15,7 @@ from bot.github.snapshots import CheckReport, IssueSnapshot, Labeling, PointBudg
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer
 from bot.observe.issues import IssueObserver
+from bot.observe.pull_facts import PullFacts
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.resync import Resync
@@ -120,15 +121,13 @@ class Bench:
             *(scenario.store, PROJECTS, assignment, lambda _: self.silenced, scenario.clock),
             log_crash_point,
         )
+        who_pushed: Any = lambda *_: answer(self.mover)  # noqa: E731
+        pull_facts = PullFacts(
+            *(github, self.people, who_pushed, PROJECTS, scenario.clock, "acme-bot")
+        )
         self.pulls = PullObserver(
-            *(
-                scenario.store,
-                github,
-                self.people,
-                self.refresh_budget,
-                lambda *_: answer(self.mover),
-            ),
-            *(PROJECTS, self.opening.consider, scenario.clock, log_crash_point, "acme-bot"),
+            *(scenario.store, github, self.people, self.refresh_budget, pull_facts, PROJECTS),
+            *(self.opening.consider, scenario.clock, log_crash_point),
         )
         self.issues = IssueObserver(
             *(scenario.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),

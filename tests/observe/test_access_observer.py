@@ -9,9 +9,8 @@ import pytest
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.observe.access import AccessObserver
+from bot.observe.repositories import AccessObserver
 from bot.store import ACCESS, RefreshRequest, RepositoryRecord, Store
-from config.settings import ProjectSettings
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
 
@@ -24,8 +23,14 @@ class ObservedAccess:
     def __init__(self, github: FaultyGitHub, repo: Repository, store: Store) -> None:
         self.github, self.repo, self.store = github, repo, store
         self.client = GitHub(f"{github.url}api/v3", Credentials(token="wrights"))
-        project = ProjectSettings(repository=repo.full_name)
-        self.watch = AccessObserver(store, self.client, [project], lambda: NOW)
+        self.watch = self.observer(self.client)
+
+    def observer(self, client: GitHub) -> AccessObserver:
+        store, repositories = self.store, [self.repo.full_name]
+        return AccessObserver(
+            *(store.repositories, store.refreshes, store.incidents, client, repositories),
+            lambda: NOW,
+        )
 
     def used(self) -> int:
         """Points of the rate limit that were used."""
@@ -104,7 +109,7 @@ def test_renamed_repositories_are_known_after_a_restart(access: ObservedAccess) 
     access.repo.rename("gadgets", by="acme")
     access.incidents()
     again = GitHub(f"{access.github.url}api/v3", Credentials(token="wrights"))
-    AccessObserver(access.store, again, [], lambda: NOW)
+    access.observer(again)
     assert again.aliases.name("acme/widgets") == "acme/gadgets"
     again.close()
 
@@ -113,7 +118,7 @@ def test_another_repository_may_take_the_name_of_a_deleted_one(access: ObservedA
     access.repo.permission("wright", "write")
     place = RepositoryRecord(id=5, name="acme/widgets", current_name="acme/widgets")
     access.store.repositories.record(place, NOW)
-    access.watch = AccessObserver(access.store, access.client, access.watch._projects, lambda: NOW)
+    access.watch = access.observer(access.client)
     assert access.incidents() == []
     assert [one.id for one in access.store.repositories.all()] == [access.repo.id]
 

@@ -1,5 +1,6 @@
 """The observer of issues, and what happens to labels and commands of outsiders."""
 
+import dataclasses
 import json
 from typing import Any
 from unittest.mock import Mock
@@ -108,7 +109,7 @@ def test_an_unreadable_issue_does_not_count_as_deleted(bench: Bench) -> None:
 def test_without_its_project_an_issue_does_not_count_as_unlabelled(bench: Bench) -> None:
     bench.scenario.session()
     bench.labelled()
-    bench.issues._projects = {}
+    bench.issues.projects = {}
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     assert bench.store.sessions.get("widgets-12").issue.labelled
@@ -263,10 +264,10 @@ def test_blockers_do_not_matter_after_the_first_run(bench: Bench) -> None:
     assert bench.store.facts.get("widgets-12").issue.blocked_by == ()
 
 
-def test_resync_lists_labels_and_assignments(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resync_lists_labels_and_assignments(bench: Bench) -> None:
     project = replace(PROJECTS["widgets"], assignee="robot")
-    monkeypatch.setattr(bench.issues, "_projects", {"widgets": project})
-    assert bench.issues.labelled() == []
+    issues = dataclasses.replace(bench.issues, projects={"widgets": project})
+    assert issues.labelled() == []
     agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
     assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]
 

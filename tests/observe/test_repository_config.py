@@ -11,7 +11,7 @@ from bot.decide.policies import Policies
 from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.observe.repository_config import RepositoryConfig
+from bot.observe.repositories import RepositoryConfig
 from bot.store import RefreshRequest, Store
 from config.settings import ProjectSettings
 from lifecycle.model.policy import Policy
@@ -53,8 +53,7 @@ class ConfiguredRepository:
         self.policies = Policies(self.scenario.store, projects, self.policy)
         self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
         self.config = RepositoryConfig(
-            self.scenario.store,
-            self.github,
+            *(self.scenario.store.configurations, self.scenario.store.refreshes, self.github),
             self.policies.repositories.values(),
             self.scenario.clock,
         )

@@ -1,0 +1,136 @@
+"""Observes repositories: the bot's own access, names, and their own configuration files."""
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure, NotInstalled, Refused
+from bot.github.rest import RepositoryIdentity
+from bot.store import (
+    ACCESS,
+    ConfigurationsTable,
+    FetchedFile,
+    IncidentsTable,
+    RefreshesTable,
+    RepositoriesTable,
+    RepositoryRecord,
+)
+from bot.system.clock import Clock
+from config.repository import PATH
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AccessObserver:
+    """Keeps an incident open for each repository in which the bot lacks access.
+
+    Also records renamed repositories under their new names, and archived ones as read-only.
+    """
+
+    records: RepositoriesTable
+    refreshes: RefreshesTable
+    incidents: IncidentsTable
+    github: GitHub
+    repositories: Collection[str]
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        for known in self.records.all():
+            place = RepositoryIdentity(
+                id=known.id, name=known.current_name, archived=known.archived
+            )
+            self.github.aliases.record(known.name, place)
+
+    def read_requested(self) -> int:
+        """Read the repositories for which a refresh is due; return the number of refreshes."""
+        due = self.refreshes.due(self.clock(), (ACCESS,))
+        asked = {refresh.repository for refresh in due}
+        for repository in self.repositories:
+            if repository in asked:
+                self._read(repository)
+        for refresh in due:
+            self.refreshes.mark_done(refresh)
+        return len(due)
+
+    def read_all(self) -> None:
+        """Read every repository."""
+        for repository in self.repositories:
+            self._read(repository)
+
+    def _read(self, repository: str) -> None:
+        """Read one repository. An outage says nothing about access."""
+        try:
+            with self.github.caching():
+                lacking = tuple(self._lacking(repository))
+        except (NotInstalled, Refused) as failure:
+            lacking = (str(failure),)
+        except GitHubFailure as failure:
+            log.warning("%s: access not read: %s", repository, failure)
+            return
+        key, now = f"access:{repository}", self.clock()
+        text = f"{repository}: {'; '.join(lacking)}"
+        if not lacking:
+            self.incidents.clear(key, now)
+        elif self.incidents.report(key, text, now):
+            log.error("%s", text)
+
+    def _lacking(self, repository: str) -> Iterator[str]:
+        aliases, place = self.github.aliases, self.github.read.identity(repository)
+        before = aliases.get(repository)
+        if before is not None and before.name != place.name:
+            log.warning("%s: was named %s and is named %s now", repository, before.name, place.name)
+        aliases.record(repository, place)
+        known = RepositoryRecord(
+            id=place.id, name=repository, current_name=place.name, archived=place.archived
+        )
+        self.records.record(known, self.clock())
+        yield from self.github.read.missing_permissions(repository)
+        if place.archived:
+            yield "it is archived, so no session starts there"
+
+
+@dataclass(frozen=True)
+class RepositoryConfig:
+    """Reads each repository's file on its default branch. A failed read changes nothing."""
+
+    configurations: ConfigurationsTable
+    refreshes: RefreshesTable
+    github: GitHub
+    repositories: Collection[str]
+    clock: Clock
+    _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default ones.
+
+    def read(self) -> list[FetchedFile]:
+        """Read every repository's file; those that differ from the ones kept in the store."""
+        return self._changed(self.repositories)
+
+    def read_pushed(self) -> list[FetchedFile]:
+        """Like `read`, of repositories whose default branch was pushed to or is not known yet.
+
+        The refreshes of branches stay due: pull requests are read for them too.
+        """
+        due = self.refreshes.due(self.clock(), ("branch:",))
+        pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
+        return self._changed(
+            repository
+            for repository in self.repositories
+            if repository not in self._branches
+            or (repository, self._branches[repository]) in pushed
+        )
+
+    def _changed(self, repositories: Iterable[str]) -> list[FetchedFile]:
+        kept = {one.repository: one.blob for one in self.configurations.all()}
+        read = [self._read(repository) for repository in repositories]
+        return [one for one in read if one and one.blob != kept.get(one.repository, "")]
+
+    def _read(self, repository: str) -> FetchedFile | None:
+        try:
+            seen = self.github.files.get(repository, PATH)
+        except GitHubFailure as failure:
+            log.warning("%s: %s not read: %s", repository, PATH, failure)
+            self._branches.setdefault(repository, "")
+            return None
+        self._branches[repository] = seen.branch
+        return FetchedFile(repository=repository, head=seen.head, blob=seen.blob, text=seen.text)
