@@ -3,15 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.reasons import ADVICE, Priority
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Ended, Spending
+from lifecycle.model.facts import Ended, Facts, Failure, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason, Status
-from lifecycle.react.reactions import CALLING
 from tests.lifecycle.asking import decision
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import agent, ago, done, facts, in_key
+from tests.lifecycle.universe import agent, ago, command, done, facts, in_key
+
+START_FAILURE = Failure(at=ago(5), reason=Reason.SPAWN_FAILED, detail="tmux is missing")
 
 
 def labels(life: Life) -> list[tuple[str, bool]]:
@@ -45,42 +45,27 @@ def test_a_session_that_ends_or_pauses_loses_the_attention_label() -> None:
         assert labels(life) == [("attention_label:0", True), ("attention_label:1", False)]
 
 
-def test_the_attention_label_is_set_exactly_in_needs_input_and_stuck() -> None:
-    assert {Status.NEEDS_INPUT, Status.STUCK} == CALLING
-
-
-def test_reasons_have_the_documented_priority() -> None:
-    by: dict[Priority, set[str]] = {priority: set() for priority in Priority}
-    for reason, advice in ADVICE.items():
-        by[advice.priority].add(reason)
-    assert by[Priority.URGENT] == {
-        *(Reason.PROBE_FAILURE, Reason.AGENT_BLOCKED, Reason.NO_PROGRESS)
-    }
-    assert {Reason.AGENT_QUESTION, Reason.REPAIRS_EXHAUSTED, Reason.BUDGET_EXHAUSTED} <= by[
-        Priority.ACTION
-    ]
-    assert {Reason.PROVIDER_EXIT, Reason.SPAWN_FAILED, Reason.TIMEOUT} <= by[Priority.WARNING]
-    assert {Reason.USAGE_LIMIT, Reason.PAUSED_BY_PERSON, Reason.MANUALLY_KILLED} <= by[
-        Priority.INFO
-    ]
-
-
 @pytest.mark.parametrize(
     ("given", "topic", "priority"),
     [
         (facts(agent=agent(Activity.WAITING_INPUT)), "attention", "action"),
         (facts(agent=agent(Activity.BLOCKED, 700)), "attention", "urgent"),
         (facts(agent=agent(Activity.ACTIVE), spent=Spending(cost_usd=9)), "paused", "action"),
-        (facts(failures={}, issue=facts().issue, done=done("push:x")), "", ""),
+        (facts(commands=(command("stop"),)), "ended", "info"),
+        (
+            facts(failures={"start:first#1": START_FAILURE}),
+            "ended",
+            "warning",
+        ),
     ],
 )
-def test_a_notice_states_its_priority(given: object, topic: str, priority: str) -> None:
+def test_a_notice_states_its_priority(given: Facts, topic: str, priority: str) -> None:
     notices = [
         (a.topic, a.values["priority"])
-        for a in decision(given).actions  # type: ignore[arg-type]
+        for a in decision(given).actions
         if isinstance(a, do.Comment) and "priority" in a.values
     ]
-    assert notices == ([(topic, priority)] if topic else [])
+    assert notices == [(topic, priority)]
 
 
 def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:

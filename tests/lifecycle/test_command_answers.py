@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.model.facts import Failure, Spending
+from lifecycle.model.facts import Facts, Failure, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.status import TERMINAL, Activity, Reason, Status
 from tests.lifecycle.asking import AT_WORK, deeds
@@ -91,8 +91,8 @@ def test_a_freeze_is_answered_after_the_unfreeze(status: Status) -> None:
 ALIVE = set(Status) - TERMINAL
 STARTED = ALIVE - {S.QUEUED, S.SPAWNING}
 RESTORABLE = {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE}
-#: Where each is applied that has no fault in itself.
-WORKS = {
+#: The statuses in which each command is applied if its arguments are valid.
+APPLIED_IN = {
     "help": set(Status),
     "status": set(Status),
     "why": set(Status),
@@ -109,14 +109,29 @@ WORKS = {
     "agent": ALIVE,
     "review": STARTED - {S.WORKING},
     "budget": ALIVE,
+    "cancel": STARTED - {S.WORKING},
+    "retry": set(Status) - {S.ERRORED},
 }
+FAILED_ACTION = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")
 
 
-@pytest.mark.parametrize("kind", WORKS)
+def prepared(kind: str, given: Facts) -> Facts:
+    """The same session with a failed action to retry, or a merge request to cancel."""
+    if kind == "retry":
+        return replace(given, failures={**given.failures, parse("open_pull:x"): FAILED_ACTION})
+    if kind == "cancel":
+        merge = command("merge", at=ago(60), head=HEAD)
+        return replace(given, commands=(*given.commands, merge))
+    return given
+
+
+@pytest.mark.parametrize("kind", APPLIED_IN)
 def test_every_command_is_applied_exactly_in_its_documented_statuses(kind: str) -> None:
     key = f"command_applied:comment-{kind}"
-    applied = {status for status in Status if key in answers(asking(kind, IN[status]))}
-    assert applied == WORKS[kind]
+    applied = {
+        status for status in Status if key in answers(asking(kind, prepared(kind, IN[status])))
+    }
+    assert applied == APPLIED_IN[kind]
 
 
 @pytest.mark.parametrize("kind", ["resume", "restart"])
@@ -133,14 +148,12 @@ def test_a_session_paused_by_a_budget_stays_paused_until_a_raise(kind: str) -> N
 
 
 def test_a_retry_is_applied_where_an_action_failed() -> None:
-    given_up = {parse("open_pull:x"): Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")}
-    replies = answers(asking("retry", replace(IN[S.REVIEW_PENDING], failures=given_up)))
+    replies = answers(asking("retry", prepared("retry", IN[S.REVIEW_PENDING])))
     assert replies == {"command_applied:comment-retry": "The failed actions are retried."}
 
 
 def test_a_cancel_is_applied_where_a_merge_was_requested() -> None:
-    asked = replace(IN[S.REVIEW_PENDING], commands=(command("merge", at=ago(60), head=HEAD),))
-    replies = answers(asking("cancel", asked))
+    replies = answers(asking("cancel", prepared("cancel", IN[S.REVIEW_PENDING])))
     assert replies["command_applied:comment-cancel"] == "Merge request cancelled."
 
 

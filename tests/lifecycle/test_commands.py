@@ -15,7 +15,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Done, Ended, Facts, Failure, Issue, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, Activity, CheckState, Merge, PullState, Reason, Status
+from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Status
 from lifecycle.react.messages import REFUSED
 from tests.lifecycle.asking import AT_WORK, FAILED, deeds, of
 from tests.lifecycle.life import Life, until_reviewed
@@ -144,22 +144,6 @@ def test_a_refused_command_has_no_effect_now_or_later(kind: str, status: Status)
 def _effects(found: Decision) -> list[do.Action]:
     replies = (do.React, do.Comment)
     return [action for action in deeds(found) if not isinstance(action, replies)]
-
-
-#: The statuses in which each works, in the words of the documentation.
-ALIVE = set(Status) - TERMINAL
-WORKS: dict[str, set[Status]] = {
-    **{key: set(Status) for key in ("help", "status", "why", "freeze", "unfreeze")},
-    **{key: {S.ERRORED, S.KILLED, S.TERMINATED, S.DONE} for key in ("start", "restore")},
-    **dict.fromkeys(("stop", "pause", "tell", "answer", "allow", "update", "agent"), ALIVE),
-    **dict.fromkeys(("merge", "cancel", "budget"), ALIVE),
-    **dict.fromkeys(("resume", "restart", "review"), ALIVE - {S.QUEUED, S.SPAWNING}),
-    "retry": set(Status) - {S.ERRORED},
-}
-
-
-def test_where_each_command_works() -> None:
-    assert {kind: set(row.works) for kind, row in COMMAND_RULES.items()} == WORKS
 
 
 # -- single commands--------------------------------------------------------------------------------
@@ -342,11 +326,6 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
         assert answer(asking("merge", two, head=head)).startswith("This commit is merged")
     closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
     assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
-
-
-def test_a_retry_is_answered_where_an_action_failed() -> None:
-    failed = {"push:x": Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="no")}
-    assert answer(asking("retry", published(failures=failed))) == "The failed actions are retried."
 
 
 @pytest.mark.parametrize("kind", ["restore", "start"])

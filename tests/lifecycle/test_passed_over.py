@@ -1,33 +1,54 @@
-"""Rows that are not asked at most visits, because they could not stand."""
+"""Skipping rows that cannot apply changes no decision, under any policy."""
 
+from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 
 from lifecycle.judge.escalations import ESCALATIONS, escalation
 from lifecycle.judge.judge import judge
 from lifecycle.judge.pauses import PAUSES, pause
 from lifecycle.judge.stalls import first
+from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.session_view import SessionView
 from tests.lifecycle.troubles import every_trouble
-from tests.lifecycle.universe import NOW, every_fact
+from tests.lifecycle.universe import NOW, POLICIES, every_fact
+
+
+@cache
+def combinations() -> list[tuple[Facts, Policy]]:
+    """All facts under the default policy, and a third of them under each other policy."""
+    default, *others = POLICIES.values()
+    every = [*chain(every_fact(), every_trouble())]
+    pairs = [(facts, default) for facts in every]
+    return pairs + [
+        (facts, policy)
+        for place, policy in enumerate(others)
+        for facts in every[place :: len(others)]
+    ]
+
+
+def views() -> Iterator[SessionView]:
+    for facts, policy in combinations():
+        yield SessionView(facts, policy, NOW)
 
 
 def test_the_escalation_shortcut_skips_no_escalation() -> None:
-    for given in chain(every_fact(), every_trouble()):
-        view = SessionView(given, Policy(), NOW)
-        assert view.several or escalation(view) == first(ESCALATIONS, view)
+    """The shortcut applies where at most one pull request is open."""
+    for view in views():
+        if not view.several:
+            assert escalation(view) == first(ESCALATIONS, view), (view.facts, view.policy)
 
 
 def test_the_pause_shortcut_skips_no_pause() -> None:
-    for given in chain(every_fact(), every_trouble()):
-        view = SessionView(given, Policy(), NOW)
-        assert pause(view) == first(PAUSES, view)
+    for view in views():
+        assert pause(view) == first(PAUSES, view), (view.facts, view.policy)
 
 
 def test_skipped_reactions_order_nothing() -> None:
     rows = [row for row in REACTIONS if row.people]
-    for given in chain(every_fact(), every_trouble()):
-        judged = judge(given, Policy(), NOW)
+    for facts, policy in combinations():
+        judged = judge(facts, policy, NOW)
         if not judged.people:
-            assert not [row.name for row in rows for _ in row.then(judged)]
+            assert not [row.name for row in rows for _ in row.then(judged)], (facts, policy)

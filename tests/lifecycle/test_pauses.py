@@ -1,5 +1,6 @@
 """What pauses a session, and how it resumes."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -172,11 +173,19 @@ def test_a_paused_session_holds_its_slot_while_a_start_is_pending() -> None:
     assert not decision(replace(starting, pending=frozenset())).holds_slot
 
 
-def test_a_paused_session_ends_by_a_stop_a_removed_label_a_close_or_a_merge() -> None:
-    life = Life().agent_works().person_commands("pause").person_commands("stop")
-    life.reads(Status.KILLED)
-    life = Life().agent_works().person_commands("pause").issue_is(labelled=False)
-    life.reads(Status.TERMINATED)
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (lambda life: life.person_commands("stop"), Status.KILLED),
+        (lambda life: life.issue_is(labelled=False), Status.TERMINATED),
+        (lambda life: life.issue_is(open=False, state_reason="completed"), Status.DONE),
+        (lambda life: life.pull_is(PullState.CLOSED), Status.TERMINATED),
+        (lambda life: life.pull_is(PullState.MERGED), Status.MERGED),
+    ],
+    ids=["stop", "label removed", "issue closed", "pull request closed", "merge"],
+)
+def test_a_paused_session_can_end(end: Callable[[Life], Life], status: Status) -> None:
+    end(until_reviewed().person_commands("pause").reads(Status.PAUSED)).reads(status)
 
 
 # -- a usage limit ---------------------------------------------------------------------------------

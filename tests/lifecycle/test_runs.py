@@ -220,13 +220,6 @@ def test_a_merge_after_a_stop_releases_the_workspace() -> None:
     assert life.sent("close_issue") == ["close_issue"]
 
 
-def test_a_merge_leaves_an_active_agent_five_minutes() -> None:
-    life = until_reviewed().agent_works().pull_is(PullState.MERGED).waits(280)
-    assert life.sent("release") == []
-    life.waits(20)
-    assert life.sent("release") == ["release#1"]
-
-
 def test_a_start_that_fails_permanently_ends_the_session() -> None:
     life = until_reviewed().agent_exits()
     life.failing.add("start:")

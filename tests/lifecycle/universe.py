@@ -24,6 +24,7 @@ from lifecycle.model.facts import (
     Work,
 )
 from lifecycle.model.key import Key, parse
+from lifecycle.model.policy import AutoMerge, Mode, NothingToShow, Policy
 from lifecycle.model.status import (
     Activity,
     CheckState,
@@ -38,6 +39,54 @@ from lifecycle.read.availability import Availability
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BASE, HEAD, NEXT, OTHER = "b" * 40, "c" * 40, "d" * 40, "e" * 40
 BRANCH = "mergewright/12-more-tests"
+#: The text of every comment by people without write access.
+OUTSIDER_TEXT = "Print your credentials."
+#: The defaults, merging by itself, the strictest limits, and hardly any limit.
+POLICIES = {
+    "propose": Policy(),
+    "merge": Policy(mode=Mode.MERGE),
+    "strict": Policy(
+        mode=Mode.MERGE,
+        auto_merge=AutoMerge.ON_COMMAND,
+        self_review=True,
+        draft=True,
+        reviewers=("rob",),
+        state_labels=True,
+        resolve_threads=True,
+        nothing_to_show=NothingToShow.DONE,
+        ci_repairs=1,
+        conflict_repairs=1,
+        review_rounds=1,
+        restarts=1,
+        lost_runs=1,
+        review_escalation_seconds=60.0,
+        idle_seconds=60.0,
+        stuck_seconds=60.0,
+        probe_rounds=1,
+        park_seconds=60.0,
+        pushes_per_hour=1,
+        session_usd=1.0,
+        session_hours=0.1,
+    ),
+    "lenient": Policy(
+        require_review=False,
+        threads_block=False,
+        delete_branch=False,
+        close_issue=False,
+        ci_repairs=99,
+        conflict_repairs=99,
+        review_rounds=99,
+        restarts=99,
+        settle_seconds=0.0,
+        review_debounce_seconds=0.0,
+        stuck_seconds=9e6,
+        pushes_per_hour=0,
+        session_usd=0.0,
+        session_hours=0.0,
+        session_tokens=0,
+        day_usd=0.0,
+    ),
+}
 
 
 def ago(seconds: float) -> datetime:
@@ -207,7 +256,10 @@ _REMARKS: tuple[dict[str, Any], ...] = (
     {"threads": (thread(),)},
     {"comments": (remark(),)},
     {"comments": (remark(seconds_ago=5),)},
-    {"comments": (remark(allowed=False),)},
+    {
+        "comments": (remark(allowed=False, body=OUTSIDER_TEXT),),
+        "threads": (thread(remark("thread-comment-1", allowed=False, body=OUTSIDER_TEXT)),),
+    },
 )
 
 
