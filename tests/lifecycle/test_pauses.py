@@ -6,16 +6,15 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.decide import decide
-from lifecycle.judge.pauses import PAUSES, frozen_by
+from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Agent, Facts, Frozen, Spending
+from lifecycle.model.facts import Agent, Facts, Spending
 from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
 from lifecycle.read.availability import Availability
-from tests.lifecycle.asking import AT_WORK, READY, decision, keys, of
+from tests.lifecycle.asking import AT_WORK, decision, keys
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import (
     HEAD,
@@ -347,61 +346,3 @@ def test_the_parking_time_counts_from_the_last_event() -> None:
     }
     for what, facts_then in news.items():
         assert "park:rest#1" not in keys(facts_then), what
-
-
-# -- a freeze --------------------------------------------------------------------------------------
-
-FREEZE = Frozen(scope="project", by="bob", at=ago(60))
-
-
-def test_a_frozen_session_orders_no_actions_and_keeps_its_status() -> None:
-    given = published(agent=AT_WORK, commands=(command("stop"), command("help", text="x")))
-    free = decide(given, Policy(), NOW)
-    frozen = decide(replace(given, frozen=FREEZE), Policy(), NOW)
-    assert free.actions
-    assert frozen.actions == ()
-    assert (frozen.status, frozen.because) == (free.status, free.because)
-
-
-@pytest.mark.parametrize(
-    ("scope", "what"), [("all", "everything"), ("project", "the project"), ("session", "the sess")]
-)
-def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str) -> None:
-    given = published(frozen=replace(FREEZE, scope=scope))
-    blocker = decision(given).blockers[0]
-    assert blocker.sentence.startswith(f"@bob froze {what}")
-    assert blocker.sentence.endswith("at 2030-01-01 11:59 UTC")
-    assert decision(published()).blockers == decision(given).blockers[1:]
-
-
-def test_a_frozen_session_requests_no_slot() -> None:
-    queued = facts(run=0, slot=False, done={})
-    queued = replace(queued, done={})
-    assert decision(queued).wants_slot
-    assert not decision(replace(queued, frozen=FREEZE)).wants_slot
-
-
-def test_the_latest_freeze_or_unfreeze_counts() -> None:
-    freeze, unfreeze = command("freeze", at=ago(30)), command("unfreeze", at=ago(20))
-    assert frozen_by(facts(commands=(freeze,))) == Frozen(scope="session", by="alice", at=ago(30))
-    assert frozen_by(facts(commands=(freeze, unfreeze))) is None
-    assert frozen_by(facts(commands=(unfreeze, replace(freeze, at=ago(10))))) is not None
-    assert frozen_by(facts(commands=(command("help"),))) is None
-    assert frozen_by(facts(frozen=FREEZE, commands=(freeze, unfreeze))) is FREEZE
-
-
-def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
-    for state, by in ((PullState.OPEN, FREEZE), (PullState.MERGED, None)):
-        assert frozen_by(of({"frozen": FREEZE, "state": state})) is by
-    assert decision(of({**READY, "frozen": FREEZE}), mode=Mode.MERGE).actions == ()
-
-
-def test_a_freeze_holds_all_actions_until_the_unfreeze() -> None:
-    life = until_reviewed().person_commands("freeze").ci_fails().reviewer_asks().waits(3600)
-    out = list(life.out)
-    assert life.received() == ["start"]
-    life.person_commands("pause").waits(3600)
-    assert life.out == out
-    life.person_commands("resume").person_commands("unfreeze")
-    assert life.received()[-1] != "start"
-    assert len(life.sent("reaction:")) == 4
