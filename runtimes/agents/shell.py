@@ -80,8 +80,8 @@ class ShellReader(Reader):
         if agent.activity is not Activity.NONE or self._touched is None:
             return agent
         if now - self._touched < _SILENCE:
-            return in_state(agent, Activity.ACTIVE, self._active_since, "it prints")
-        evidence = f"it runs and has printed nothing since {self._touched:%H:%M:%S} UTC"
+            return in_state(agent, Activity.ACTIVE, self._active_since, "the command prints")
+        evidence = f"the command has printed nothing since {self._touched:%H:%M:%S} UTC"
         return in_state(agent, Activity.READY, self._touched, evidence)
 
     def _received_in(self) -> Sequence[Path]:
@@ -114,7 +114,7 @@ class ShellReader(Reader):
             self._turn,
             activity,
             self._turn.since if same else at,
-            f"it said `{word}`: {text}"[:_EVIDENCE],
+            f"the command reported `{word}`: {text}"[:_EVIDENCE],
             question=text if activity is Activity.WAITING_INPUT else "",
             error=text if activity is Activity.BLOCKED else "",
             limit_until=until,

@@ -78,7 +78,9 @@ class AiderReader(Reader):
         if self._last_event == "message_send_starting":
             streaming = shown and _SPINNER not in shown
             progress = (seen.output_at if streaming else None) or agent.seen
-            active = in_state(agent, Activity.ACTIVE, self._since, "it calls its model")
+            active = in_state(
+                agent, Activity.ACTIVE, self._since, "the agent waits for a response of its model"
+            )
             return replace(active, seen=progress)
         if not self._last_event or not shown:
             return agent
@@ -90,19 +92,21 @@ class AiderReader(Reader):
                 agent,
                 Activity.BLOCKED,
                 agent.seen,
-                "its conversation says error",
+                "the agent's chat history ends with an error",
                 error=error,
                 limit_until=limit_reset(error, agent.seen),
                 unauthorised=bool(_UNAUTHORISED.search(error)),
             )
         if prompt:
-            return in_state(agent, Activity.READY, agent.seen, "its screen asks for a message")
+            return in_state(
+                agent, Activity.READY, agent.seen, "the agent's screen shows its prompt"
+            )
         if asked:
             question = aider_screen.question(asked, screen.rstrip())
-            return waiting(agent, agent.seen, "its screen asks", question)
+            return waiting(agent, agent.seen, "the agent's screen asks a question", question)
         answered = self._last_event in ("message_send", "asks")
         calling = answered and not aider_screen.FILLED_PROMPT.match(shown)
-        evidence = "its screen asks for nothing"
+        evidence = "the agent's screen shows neither its prompt nor a question"
         return in_state(agent, Activity.ACTIVE, self._since, evidence, calling=calling)
 
     def _note_event(self, event: AiderEvent) -> None:

@@ -29,7 +29,6 @@ _HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within th
 _PASTED = re.compile(
     r'\s*<pasted_content id="\d+">\n(.*)\n</pasted_content id="\d+">\s*', re.DOTALL
 )
-_CONVERSATION = ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 
 
@@ -54,12 +53,9 @@ class ClaudeTokens(Struct, frozen=True):
 
     def usage(self) -> Usage:
         """Return them as usage."""
-        return Usage(
-            input=self.input_tokens,
-            output=self.output_tokens,
-            cache_read=self.cache_read_input_tokens,
-            cache_write=self.cache_creation_input_tokens,
-        )
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        tokens = Usage(input=self.input_tokens, output=self.output_tokens)
+        return replace(tokens, cache_read=read, cache_write=written)
 
 
 class ClaudeMessage(Struct, frozen=True):
@@ -108,14 +104,12 @@ def folder(files: RunFiles) -> Path:
     return files.home / ".claude"
 
 
-def first_status_line(files: RunFiles) -> Path:
-    """The first input of the run's status line: what the conversation cost before."""
-    return files.dir / "claude-line.first"
+def status_lines(files: RunFiles) -> tuple[Path, Path]:
+    """The first and the last input of the run's status line.
 
-
-def last_status_line(files: RunFiles) -> Path:
-    """The last input of the run's status line."""
-    return files.dir / "claude-line.last"
+    The first has what the conversation had cost before the run.
+    """
+    return files.dir / "claude-line.first", files.dir / "claude-line.last"
 
 
 def transcript(files: RunFiles, native: str) -> Path | None:
@@ -159,12 +153,12 @@ def parse_line(line: str) -> Iterator[Message]:
     record = decode_json(line, ClaudeRecord)
     if record is None or record.message is None or record.is_meta:
         return
-    if record.type not in _CONVERSATION:
-        return
     message, content = record.message, record.message.content
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         if record.type == "user":
             found = _from_user(block, by_system=record.prompt_source == "system")
+        elif record.type != "assistant":
+            return
         elif record.is_api_error_message:
             found = Message(kind=MessageKind.NOTE, text=str(block.get("text", "")))
         elif found := _from_model(block):

@@ -136,8 +136,7 @@ def _settings(files: RunFiles) -> dict[str, object]:
 
     https://code.claude.com/docs/en/settings
     """
-    first = quote(str(claude_files.first_status_line(files)))
-    last = quote(str(claude_files.last_status_line(files)))
+    first, last = (quote(str(path)) for path in claude_files.status_lines(files))
     keep = f"cat > {last}.new; [ -e {first} ] || cp {last}.new {first}; mv -f {last}.new {last}"
     own = [f"Edit(/{file})" for file in (files.summary, files.progress)]
     hook = {"hooks": [{"type": "command", "command": spool_command(files), "timeout": 10}]}

@@ -1,6 +1,6 @@
 """Reads the activity of a Claude Code run: its status file decides, hooks add the words."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +11,11 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import RunFiles
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
-from runtimes.agents.claude.files import (
-    ClaudeMessage,
-    ClaudeRecord,
-    ClaudeStatus,
-    ClaudeStatusLine,
-)
+from runtimes.agents.claude.files import ClaudeMessage, ClaudeRecord, ClaudeStatus
 from runtimes.agents.shared.dialogs import as_question, permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
 from runtimes.agents.shared.hooks import HookPayload, HookTail
+from runtimes.agents.shared.messages import text_parts
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
@@ -51,8 +47,10 @@ class ClaudeReader(Reader):
         self._calls: set[str] = set()  #: Tool calls without a result.
         self._status_file: WatchedFile[ClaudeStatus] | None = None
         self._status: ClaudeStatus | None = None
-        self._first_line = WatchedFile(claude_files.first_status_line(files), ClaudeStatusLine)
-        self._last_line = WatchedFile(claude_files.last_status_line(files), ClaudeStatusLine)
+        self._first_line, self._last_line = (
+            WatchedFile(path, claude_files.ClaudeStatusLine)
+            for path in claude_files.status_lines(files)
+        )
         self._question = ""
         self._error = ""
         self._error_word: object = ""
@@ -75,11 +73,8 @@ class ClaudeReader(Reader):
         for path in (claude_files.folder(self._files) / "sessions").glob("*.json"):
             file = WatchedFile(path, ClaudeStatus)
             status = file.read()
-            if (
-                status is not None
-                and status.session_id == self._native
-                and claude_files.is_alive(status)
-            ):
+            ours = status is not None and status.session_id == self._native
+            if status is not None and ours and claude_files.is_alive(status):
                 self._status_file = file
                 return status
         self._status_file = None
@@ -94,24 +89,21 @@ class ClaudeReader(Reader):
 
     def _by_status(self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime) -> Agent:
         since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
-        evidence = f"its status file says {status.status} {status.waiting_for}".rstrip()
+        evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:
             case "busy":
                 if error := claude_screen.retry_error(screen):
-                    evidence = f"its screen says that it retries after: {error}"
-                active = in_state(
-                    agent, Activity.ACTIVE, since, evidence, calling=bool(self._calls)
-                )
-                return replace(active, seen=max(since, self._touched or since))
+                    evidence = f"the agent's screen says that it retries after: {error}"
+                agent = replace(agent, seen=max(since, self._touched or since))
+                calling = bool(self._calls)
+                return in_state(agent, Activity.ACTIVE, since, evidence, calling=calling)
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return waiting(agent, since, evidence, question)
             case "idle" | "shell" if self._turn_is_over(since, now):
-                if not self._error:
-                    return in_state(agent, Activity.READY, since, evidence)
                 return in_state(
                     agent,
-                    Activity.BLOCKED,
+                    Activity.BLOCKED if self._error else Activity.READY,
                     since,
                     evidence,
                     error=self._error,
@@ -151,37 +143,36 @@ class ClaudeReader(Reader):
         if tail is None:
             return
         offset = tail.offset
-        for record, message, at in self._records(tail.to_end()):
-            self._note(record, message, at)
+        for record, message in self._records(tail.to_end()):
+            self._note(record, message)
         if tail.offset != offset:  # The transcript grows when a subagent starts.
             for other in claude_files.subagent_transcripts(tail.path):
                 self._subagents.setdefault(other, LineTail(other))
         for tail in self._subagents.values():
-            for record, message, _ in self._records(tail.to_end()):
+            for record, message in self._records(tail.to_end()):
                 self._count(record, message)
 
-    def _records(
-        self, lines: Iterable[str]
-    ) -> Iterator[tuple[ClaudeRecord, ClaudeMessage, datetime]]:
+    def _records(self, lines: Iterable[str]) -> Iterator[tuple[ClaudeRecord, ClaudeMessage]]:
         """Yield the records of this run that have a message."""
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
                 continue
             self._touched = max(self._touched or record.timestamp, record.timestamp)
             if record.message is not None:
-                yield record, record.message, record.timestamp
+                yield record, record.message
 
     def _count(self, record: ClaudeRecord, message: ClaudeMessage) -> None:
         if message.usage is not None and not record.is_api_error_message:
             self._counter.count(message.id, message.model, message.usage.usage())
 
-    def _note(self, record: ClaudeRecord, message: ClaudeMessage, at: datetime) -> None:
+    def _note(self, record: ClaudeRecord, message: ClaudeMessage) -> None:
         content = message.content
         self._count(record, message)
         if record.is_api_error_message:
-            self._fail(content if isinstance(content, str) else _texts(content), record.error)
+            text = content if isinstance(content, str) else " ".join(text_parts(content))
+            self._fail(text, record.error)
         elif record.type == "user" and isinstance(content, str):
-            self._prompted = at
+            self._prompted = record.timestamp
             self._calls.clear()
             self._fail("", "")
         for block in content if isinstance(content, list) else ():
@@ -209,10 +200,6 @@ class ClaudeReader(Reader):
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
         return datetime.fromtimestamp(max(full), UTC) if full else None
-
-
-def _texts(content: Sequence[Mapping[str, object]]) -> str:
-    return " ".join(str(block["text"]) for block in content if "text" in block)
 
 
 def _question(hook: HookPayload) -> str:

@@ -6,6 +6,7 @@ requests and the conversation's id are known from hooks only.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Raw, Struct
@@ -15,6 +16,9 @@ from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Seconds, Time, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
+
+#: A usage limit is reached from this percentage on: the program rounds.
+_FULL = 99.0
 
 
 class CodexRecord(Struct, frozen=True):
@@ -67,7 +71,7 @@ class CodexTokens(Struct, frozen=True):
 
 
 class CodexTurnContext(Struct, frozen=True):
-    """What a turn begins with: payload of a `turn_context`."""
+    """The beginning of a turn: payload of a `turn_context`."""
 
     model: str = ""
 
@@ -91,6 +95,13 @@ class CodexLimits(Struct, frozen=True):
 
     primary: CodexLimitWindow | None = None
     secondary: CodexLimitWindow | None = None
+
+    def reset(self) -> datetime | None:
+        """When the last of the exhausted limits resets; None if the program has no time."""
+        windows = [window for window in (self.primary, self.secondary) if window is not None]
+        full = [each.resets_at for each in windows if each.used_percent >= _FULL]
+        until = max((at for at in full if at is not None), default=None)
+        return None if until is None else datetime.fromtimestamp(until, UTC)
 
 
 class CodexEvent(Struct, frozen=True):
@@ -138,9 +149,8 @@ class CodexMessageParser:
             context = decode_json(record.payload, CodexTurnContext)
             self._model = context.model if context else ""
         elif found := _message(record.type, record.payload):
-            kinds = (MessageKind.PROMPT, MessageKind.RESULT, MessageKind.NOTE)
-            model = "" if found.kind in kinds else self._model
-            yield replace(found, at=record.timestamp, model=model)
+            by_model = found.kind not in (MessageKind.PROMPT, MessageKind.RESULT, MessageKind.NOTE)
+            yield replace(found, at=record.timestamp, model=self._model if by_model else "")
 
 
 def _message(kind: str, payload: Raw) -> Message | None:

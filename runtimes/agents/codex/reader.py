@@ -4,7 +4,7 @@ Only the screen shows that a permission was given, and dialogs before the first 
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,8 +25,6 @@ from runtimes.base import Seen
 
 #: The dialog is on the screen this long after its hook was called, at the latest.
 _SETTLE = timedelta(seconds=3)
-#: A usage limit is reached from this percentage on: the program rounds.
-_FULL = 99.0
 #: Kinds of errors and HTTP statuses: a usage limit, and a rejected key or login.
 _LIMITED = ("usage_limit_exceeded", 429)
 _UNAUTHORISED = ("unauthorized", 401, 403)
@@ -68,18 +66,30 @@ class CodexReader(Reader):
         shown, choices = codex_screen.permission_dialog(screen)
         request = next(iter(self._requests.values()), None)
         if request is not None and not request.permission:
-            return waiting(agent, request.at, f"it called {_QUESTION_TOOL}", request.question)
+            return waiting(
+                agent,
+                request.at,
+                f"the agent asked a question (tool {_QUESTION_TOOL})",
+                request.question,
+            )
         if request is not None:
             if screen and not shown and now - request.at > _SETTLE:
-                evidence = "its screen no longer asks for the permission"
+                evidence = "the agent's screen no longer asks for the permission"
                 return replace(agent, evidence=evidence, calling=True)
             question = with_choices(request.question, choices)
-            return waiting(agent, request.at, "its hook PermissionRequest was called", question)
+            return waiting(
+                agent,
+                request.at,
+                "the agent asked for a permission (hook PermissionRequest)",
+                question,
+            )
         if shown:
             return self._at_dialog(agent, with_choices(shown, choices), now)
         agent = replace(agent, calling=bool(self._calls))
         if agent.activity is Activity.ACTIVE and (error := codex_screen.retry_error(screen)):
-            return replace(agent, evidence=f"its screen says that it retries after: {error}"[:TEXT])
+            return replace(
+                agent, evidence=f"the agent's screen says that it retries after: {error}"[:TEXT]
+            )
         return agent
 
     def _read_hooks(self) -> None:
@@ -122,30 +132,30 @@ class CodexReader(Reader):
     def _note_event(self, event: codex_files.CodexEvent | None, at: datetime, ours: bool) -> None:
         if event is None:
             return
-        evidence = f"its rollout says {event.type}"
         if event.type == "token_count":
             self._limits = event.rate_limits or self._limits
         elif ours and event.type == "task_started":
-            self._turn = in_state(self._turn, Activity.ACTIVE, at, evidence)
+            self._turn = in_state(self._turn, Activity.ACTIVE, at, _evidence(event))
         elif ours and event.type in ("task_complete", "turn_aborted"):
             self._calls.clear()
-            self._requests = {
-                call: request
-                for call, request in self._requests.items()
-                if request.turn != event.turn_id
-            }
+            for call, request in [*self._requests.items()]:
+                if request.turn == event.turn_id:
+                    del self._requests[call]
             self._summary = (event.last_agent_message or self._summary)[:TEXT]
-            self._turn = in_state(self._turn, Activity.READY, at, evidence)
-            if event.error is not None:
-                self._fail(event.error, at)
+            self._turn = self._turn_over(event, at)
 
-    def _fail(self, error: codex_files.CodexError, at: datetime) -> None:
+    def _turn_over(self, event: codex_files.CodexEvent, at: datetime) -> Agent:
+        error = event.error
+        if error is None:
+            return in_state(self._turn, Activity.READY, at, _evidence(event))
         limited = error.word in _LIMITED or error.code in _LIMITED
-        self._turn = replace(
+        return in_state(
             self._turn,
-            activity=Activity.BLOCKED,
-            error=error.message[:TEXT] or error.word,
-            limit_until=self._limit_reset() or limit_reset(error.message, at) if limited else None,
+            Activity.BLOCKED,
+            at,
+            _evidence(event),
+            error=error.message or error.word,
+            limit_until=self._limits.reset() or limit_reset(error.message, at) if limited else None,
             unauthorised=error.word in _UNAUTHORISED or error.code in _UNAUTHORISED,
         )
 
@@ -166,12 +176,6 @@ class CodexReader(Reader):
                     permission=False,
                 )
 
-    def _limit_reset(self) -> datetime | None:
-        """When the last of the exhausted usage limits resets; None if the program has no time."""
-        windows = (self._limits.primary, self._limits.secondary)
-        full = [
-            each.resets_at
-            for each in windows
-            if each is not None and each.used_percent >= _FULL and each.resets_at is not None
-        ]
-        return datetime.fromtimestamp(max(full), UTC) if full else None
+
+def _evidence(event: codex_files.CodexEvent) -> str:
+    return f"the agent's transcript ends with: {event.type}"

@@ -81,29 +81,29 @@ class GeminiReader(Reader):
                 agent,
                 Activity.BLOCKED,
                 agent.seen,
-                "its screen shows a dialog",
+                "the agent's screen shows a dialog",
                 error=question,
                 limit_until=limit_reset(shown, agent.seen),
             )
         if screen and not shown and now - self._asked > _SETTLE:
-            return replace(agent, evidence="its screen no longer asks for the permission")
+            return replace(agent, evidence="the agent's screen no longer asks for the permission")
         question = with_choices(self._question, choices if self._asks_permission else ())
-        return waiting(agent, self._asked, "its hook Notification was called", question)
+        return waiting(agent, self._asked, "the agent asked people (hook Notification)", question)
 
     def _by_files(self, agent: Agent) -> Agent:
         """Return the agent with the state of the turn by hooks and transcripts."""
         if self._prompted is _NEVER:
             return agent
         if self._over < self._prompted:
-            evidence, calling = "its hook BeforeAgent was called", bool(self._uses)
+            evidence, calling = "the agent began a turn (hook BeforeAgent)", bool(self._uses)
             return in_state(agent, Activity.ACTIVE, self._prompted, evidence, calling=calling)
         if self._failed < self._prompted:
-            return in_state(agent, Activity.READY, self._over, "its turn is over")
+            return in_state(agent, Activity.READY, self._over, "the agent ended its turn")
         return in_state(
             agent,
             Activity.BLOCKED,
             self._over,
-            "its transcript says error",
+            "the agent's transcript ends with an error",
             error=self._error,
             limit_until=limit_reset(self._error, self._failed),
             unauthorised=bool(_UNAUTHORISED.search(self._error)),

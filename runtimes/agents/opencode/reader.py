@@ -116,13 +116,18 @@ class OpenCodeReader(Reader):
         self._tools = [part for part in parts if part.state.status in RUNNING]
         over = message.time.completed
         if over is None or message.finish == "tool-calls":
-            evidence, calling = "its database says that it answers", bool(self._tools)
+            evidence, calling = (
+                "the agent's database shows an unfinished response",
+                bool(self._tools),
+            )
             self._turn = in_state(
                 self._turn, Activity.ACTIVE, self._prompted, evidence, calling=calling
             )
             return
         self._summary = " ".join(part.text for part in parts if part.type == "text")[:TEXT]
-        evidence = f"its database says that it answered: {message.finish or 'broken off'}"
+        evidence = (
+            f"the agent's database shows the end of a response: {message.finish or 'broken off'}"
+        )
         self._turn = in_state(self._turn, Activity.READY, to_datetime(over), evidence)
         if message.error is not None and message.error.name != _ABORTED:
             name, data = message.error.name, message.error.data
@@ -159,7 +164,11 @@ class OpenCodeReader(Reader):
         retry_at = to_datetime(status.next)
         long_wait = retry_at - now > _LONG_WAIT
         if not asked and status.type == "retry" and (long_wait or status.attempt >= _ATTEMPTS):
-            agent = replace(agent, evidence=f"its port says retry {status.attempt}", calling=False)
+            agent = replace(
+                agent,
+                evidence=f"the agent retries after an error, attempt {status.attempt}",
+                calling=False,
+            )
             agent = _blocked(agent, status.message, status.message)
             limited = long_wait or _LIMITED.search(status.message)
             return replace(agent, limit_until=retry_at if limited else None)
@@ -167,7 +176,7 @@ class OpenCodeReader(Reader):
 
 
 def _waiting(agent: Agent, asked: list[str]) -> Agent:
-    return waiting(agent, agent.seen, "it asks", asked[0]) if asked else agent
+    return waiting(agent, agent.seen, "the agent asks people", asked[0]) if asked else agent
 
 
 def _blocked(agent: Agent, error: str, details: str) -> Agent:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.facts import Agent, Exit, Usage
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import TEXT, contains
@@ -71,7 +71,7 @@ class Reader(ABC):
     def _at_dialog(self, agent: Agent, question: str, now: datetime) -> Agent:
         """Return the agent as waiting at a dialog that only its screen shows."""
         since = self._last.since if self._last.question == question[:TEXT] else now
-        return waiting(agent, since, "its screen shows a dialog", question)
+        return waiting(agent, since, "the agent's screen shows a dialog", question)
 
 
 def in_state(
@@ -110,13 +110,16 @@ def exited(seen: Seen, agent: Agent) -> Agent | None:
     if seen.program is not Probe.DEAD:
         return None
     end = seen.exit
-    if end is None:
-        how = "its program is gone"
-    elif end.lost:
-        how = f"its program did not end by itself: {end.lost}"
-    elif end.signal is not None:
-        how = f"its program was ended by signal {end.signal}"
-    else:
-        how = "its program vanished" if end.code is None else f"its program exited with {end.code}"
-    ended = in_state(agent, Activity.EXITED, end.at if end else agent.seen, how)
-    return replace(ended, exit=end)
+    match end:
+        case None:
+            how = "is gone"
+        case Exit(lost=lost) if lost:
+            how = f"did not end by itself: {lost}"
+        case Exit(signal=int(signal)):
+            how = f"was ended by signal {signal}"
+        case Exit(code=int(code)):
+            how = f"exited with {code}"
+        case _:
+            how = "vanished"
+    since = end.at if end else agent.seen
+    return replace(in_state(agent, Activity.EXITED, since, f"the agent's program {how}"), exit=end)

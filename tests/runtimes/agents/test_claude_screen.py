@@ -43,11 +43,14 @@ def test_a_retry_is_reported_while_the_status_is_busy(
     status(files, launch, "busy")
     agent = reader.read(alive, screen, NOW)
     assert agent.activity is Activity.ACTIVE
-    again = "its screen says that it retries after"
+    again = "the agent's screen says that it retries after"
     assert agent.evidence == f"{again}: 429 Slow down · and"
     endless = reader.read(alive, f"✻ {'x' * 3000} · retrying… · attempt 1/1", NOW)
     assert len(endless.evidence) == 2000
     for other in (None, "● It is · retrying.\n", screen.replace("✻", "  ✻")):
-        assert reader.read(alive, other, NOW).evidence == "its status file says busy"
+        assert reader.read(alive, other, NOW).evidence == "the agent's status file says: busy"
     status(files, launch, "waiting", waitingFor="input needed")
-    assert reader.read(alive, screen, NOW).evidence == "its status file says waiting input needed"
+    assert (
+        reader.read(alive, screen, NOW).evidence
+        == "the agent's status file says: waiting input needed"
+    )

@@ -232,14 +232,17 @@ def test_a_retry_is_reported_during_the_turn(
     for line in ("• Reconnecting... 2/5", "◦ Server is busy, reconnecting 4/5"):
         agent = reader.read(alive, screen.format(line), NOW)
         assert (agent.activity, agent.calling) == (Activity.ACTIVE, True)
-        assert agent.evidence == "its screen says that it retries after: Last status: 429"
+        assert agent.evidence == "the agent's screen says that it retries after: Last status: 429"
     endless = screen.format("• Reconnecting... 2/5").replace("429", "x" * 3000)
     assert len(reader.read(alive, endless, NOW).evidence) == 2000
     for other in (None, screen.format("• Working"), "• Reconnecting... 2/5 (3s)\n\n› Ask\n"):
-        assert reader.read(alive, other, NOW).evidence == "its rollout says task_started"
+        assert (
+            reader.read(alive, other, NOW).evidence
+            == "the agent's transcript ends with: task_started"
+        )
     rollout(files, complete())
     over = reader.read(alive, screen.format("• Reconnecting... 2/5"), NOW)
-    assert over.evidence == "its rollout says task_complete"
+    assert over.evidence == "the agent's transcript ends with: task_complete"
 
 
 def test_a_turn_begins_and_ends_and_its_calls_end_with_it(

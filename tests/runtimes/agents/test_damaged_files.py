@@ -109,5 +109,5 @@ def test_concurrent_sessions_do_not_read_each_others_files(
 def test_a_dead_program_has_exited_although_its_terminal_lives(recording: Recording) -> None:
     agent = recording.look(seen=GONE)
     assert agent.activity is Activity.EXITED
-    assert agent.evidence == "its program is gone"
+    assert agent.evidence == "the agent's program is gone"
     assert (agent.question, agent.error, agent.calling) == ("", "", False)

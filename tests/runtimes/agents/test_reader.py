@@ -16,7 +16,7 @@ BLOCKED = Agent(
     activity=Activity.BLOCKED,
     since=BEFORE,
     seen=BEFORE,
-    evidence="its transcript says error",
+    evidence="the agent's transcript ends with an error",
     question="Which?",
     error="429",
     limit_until=AT,
@@ -33,11 +33,15 @@ def dead(end: Exit | None) -> Seen:
 @pytest.mark.parametrize(
     ("end", "evidence", "since"),
     [
-        (None, "its program is gone", BEFORE),
-        (Exit(at=AT, lost="another boot"), "its program did not end by itself: another boot", AT),
-        (Exit(at=AT, signal=9), "its program was ended by signal 9", AT),
-        (Exit(at=AT, code=0), "its program exited with 0", AT),
-        (Exit(at=AT), "its program vanished", AT),
+        (None, "the agent's program is gone", BEFORE),
+        (
+            Exit(at=AT, lost="another boot"),
+            "the agent's program did not end by itself: another boot",
+            AT,
+        ),
+        (Exit(at=AT, signal=9), "the agent's program was ended by signal 9", AT),
+        (Exit(at=AT, code=0), "the agent's program exited with 0", AT),
+        (Exit(at=AT), "the agent's program vanished", AT),
     ],
 )
 def test_an_exit_has_its_cause_and_ends_everything_else(
@@ -60,12 +64,12 @@ def test_a_program_that_is_not_known_to_be_dead_has_not_exited(probe: Probe) -> 
 
 
 def test_waiting_has_a_bounded_question_and_ends_an_error() -> None:
-    assert waiting(BLOCKED, AT, "it asks", "y" * 3000) == Agent(
+    assert waiting(BLOCKED, AT, "the agent asks people", "y" * 3000) == Agent(
         run=2,
         activity=Activity.WAITING_INPUT,
         since=AT,
         seen=BEFORE,
-        evidence="it asks",
+        evidence="the agent asks people",
         question="y" * 2000,
         summary="Done.",
     )
