@@ -1,6 +1,6 @@
 """Sends messages to agents at their terminals, and gives people's answers to open dialogs.
 
-Nothing here waits for an effect. What was sent awaits its receipt (`bot.store.receipts`): the agent
+Nothing here waits for an effect. What was sent awaits its receipt (`bot.store.outbox`): the agent
 observer sees it arrive, or the next decision orders it again.
 """
 
@@ -19,7 +19,7 @@ from bot.act.results import (
     Withdrawn,
 )
 from bot.act.runs import values_of
-from bot.store import DueAction, Receipt, ReceiptsTable, Session, SessionsTable
+from bot.store import DueAction, OutboxTable, Receipt, Session, SessionsTable
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text.prompt_text import one_line, printable
@@ -48,7 +48,7 @@ class MessageSender:
     """
 
     sessions: SessionsTable
-    receipts: ReceiptsTable
+    outbox: OutboxTable
     locations: Locations
     prompts: Prompts
     clock: Clock
@@ -91,7 +91,7 @@ class MessageSender:
         text = self.prompts.render(message.prompt, values, mark)
         receipt = _receipt(due.receipt, attempt, self.clock())
         # Before it is sent: after a crash it may have arrived, although nothing wants it any more.
-        self.receipts.note(due.seq, receipt)
+        self.outbox.note(due.seq, receipt)
         try:
             runs.send(run, text, f"{message.key}{receipt.order}#{attempt}")
         except UnsentInput as typed:
@@ -134,7 +134,7 @@ class MessageSender:
             steps=steps,
         )
         # Before it is given: after a crash, a dialog that is gone was answered.
-        self.receipts.note(due.seq, receipt)
+        self.outbox.note(due.seq, receipt)
         run, text = self.locations.run_of(session, message.run), message.prompt.values["text"]
         key = f"{message.key}{receipt.order}#{attempt}"
         if not self.locations.host.runs.answer(run, dialog, text.strip(), key):

@@ -23,7 +23,7 @@ from bot.act.results import (
     Stopped,
     Withdrawn,
 )
-from bot.store import DueAction, IncidentsTable, OutboxTable, ReceiptsTable, StoreFailure
+from bot.store import DueAction, IncidentsTable, OutboxTable, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.model.actions import Action, Comment, ReportConfiguration
@@ -56,7 +56,6 @@ class Outbox:
     """
 
     outbox: OutboxTable
-    receipts: ReceiptsTable
     incidents: IncidentsTable
     writable: Callable[[], bool]  #: Whether the store can record results now.
     #: Whether an action of a session is still right; None: it is frozen.
@@ -151,7 +150,7 @@ class Outbox:
                 self.crash_point(CrashPoint.MARKED, about)
             case AwaitingReceipt(receipt=receipt):
                 self.crash_point(CrashPoint.DONE, about)
-                self.receipts.mark_sent(due.seq, receipt)
+                self.outbox.mark_sent(due.seq, receipt)
                 log.info("%s: sent", about)
                 self.crash_point(CrashPoint.MARKED, about)
             case RetryLater():
@@ -161,7 +160,7 @@ class Outbox:
             case Withdrawn(why=why) if due.receipt is not None:
                 # It was sent before and may arrive yet; then it need not be sent again.
                 log.info("%s: not sent again: %s", about, why)
-                self.receipts.mark_sent(due.seq, due.receipt)
+                self.outbox.mark_sent(due.seq, due.receipt)
             case Withdrawn(why=why):
                 log.info("%s: withdrawn: %s", about, why)
                 self.outbox.withdraw(due.seq, self.clock())

@@ -234,7 +234,7 @@ class Wiring:
             github,
             locations,
             agents,
-            MessageSender(store.sessions, store.receipts, locations, prompts, clock),
+            MessageSender(store.sessions, store.outbox, locations, prompts, clock),
             Publishing(store.facts, github, locations, self.redact),
             Merger(store.refreshes, github, locations, self.people, clock),
             clock,
@@ -249,7 +249,6 @@ class Wiring:
         self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
         self.outbox = Outbox(
             store.outbox,
-            store.receipts,
             store.incidents,
             store.writable,
             self.reconciler.still_wanted,

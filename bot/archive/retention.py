@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 _NOBODY = "no session of this name is known"
 _NOT_OVER = "its session is not over"
-_DAY_SECONDS = 86_400.0
 
 
 class Thing(StrEnum):
@@ -105,7 +104,7 @@ class Retention:
         Returns what was to be removed; an item that could not be is returned as kept.
         """
         with self._alone():
-            for owner in self._store.retention.owners():
+            for owner in self._store.sessions.owners():
                 if owner.over:
                     self._archive.pack(owner.id)
             return [_removed(found) for found in self._found(orphans) if found.item.goes]
@@ -123,7 +122,7 @@ class Retention:
         # Listed before the sessions are read, so that a new session is known by then.
         folders, archived = self._records.folders(), self._archive.sessions()
         running = sorted(self._locations.host.runs.running()) if orphans else []
-        owners = {owner.id: owner for owner in self._store.retention.owners()}
+        owners = {owner.id: owner for owner in self._store.sessions.owners()}
 
         yield self._deliveries()
         for owner in owners.values():
@@ -144,24 +143,24 @@ class Retention:
 
     def _deliveries(self) -> _Found:
         days = self._days.transient_days
-        size = self._store.retention.deliveries_size(self._clock() - timedelta(days=days))
+        size = self._store.deliveries.processed_size(self._clock() - timedelta(days=days))
         why = f"processed more than {days:g} days ago"
         item = Item(
             thing=Thing.DELIVERIES, name=f"{size.rows} webhooks", goes=size.rows > 0, why=why
         )
 
         def remove() -> None:
-            now = self._clock()
-            self._store.deliveries.prune(now, days * _DAY_SECONDS)
-            self._store.outbox.prune(now - timedelta(days=days))
+            before = self._clock() - timedelta(days=days)
+            self._store.deliveries.prune(before)
+            self._store.outbox.prune(before)
 
         return _Found(item, remove, lambda: size.bytes)
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
-        goes, why = self._expired(owner.ended, self._days.durable_days)
-        if owner.over and goes and (size := self._store.retention.history_size(owner.id)).rows:
+        goes, why = self._expired(owner.ended_at, self._days.durable_days)
+        if owner.over and goes and (size := self._store.history.size(owner.id)).rows:
             item = Item(thing=Thing.HISTORY, name=owner.id, goes=True, why=why)
-            remove = self._if_over(owner, partial(self._store.retention.delete_history, owner.id))
+            remove = self._if_over(owner, partial(self._store.history.delete, owner.id))
             yield _Found(item, remove, lambda: size.bytes)
 
     def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
@@ -192,7 +191,7 @@ class Retention:
         remove: Callable[[], object],
         size: Callable[[], int],
     ) -> _Found:
-        goes, why = self._expired(owner.ended, days)
+        goes, why = self._expired(owner.ended_at, days)
         if not owner.over:
             goes, why = False, _NOT_OVER
         item = Item(thing=thing, name=name, goes=goes, why=why)
@@ -208,7 +207,7 @@ class Retention:
         """Wrap `remove` to do nothing if the session was restored meanwhile."""
 
         def checked() -> None:
-            now = self._store.retention.owner(owner.id)
+            now = self._store.sessions.owner(owner.id)
             if now is not None and now.over:
                 remove()
 

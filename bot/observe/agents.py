@@ -139,7 +139,7 @@ class AgentObserver:
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
         """Return the messages and answers that may have arrived, by session."""
         found: dict[str, list[AwaitedReceipt]] = {}
-        for awaited in self._store.receipts.awaited():
+        for awaited in self._store.outbox.awaited():
             found.setdefault(awaited.session, []).append(awaited)
         return found
 

@@ -1,6 +1,7 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
 from bot.store.commands import Outsider, OutsidersTable
+from bot.store.decisions import FactsReader
 from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import (
     CorruptRow,
@@ -12,13 +13,11 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
-from bot.store.facts import FactsReader
 from bot.store.history import BOT
 from bot.store.incidents import Freeze, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, this_process
 from bot.store.observations import ObservationsTable
 from bot.store.outbox import OutboxTable
-from bot.store.receipts import ReceiptsTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import (
     Configuration,
@@ -27,7 +26,6 @@ from bot.store.repositories import (
     RepositoriesTable,
     RepositoryRecord,
 )
-from bot.store.retention import ResourceOwner
 from bot.store.sessions import SessionsTable
 from bot.store.store import Store
 from bot.store.usage import USAGE_GROUPS, UsageTable
@@ -52,6 +50,7 @@ from bot.store.values import (
     Receipt,
     RefreshRequest,
     ReplayableDecision,
+    ResourceOwner,
     Session,
     SessionDecision,
     UsageTotal,
@@ -94,7 +93,6 @@ __all__ = [
     "OutsidersTable",
     "QueuedSession",
     "Receipt",
-    "ReceiptsTable",
     "RefreshRequest",
     "RefreshesTable",
     "ReplayableDecision",

@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+#: The values of a statement, by position or by name.
+_Values = Sequence[Any] | Mapping[str, Any]
 #: Jobs of one transaction.
 GROUP_LIMIT = 512
 #: Long against an action, short against the lease: a commit would have noticed another leader.
@@ -298,3 +300,22 @@ class StoreTable:
 
     def __init__(self, db: DatabaseFile) -> None:
         self._db = db
+
+    def _all(self, query: str, values: _Values = ()) -> list[sqlite3.Row]:
+        with self._db.read() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def _first(self, query: str, values: _Values = ()) -> sqlite3.Row | None:
+        with self._db.read() as connection:
+            row: sqlite3.Row | None = connection.execute(query, values).fetchone()
+            return row
+
+    def _execute(self, statement: str, values: _Values) -> int:
+        """Write by one statement. Returns how many rows it changed."""
+        return self._db.write(lambda connection: connection.execute(statement, values).rowcount)
+
+    def _change(self, work: Callable[[sqlite3.Connection], Iterable[str]]) -> list[str]:
+        """Write, and announce the sessions whose ids the work returns."""
+        changed = list(self._db.write(work))
+        self._db.announce(changed)
+        return changed

@@ -1,4 +1,5 @@
-"""Decisions about sessions: written with their actions, and with the facts they are based on.
+"""Decisions about sessions: the facts they are based on, read for many sessions at once, and their
+record with the actions that follow.
 
 Nothing is locked between reading a session and writing its decision. Every change of a session
 increments its version, and a decision about an older version is refused: the session is due again.
@@ -8,7 +9,7 @@ import hashlib
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import partial
@@ -19,25 +20,43 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
-from bot.store.errors import SessionChanged
+from bot.store.errors import CorruptRow, SessionChanged, StoreFailure
 from bot.store.history import BOT, add_history, history_row, wake
+from bot.store.incidents import freezes_by_scope, widest_freeze
 from bot.store.outbox import add_actions
-from bot.store.rows import Row, corrupt_row, decoded, encoded, ended_of, to_timestamp
+from bot.store.repositories import archived
+from bot.store.rows import (
+    Row,
+    RowDecoder,
+    by_session,
+    columns,
+    corrupt_row,
+    encoded,
+    from_timestamp,
+)
+from bot.store.sessions import Related
 from bot.store.slots import free_slot
+from bot.store.usage import day_of, spent_on_day
 from bot.store.values import (
     DecisionRecord,
     HistoryKind,
     LoadedSession,
+    Receipt,
     ReplayableDecision,
     SessionDecision,
 )
-from lifecycle.model.facts import Facts
-from lifecycle.model.policy import Policy
+from lifecycle.model.facts import Done, Ended, Facts, Failure, Sent, Spending
+from lifecycle.model.key import Key, KeyKind
 
-_RECHECK = "UPDATE sessions SET due = :due WHERE id = :id AND version = :version"
+SESSIONS = """SELECT *, id AS session, due AS recheck_at FROM sessions
+    WHERE id IN (SELECT value FROM json_each(?))"""
+OUTBOX = """SELECT seq, session, key, state, done_at AS at, next_at, result, reason,
+        error AS detail, action, receipt
+    FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
+_RECHECK = "UPDATE sessions SET due = :recheck_at WHERE id = :id AND version = :version"
 # A restore is a decision that takes an outcome back: the runs after the last one that started
 # belong to the restored session.
-_DECIDE = """UPDATE sessions SET due = :due, version = version + 1,
+_DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
         since = CASE WHEN status = :status THEN since ELSE :now END,
         run = :run, ended = :ended, slot = CASE WHEN :frees_slot THEN 0 ELSE slot END,
@@ -46,17 +65,42 @@ _DECIDE = """UPDATE sessions SET due = :due, version = version + 1,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
         first_run = CASE WHEN :restored THEN 1 + CAST(agent ->> 'run' AS INTEGER) ELSE first_run END
     WHERE id = :id AND version = :version"""
-OPEN_IN_PROJECT = """SELECT 1 FROM sessions WHERE ended IS NULL
-    AND project = (SELECT project FROM sessions WHERE id = ?) LIMIT 1"""
-ENDS_IN_PROJECT = """SELECT id, ended, outcomes FROM sessions
-    WHERE project = (SELECT project FROM sessions WHERE id = ?)"""
-_SET_OUTCOMES = "UPDATE sessions SET outcomes = ? WHERE id = ?"
+#: The sessions of a session's project, if all have ended.
+ENDED_PROJECT = """SELECT id, ended, finished FROM sessions
+    WHERE project = (SELECT project FROM sessions WHERE id = ?1) AND NOT EXISTS (
+        SELECT 1 FROM sessions WHERE ended IS NULL
+            AND project = (SELECT project FROM sessions WHERE id = ?1))"""
+_SET_FINISHED = "UPDATE sessions SET finished = ? WHERE id = ?"
 _ADD_POLICY = "INSERT INTO policies (hash, policy) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ADD_RECORD = "INSERT INTO decision_records (history, policy, record) VALUES (?, ?, ?)"
 RECORDS = """SELECT seq, session, at, kind, actor, data, record, policies.policy
     FROM history JOIN decision_records ON decision_records.history = seq
     JOIN policies ON policies.hash = decision_records.policy
     WHERE session = ? ORDER BY seq"""
+#: The part of a decision that its row in the history has.
+_SUMMARY = ("status", "reason", "because", "blockers")
+
+
+class _Covers(Struct, frozen=True):
+    """The other keys that an action stands for: all of its JSON that facts need."""
+
+    covers: tuple[Key, ...] = ()
+
+
+class _Ordered(Struct, frozen=True):
+    """An action in the outbox."""
+
+    key: Key
+    action: _Covers
+    receipt: Receipt | None
+
+
+class _End(Struct, frozen=True):
+    """The end of one session of a project."""
+
+    id: str
+    ended: Ended
+    finished: dict[str, int]
 
 
 class _Record(Struct, frozen=True, kw_only=True):
@@ -66,9 +110,93 @@ class _Record(Struct, frozen=True, kw_only=True):
     decision: dict[str, Any]
 
 
-_outcomes = msgspec.json.Decoder(dict[str, int])
+_facts = RowDecoder(Facts, "sessions")
+_before = RowDecoder(SessionDecision, "sessions")
+_end = RowDecoder(_End, "sessions")
+_ordered = RowDecoder(_Ordered, "outbox", "seq")
+_done = RowDecoder(Done, "outbox", "seq")
+_failure = RowDecoder(Failure, "outbox", "seq")
+_replayable = RowDecoder(ReplayableDecision, "policies", "seq")
 _record = msgspec.msgpack.Decoder(_Record)
-_policy = msgspec.json.Decoder(Policy)
+
+
+class FactsReader(StoreTable):
+    """Reads the facts of sessions from all tables."""
+
+    def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
+        """Load sessions from one state of the database, in the same order, without unknown ids."""
+        with self._db.read() as connection:
+            found = {one.session: one for one in _load(connection, sessions, self._db.clock())}
+        return [found[session] for session in sessions if session in found]
+
+    def get(self, session: str) -> Facts:
+        """The facts of one session. Raises `CorruptRow`, or `StoreFailure` if it is unknown."""
+        loaded = self.load([session])
+        if not loaded:
+            raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
+        (one,) = loaded
+        if isinstance(one.facts, CorruptRow):
+            raise one.facts
+        return one.facts
+
+
+def _load(
+    connection: sqlite3.Connection, ids: Sequence[str], now: datetime
+) -> Iterator[LoadedSession]:
+    """Load each session; one with a corrupt row has the error as its facts."""
+    among = (encoded(ids),)
+    related = Related(connection, ids)
+    outbox = by_session(connection.execute(OUTBOX, among))
+    freezes, closed = freezes_by_scope(connection), archived(connection)
+    today: dict[str, Spending] = {}
+    for row in connection.execute(SESSIONS, among):
+        name, repository = row["id"], row["repository"]
+        if repository not in today:
+            today[repository] = spent_on_day(connection, repository, day_of(now))
+        try:
+            facts = _facts(
+                row,
+                spent_today=today[repository],
+                frozen=widest_freeze(freezes, row["project"], name),
+                archived=repository in closed,
+                **related.fields(row),
+                **_outbox_facts(outbox.get(name, ())),
+            )
+            yield LoadedSession(
+                session=name, version=row["version"], facts=facts, before=_before(row)
+            )
+        except CorruptRow as error:
+            yield LoadedSession(session=name, version=row["version"], facts=error)
+
+
+def _outbox_facts(rows: Iterable[Row]) -> dict[str, Any]:
+    """The facts that the actions of a session are."""
+    done: dict[Key, Done] = {}
+    pending: set[Key] = set()
+    sent: dict[Key, Sent] = {}
+    failures: dict[Key, Failure] = {}
+    starts: list[float] = []
+    for row in rows:
+        one, state = _ordered(row), row["state"]
+        keys = (one.key, *one.action.covers)
+        if state == "due":
+            pending.update(keys)
+            if one.key.kind is KeyKind.START:
+                starts.append(row["next_at"])
+        elif state == "done":
+            done.update(dict.fromkeys(keys, _done(row)))
+        elif state == "failed":
+            failures[one.key] = _failure(row)
+        elif one.receipt is not None:
+            sent[one.key] = one.receipt.sent
+    return {
+        "done": done,
+        "pending": frozenset(pending),
+        "sent": sent,
+        "failures": failures,
+        # When the pending start was or will be attempted next.
+        "start_due": from_timestamp(max(starts)) if starts else None,
+    }
 
 
 class DecisionsTable(StoreTable):
@@ -98,16 +226,7 @@ class DecisionsTable(StoreTable):
 
         Raises `CorruptRow`: a skipped one would count as replayed without a difference.
         """
-        with self._db.read() as connection:
-            return [_replayable(row) for row in connection.execute(RECORDS, (session,))]
-
-
-def outcomes_of(row: Row) -> dict[str, int]:
-    """How many sessions of the project ended with which status, if this one was the last of them.
-
-    Empty if it was not.
-    """
-    return decoded(_outcomes, row, "sessions", "id", "outcomes")
+        return list(map(_replay, self._all(RECORDS, (session,))))
 
 
 def _only_due(loaded: LoadedSession, decision: SessionDecision) -> bool:
@@ -120,36 +239,25 @@ def _decide(
 ) -> list[str]:
     """Write one decision. Returns the keys of the new actions. Raises `SessionChanged`."""
     before = loaded.before
-    identity = {
+    values = {
+        **columns(replace(decision, actions=(), record=None)),
         "id": loaded.session,
         "version": loaded.version,
-        "due": to_timestamp(decision.recheck_at),
+        "restored": before.ended is not None and decision.ended is None,
+        "now": now.timestamp(),
     }
     if _only_due(loaded, decision):
-        _check_version(connection.execute(_RECHECK, identity), loaded)
+        _check_version(connection.execute(_RECHECK, values), loaded)
         return []
-    summary = {
-        "status": decision.status,
-        "reason": decision.reason,
-        "because": decision.because,
-        "blockers": encoded(decision.blockers),
-    }
-    state = {
-        "run": decision.run,
-        "ended": None if decision.ended is None else encoded(decision.ended),
-        "frees_slot": decision.frees_slot,
-        "wants_slot": decision.wants_slot,
-        "restored": before.ended is not None and decision.ended is None,
-    }
-    values = {**identity, **summary, **state, "now": now.timestamp()}
     _check_version(connection.execute(_DECIDE, values), loaded)
     if before.ended is None and decision.ended is not None:
-        _count_outcomes(connection, loaded.session, now)
+        _count_ended(connection, loaded.session, now)
     if decision.frees_slot:
         free_slot(connection, loaded.session, now)
     new = add_actions(connection, loaded.session, decision.actions, now)
-    if new or any(getattr(before, name) != getattr(decision, name) for name in summary):
-        data = {**summary, "blockers": decision.blockers, "actions": new}
+    summary = {name: getattr(decision, name) for name in _SUMMARY}
+    if new or any(getattr(before, name) != value for name, value in summary.items()):
+        data = {**summary, "actions": new}
         written = add_history(connection, loaded.session, HistoryKind.DECISION, BOT, data, now)
         if decision.record is not None:
             _add_record(connection, written, decision.record)
@@ -164,19 +272,13 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
         )
 
 
-def _count_outcomes(connection: sqlite3.Connection, session: str, now: datetime) -> None:
+def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
     """In the transaction that ends a session: if it was its project's last open one, count the
     outcomes of all that ended since the project had no open session before."""
-    counts: Counter[str] = Counter()
-    if connection.execute(OPEN_IN_PROJECT, (session,)).fetchone() is None:
-        rows = connection.execute(ENDS_IN_PROJECT, (session,)).fetchall()
-        ends = {row["id"]: ended for row in rows if (ended := ended_of(row))}
-        last = [ends[row["id"]].at for row in rows if row["id"] != session and outcomes_of(row)]
-        since = max(last, default=None)
-        counts.update(
-            ended.status.value for ended in ends.values() if since is None or ended.at > since
-        )
-    connection.execute(_SET_OUTCOMES, (encoded(counts), session))
+    ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
+    since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)
+    counts = Counter(one.ended.status for one in ends if since is None or one.ended.at > since)
+    connection.execute(_SET_FINISHED, (encoded(counts), session))
     if counts:
         wake(connection, session, now)
 
@@ -191,14 +293,9 @@ def _add_record(connection: sqlite3.Connection, history: int, record: DecisionRe
     connection.execute(_ADD_RECORD, (history, hashed, zlib.compress(packed)))
 
 
-def _replayable(row: Row) -> ReplayableDecision:
+def _replay(row: Row) -> ReplayableDecision:
     try:
         record = _record.decode(zlib.decompress(row["record"]))
     except (zlib.error, msgspec.DecodeError) as error:
         raise corrupt_row("decision_records", row["seq"], "record", error) from error
-    return ReplayableDecision(
-        row=history_row(row),
-        facts=record.facts,
-        policy=decoded(_policy, row, "policies", "seq", "policy"),
-        decision=record.decision,
-    )
+    return _replayable(row, row=history_row(row), facts=record.facts, decision=record.decision)

@@ -8,8 +8,8 @@ from datetime import datetime
 from bot.store.commands import add_commands
 from bot.store.database import StoreTable
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import Row, encoded, from_timestamp
-from bot.store.values import Delivery, DeliveryOutcome, NewCommand, RefreshRequest
+from bot.store.rows import RowDecoder, encoded
+from bot.store.values import Delivery, DeliveryOutcome, NewCommand, RefreshRequest, StoredSize
 
 PRUNE_STEP = 1000
 
@@ -25,8 +25,12 @@ WAITING = """SELECT id, event, at, body, state FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
+PROCESSED_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
+    FROM deliveries WHERE done_at < ?"""
 PRUNE = """DELETE FROM deliveries WHERE id IN
     (SELECT id FROM deliveries WHERE done_at < ? LIMIT ?)"""
+
+_delivery = RowDecoder(Delivery, "deliveries")
 
 
 class DeliveriesTable(StoreTable):
@@ -44,13 +48,11 @@ class DeliveriesTable(StoreTable):
 
     def waiting(self, limit: int = 100) -> list[Delivery]:
         """The deliveries to process, oldest first."""
-        with self._db.read() as connection:
-            return [_delivery(row) for row in connection.execute(WAITING, (limit,))]
+        return list(map(_delivery, self._all(WAITING, (limit,))))
 
     def known(self, ids: Iterable[str]) -> set[str]:
         """Return which of these ids are stored, in any state."""
-        with self._db.read() as connection:
-            return {row["id"] for row in connection.execute(KNOWN, (encoded(list(ids)),))}
+        return {row["id"] for row in self._all(KNOWN, (encoded(list(ids)),))}
 
     def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
@@ -75,27 +77,28 @@ class DeliveriesTable(StoreTable):
         """
         body = self._db.redact(delivery.body)
         if body != delivery.body:
-            self._db.write(lambda connection: connection.execute(_REDACT, (body, delivery.id)))
+            self._execute(_REDACT, (body, delivery.id))
 
     def mark_failed(self, id: str, error: str) -> None:
         """Mark a delivery as failed. A redelivery of it is processed again."""
-        values = ("failed", error, self._db.clock().timestamp(), id)
-        self._db.write(lambda connection: connection.execute(_MARK, values))
+        self._execute(_MARK, ("failed", error, self._db.clock().timestamp(), id))
 
-    def prune(self, now: datetime, keep_seconds: float) -> int:
-        """Delete deliveries that were processed more than `keep_seconds` ago; returns how many.
+    def processed_size(self, before: datetime) -> StoredSize:
+        """The size of the deliveries processed before then, which `prune` deletes."""
+        (row,) = self._all(PROCESSED_SIZE, (before.timestamp(),))
+        return StoredSize(**dict(row))
+
+    def prune(self, before: datetime) -> int:
+        """Delete the deliveries processed before then; returns how many.
 
         Deletes in small transactions, so that other writes are not held up.
         """
-        before = now.timestamp() - keep_seconds
-        total = 0
-        while True:
-            deleted = self._db.write(
-                lambda connection: connection.execute(PRUNE, (before, PRUNE_STEP)).rowcount
-            )
+        values = (before.timestamp(), PRUNE_STEP)
+        total = deleted = self._execute(PRUNE, values)
+        while deleted == PRUNE_STEP:
+            deleted = self._execute(PRUNE, values)
             total += deleted
-            if deleted < PRUNE_STEP:
-                return total
+        return total
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
@@ -122,13 +125,3 @@ def _insert(connection: sqlite3.Connection, row: Delivery) -> DeliveryOutcome:
 
 def _values(row: Delivery) -> tuple[str, str, float, bytes]:
     return row.id, row.event, row.at.timestamp(), row.body
-
-
-def _delivery(row: Row) -> Delivery:
-    return Delivery(
-        id=row["id"],
-        event=row["event"],
-        at=from_timestamp(row["at"]),
-        body=row["body"],
-        state=row["state"],
-    )

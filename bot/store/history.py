@@ -5,34 +5,42 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from bot.store.database import StoreTable
-from bot.store.rows import Row, corrupt_row, decoded, encoded, from_timestamp, skip_corrupt
-from bot.store.values import HistoryKind, HistoryRow
+from bot.store.rows import RowDecoder, encoded, skip_corrupt
+from bot.store.values import HistoryKind, HistoryRow, StoredSize
 from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+SIZE = """SELECT count(*) AS rows,
+        coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
+    FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
+_DELETE = (
+    "DELETE FROM decision_records WHERE history IN (SELECT seq FROM history WHERE session = ?)",
+    "DELETE FROM history WHERE session = ?",
+    "DELETE FROM usage WHERE session = ?",
+    "DELETE FROM model_usage WHERE session = ?",
+)
 
 _CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"
 _WAKE = f"UPDATE sessions {_CHANGED} WHERE id = :id"
 _WAKE_SCOPE = f"""UPDATE sessions {_CHANGED}
     WHERE (:scope = '' OR 'project:' || project = :scope OR 'session:' || id = :scope)
         AND id IN (SELECT id FROM live)
-    RETURNING id"""  # noqa: S608 - our text
+    RETURNING id"""
 _WAKE_REPOSITORY = f"""UPDATE sessions {_CHANGED}
     WHERE repository = :repository AND id IN (SELECT id FROM live)
-    RETURNING id"""  # noqa: S608 - our text
+    RETURNING id"""
 _WAKE_SIBLINGS = f"""UPDATE sessions {_CHANGED}
     WHERE repository = (SELECT repository FROM sessions WHERE id = :id)
-        AND id <> :id AND ended IS NULL"""  # noqa: S608 - our text
+        AND id <> :id AND ended IS NULL"""
 
 #: The actor of what the bot does by itself.
 BOT = NAME
 
-_data: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+#: Decodes a whole row of `history`.
+history_row = RowDecoder(HistoryRow, "history", "seq")
 
 
 class HistoryTable(StoreTable):
@@ -40,15 +48,21 @@ class HistoryTable(StoreTable):
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """The last `limit` events of a session, newest first; a negative limit reads all."""
-        with self._db.read() as connection:
-            return list(skip_corrupt(history_row, connection.execute(OF_SESSION, (session, limit))))
+        return list(skip_corrupt(history_row, self._all(OF_SESSION, (session, limit))))
 
-    def add(
-        self, session: str, kind: HistoryKind, actor: str, data: Mapping[str, Any], now: datetime
-    ) -> None:
-        """Record an event of a session. `data` is anything JSON can hold."""
-        self._db.write(lambda connection: add_history(connection, session, kind, actor, data, now))
-        self._db.announce([session])
+    def size(self, session: str) -> StoredSize:
+        """The size of a session's history with its decision records."""
+        (row,) = self._all(SIZE, (session,))
+        return StoredSize(**dict(row))
+
+    def delete(self, session: str) -> None:
+        """Delete the history and the usage of a session. The session itself remains."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            for statement in _DELETE:
+                connection.execute(statement, (session,))
+
+        self._db.write(work)
 
 
 def add_history(
@@ -59,25 +73,12 @@ def add_history(
     data: Mapping[str, Any],
     now: datetime,
 ) -> int:
-    """Record an event inside a transaction. Returns its sequence number."""
+    """Record an event inside a transaction. Returns its sequence number.
+
+    `data` is anything JSON can hold.
+    """
     values = (session, now.timestamp(), kind, actor, encoded(data))
     return connection.execute(_ADD, values).lastrowid or 0
-
-
-def history_row(row: Row) -> HistoryRow:
-    """Decode a whole row of `history`. Raises `CorruptRow`."""
-    try:
-        kind = HistoryKind(row["kind"])
-    except ValueError as error:
-        raise corrupt_row("history", row["seq"], "kind", error) from error
-    return HistoryRow(
-        seq=row["seq"],
-        session=row["session"],
-        at=from_timestamp(row["at"]),
-        kind=kind,
-        actor=row["actor"],
-        data=decoded(_data, row, "history", "seq", "data"),
-    )
 
 
 def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:

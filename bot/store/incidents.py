@@ -1,19 +1,20 @@
 """Freezes, which people set, and incidents, which the bot reports."""
 
 import sqlite3
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
 from bot.store.database import StoreTable
 from bot.store.history import add_history, wake_scope
-from bot.store.rows import from_timestamp, from_timestamp_or_none
+from bot.store.rows import RowDecoder
 from bot.store.values import HistoryKind
 from lifecycle.model.facts import Frozen
 
-FREEZES = "SELECT scope, actor, at FROM freezes ORDER BY scope"
-_FREEZE = "INSERT INTO freezes (scope, actor, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_UNFREEZE = "DELETE FROM freezes WHERE scope = ?"
+FREEZES = "SELECT scope, actor AS by, at FROM freezes ORDER BY scope"
+_FREEZE = "INSERT INTO freezes (scope, actor, at) VALUES (:scope, :by, :now) ON CONFLICT DO NOTHING"
+_UNFREEZE = "DELETE FROM freezes WHERE scope = :scope"
 _OPEN = "SELECT text FROM incidents WHERE key = ? AND cleared_at IS NULL"
 _REPORT = "INSERT INTO incidents (key, since, text) VALUES (?, ?, ?)"
 _SET_TEXT = "UPDATE incidents SET text = ? WHERE key = ? AND cleared_at IS NULL"
@@ -40,40 +41,32 @@ class Incident(Struct, frozen=True, kw_only=True):
     cleared_at: datetime | None = None
 
 
+_freeze = RowDecoder(Freeze, "freezes", "scope")
+_incident = RowDecoder(Incident, "incidents", "key")
+
+
 class FreezesTable(StoreTable):
     """Scopes that people froze."""
 
     def add(self, scope: str, by: str) -> bool:
         """Freeze a scope (see `Freeze`) and wake its sessions; False if it is frozen already."""
-        now = self._db.clock()
-        return self._changed(
-            _FREEZE, (scope, by, now.timestamp()), scope, by, HistoryKind.FREEZE, now
-        )
+        return self._set(_FREEZE, scope, by, HistoryKind.FREEZE)
 
     def remove(self, scope: str, by: str) -> bool:
         """Unfreeze a scope and wake its sessions; False if it was not frozen.
 
         A session stays frozen while another scope that contains it is.
         """
-        return self._changed(_UNFREEZE, (scope,), scope, by, HistoryKind.UNFREEZE, self._db.clock())
+        return self._set(_UNFREEZE, scope, by, HistoryKind.UNFREEZE)
 
     def all(self) -> list[Freeze]:
         """All freezes."""
-        with self._db.read() as connection:
-            return [
-                Freeze(scope=row["scope"], by=row["actor"], at=from_timestamp(row["at"]))
-                for row in connection.execute(FREEZES)
-            ]
+        return list(map(_freeze, self._all(FREEZES)))
 
-    def _changed(
-        self,
-        statement: str,
-        values: tuple[str | float, ...],
-        scope: str,
-        by: str,
-        kind: HistoryKind,
-        now: datetime,
-    ) -> bool:
+    def _set(self, statement: str, scope: str, by: str, kind: HistoryKind) -> bool:
+        now = self._db.clock()
+        values = {"scope": scope, "by": by, "now": now.timestamp()}
+
         def work(connection: sqlite3.Connection) -> list[str] | None:
             if not connection.execute(statement, values).rowcount:
                 return None
@@ -92,10 +85,9 @@ class IncidentsTable(StoreTable):
 
     def report(self, key: str, text: str, now: datetime) -> bool:
         """Open an incident; return True if it is new. Repeating the same text writes nothing."""
-        with self._db.read() as connection:
-            current = connection.execute(_OPEN, (key,)).fetchone()
-            if current is not None and current["text"] == text:
-                return False
+        current = self._first(_OPEN, (key,))
+        if current is not None and current["text"] == text:
+            return False
 
         def work(connection: sqlite3.Connection) -> bool:
             if connection.execute(_SET_TEXT, (text, key)).rowcount:
@@ -107,46 +99,28 @@ class IncidentsTable(StoreTable):
 
     def clear(self, key: str, now: datetime) -> bool:
         """Close an incident; return False, with nothing written, if it is not open."""
-        with self._db.read() as connection:
-            if connection.execute(_OPEN, (key,)).fetchone() is None:
-                return False
-        values = (now.timestamp(), key)
-        return self._db.write(lambda connection: connection.execute(_CLEAR, values).rowcount == 1)
+        if self._first(_OPEN, (key,)) is None:
+            return False
+        return self._execute(_CLEAR, (now.timestamp(), key)) == 1
 
     def current(self) -> list[Incident]:
         """Return the open incidents, newest first."""
-        return self._incidents(CURRENT)
+        return list(map(_incident, self._all(CURRENT)))
 
     def recent(self, limit: int = 100) -> list[Incident]:
         """Return the last incidents, open or closed, newest first."""
-        return self._incidents(RECENT, limit)
-
-    def _incidents(self, query: str, *values: int) -> list[Incident]:
-        with self._db.read() as connection:
-            return [
-                Incident(
-                    key=row["key"],
-                    since=from_timestamp(row["since"]),
-                    text=row["text"],
-                    cleared_at=from_timestamp_or_none(row["cleared_at"]),
-                )
-                for row in connection.execute(query, values)
-            ]
+        return list(map(_incident, self._all(RECENT, (limit,))))
 
 
 def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
     """All freezes by scope, as facts."""
     return {
-        row["scope"]: Frozen(
-            scope=row["scope"].partition(":")[0] or "all",
-            by=row["actor"],
-            at=from_timestamp(row["at"]),
-        )
-        for row in connection.execute(FREEZES)
+        one.scope: Frozen(scope=one.scope.partition(":")[0] or "all", by=one.by, at=one.at)
+        for one in map(_freeze, connection.execute(FREEZES))
     }
 
 
-def widest_freeze(freezes: dict[str, Frozen], project: str, session: str) -> Frozen | None:
+def widest_freeze(freezes: Mapping[str, Frozen], project: str, session: str) -> Frozen | None:
     """The widest freeze that applies to a session."""
     scopes = ("", f"project:{project}", f"session:{session}")
     return next((freezes[scope] for scope in scopes if scope in freezes), None)

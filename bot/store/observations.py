@@ -1,17 +1,19 @@
 """Writes observations that change a fact, and records the change in the history."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.store.database import StoreTable
-from bot.store.history import add_history, wake
-from bot.store.receipts import add_receipts
-from bot.store.rows import Row, agent_of, encoded, issue_of, pulls_of, work_of
+from bot.store.history import BOT, add_history, wake
+from bot.store.rows import Row, RowDecoder, encoded
 from bot.store.usage import add_agent_usage
-from bot.store.values import HistoryKind, Observation
+from bot.store.values import HistoryKind, Observation, Receipt
 from lifecycle.model.facts import Agent, Check, Exit, Issue, Pull, Remark, Verdict, Work
 from lifecycle.model.status import Activity, PullState
 
@@ -28,6 +30,25 @@ _STORE = """UPDATE sessions SET agent = coalesce(:agent, agent), work = coalesce
 _REMOVE_PULLS = "DELETE FROM session_pulls WHERE session = ?"
 _ADD_PULL = """INSERT INTO session_pulls (repository, number, session, head)
     SELECT repository, ?, id, ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+_RECEIPT = """SELECT receipt FROM outbox
+    WHERE seq = ? AND state IN ('sent', 'due') AND receipt IS NOT NULL"""
+_RECEIVED = """UPDATE outbox SET state = 'done', result = 'received', done_at = ?,
+        attempts = attempts + 1
+    WHERE seq = ? AND state IN ('sent', 'due') RETURNING session, key"""
+_ADVANCED = "UPDATE outbox SET state = 'due', next_at = ? WHERE seq = ? AND state = 'sent'"
+_MISSING = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'sent'"
+
+
+class _Stored(Struct, frozen=True):
+    """The facts of a session before an observation."""
+
+    agent: Agent
+    work: Work
+    pulls: tuple[Pull, ...] | None
+    issue: Issue | None
+
+
+_stored = RowDecoder(_Stored, "sessions")
 
 
 class ObservationsTable(StoreTable):
@@ -92,14 +113,13 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
         text = encoded(value)
         if text != row[column]:
             differing[column] = text
-    if seen.agent is not None and "agent" in differing and _overtaken(seen.agent, row):
+    if seen.agent and "agent" in differing and _overtaken(seen.agent, _stored(row).agent):
         del differing["agent"]
     return differing
 
 
-def _overtaken(agent: Agent, row: Row) -> bool:
+def _overtaken(agent: Agent, before: Agent) -> bool:
     """Whether the run was stopped while it was observed, which makes the observation obsolete."""
-    before = agent_of(row)
     return before.stopped and not agent.stopped and before.run == agent.run
 
 
@@ -107,55 +127,80 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
     row = _rows(connection, [seen]).get(seen.session)
     if row is None:
         return False
-    receipts = add_receipts(connection, seen, now)
+    receipts = _add_receipts(connection, seen, now)
     differing = _differing(seen, row)
     if not differing:
         return receipts
+    before = _stored(row)
     if seen.agent is not None and "agent" in differing:
-        add_agent_usage(connection, seen.session, agent_of(row), seen.agent, now)
+        add_agent_usage(connection, seen.session, before.agent, seen.agent, now)
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
     if "pulls" in differing:
-        _index_pulls(connection, seen.session, seen.pulls or ())
-        if differing.keys() == {"pulls"} and _without_read_at(seen.pulls or ()) == _without_read_at(
-            pulls_of(row)
-        ):
+        connection.execute(_REMOVE_PULLS, (seen.session,))
+        pulls = [(pull.number, pull.head, seen.session) for pull in seen.pulls or ()]
+        connection.executemany(_ADD_PULL, pulls)
+        if differing.keys() == {"pulls"} and _unread(seen.pulls) == _unread(before.pulls):
             return receipts
-    _add_changes(connection, seen, row, differing, now)
+    _add_changes(connection, seen, before, differing, now)
     wake(connection, seen.session, now)
     return True
+
+
+def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
+    """Inside a transaction: record which messages arrived. Returns whether anything changed.
+
+    A message counts as done from when it was sent if the agent's activity, recorded with it, began
+    later; otherwise from now on, because what is known of the agent is older than the message.
+    """
+    changed = 0
+    for seq in seen.received:
+        receipt = _receipt_of(connection, seq)
+        since = seen.agent.since if seen.agent else None
+        at = receipt.sent.at if receipt and since and since > receipt.sent.at else now
+        for row in connection.execute(_RECEIVED, (at.timestamp(), seq)).fetchall():
+            data = {"action": row["key"], "result": "received"}
+            add_history(connection, row["session"], HistoryKind.DONE, BOT, data, now)
+            changed += 1
+    for seq in seen.advanced:
+        changed += connection.execute(_ADVANCED, (now.timestamp(), seq)).rowcount
+    for seq in seen.missing:
+        receipt = _receipt_of(connection, seq)
+        if receipt is not None and not receipt.sent.missing:
+            missing = replace(receipt, sent=replace(receipt.sent, missing=True))
+            changed += connection.execute(_MISSING, (encoded(missing), seq)).rowcount
+    if changed:
+        wake(connection, seen.session, now)
+    return bool(changed)
+
+
+def _receipt_of(connection: sqlite3.Connection, seq: int) -> Receipt | None:
+    row = connection.execute(_RECEIPT, (seq,)).fetchone()
+    return msgspec.json.decode(row["receipt"], type=Receipt) if row else None
 
 
 def _add_changes(
     connection: sqlite3.Connection,
     seen: Observation,
-    row: Row,
-    differing: Mapping[str, str],
+    before: _Stored,
+    differing: Container[str],
     now: datetime,
 ) -> None:
     """Record the changes in the history: of the agent and its workspace, and of GitHub."""
-    of_agent: list[str] = []
-    of_github: list[str] = []
-    if seen.agent is not None and "agent" in differing:
-        of_agent += agent_changes(agent_of(row), seen.agent)
-    if seen.work is not None and "work" in differing:
-        of_agent += work_changes(work_of(row), seen.work)
-    if seen.issue is not None and "issue" in differing:
-        of_github += issue_changes(issue_of(row), seen.issue)
-    if seen.pulls is not None and "pulls" in differing:
-        of_github += pull_changes(pulls_of(row), seen.pulls)
-    for actor, changes in (("agent", of_agent), ("github", of_github)):
+    for actor, columns in _CHANGES.items():
+        changes = [
+            line
+            for column, describe in columns.items()
+            if column in differing
+            for line in describe(getattr(before, column), getattr(seen, column))
+        ]
         if changes:
             data = {"changes": changes}
             add_history(connection, seen.session, HistoryKind.OBSERVED, actor, data, now)
 
 
-def _without_read_at(pulls: Sequence[Pull]) -> list[Pull]:
-    return [msgspec.structs.replace(pull, read_at=None) for pull in pulls]
-
-
-def _index_pulls(connection: sqlite3.Connection, session: str, pulls: Sequence[Pull]) -> None:
-    connection.execute(_REMOVE_PULLS, (session,))
-    connection.executemany(_ADD_PULL, [(pull.number, pull.head, session) for pull in pulls])
+def _unread(pulls: Iterable[Pull] | None) -> list[Pull]:
+    """Pull requests without the time at which they were read."""
+    return [replace(pull, read_at=None) for pull in pulls or ()]
 
 
 def agent_changes(old: Agent, new: Agent) -> Iterator[str]:
@@ -252,3 +297,10 @@ def _ending(ending: Exit) -> str:
 def _line(what: str, detail: str = "") -> str:
     text = " ".join(f"{what}: {detail}".split()) if detail else what
     return text if len(text) <= _LINE_LIMIT else f"{text[: _LINE_LIMIT - 1]}…"
+
+
+#: What describes the changes of a column, by the actor in the history.
+_CHANGES: Mapping[str, Mapping[str, Callable[[Any, Any], Iterator[str]]]] = {
+    "agent": {"agent": agent_changes, "work": work_changes},
+    "github": {"issue": issue_changes, "pulls": pull_changes},
+}

@@ -7,43 +7,40 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-import msgspec
-
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history, wake
 from bot.store.observations import add_observations
-from bot.store.receipts import receipt_of
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import (
-    Row,
-    decoded,
-    encoded,
-    from_timestamp,
-    from_timestamp_or_none,
-    key_of,
-    skip_corrupt,
+from bot.store.rows import Row, RowDecoder, encoded, from_timestamp, skip_corrupt
+from bot.store.values import (
+    AwaitedReceipt,
+    DueAction,
+    HistoryKind,
+    Observation,
+    OutboxEntry,
+    Receipt,
+    RefreshRequest,
 )
-from bot.store.values import DueAction, HistoryKind, Observation, OutboxEntry, RefreshRequest
 from lifecycle.model.actions import Action
 from lifecycle.model.status import Reason
 
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (session, key) DO UPDATE SET state = 'due', reason = '', error = '',
         done_at = NULL, attempts = CASE state WHEN 'sent' THEN attempts ELSE 0 END,
-        receipt = CASE state WHEN 'sent' THEN receipt ELSE '' END,
+        receipt = CASE state WHEN 'sent' THEN receipt END,
         next_at = excluded.next_at, action = excluded.action
     WHERE state IN ('failed', 'sent')"""
 _ADD_FOR_REPOSITORY = """INSERT INTO outbox (repository, key, next_at, created, action)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT (repository, key) DO NOTHING"""
-DUE_ACTIONS = """SELECT seq, session, coalesce(first.repository, sessions.repository) AS repository,
-        action, attempts, receipt
+DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
+        coalesce(first.repository, sessions.repository) AS repository, action, attempts, receipt
     FROM outbox AS first LEFT JOIN sessions ON sessions.id = session
     WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY first.created, seq LIMIT ?2"""
-ENDS_PROGRAM = """SELECT EXISTS (SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
-    AND action ->> 'type' IN ('stop', 'release'))"""
+ENDS_PROGRAM = """SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
+    AND action ->> 'type' IN ('stop', 'release') LIMIT 1"""
 OF_SESSION = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
         action FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 RUN_STARTS = """SELECT action ->> 'run' AS run, min(created) AS at FROM outbox
@@ -58,11 +55,22 @@ _RESET_DUE = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?
 _DEFER = """UPDATE outbox SET next_at = :until, error = coalesce(nullif(:why, ''), error)
     WHERE seq = :seq AND state = 'due'"""
 PRUNE_ACTIONS = "DELETE FROM outbox WHERE session IS NULL AND done_at < ?"
+_SENT = """UPDATE outbox SET state = 'sent', receipt = ?, error = ''
+    WHERE seq = ? AND state = 'due' RETURNING session"""
+_NOTE = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'due'"
+# One that is due may have been sent before a crash. Two statements, so that each uses its index.
+AWAITED = """SELECT seq, session, key, run, state = 'sent' AS sent, receipt FROM (
+        SELECT seq, session, key, state, action, receipt FROM outbox WHERE state = 'sent'
+        UNION ALL SELECT seq, session, key, state, action, receipt FROM outbox
+            WHERE state = 'due' AND action ->> 'type' = 'send_message')
+    JOIN sessions ON sessions.id = session WHERE action ->> 'run' = run"""
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
 _Data = Mapping[str, str]
 
-_action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
+_due = RowDecoder(DueAction, "outbox", "seq")
+_entry = RowDecoder(OutboxEntry, "outbox", "seq")
+_awaited = RowDecoder(AwaitedReceipt, "outbox", "seq")
 
 
 class OutboxTable(StoreTable):
@@ -74,14 +82,11 @@ class OutboxTable(StoreTable):
         Actions without a session do not wait for each other. An action that waits for its next
         attempt delays no other: a stop does not wait for a comment.
         """
-        with self._db.read() as connection:
-            rows = connection.execute(DUE_ACTIONS, (now.timestamp(), limit))
-            return list(skip_corrupt(_due, rows))
+        return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
 
     def ends_program(self, session: str) -> bool:
         """Whether an action that ends the session's program is due."""
-        with self._db.read() as connection:
-            return bool(connection.execute(ENDS_PROGRAM, (session,)).fetchone()[0])
+        return self._first(ENDS_PROGRAM, (session,)) is not None
 
     def mark_done(
         self,
@@ -105,7 +110,7 @@ class OutboxTable(StoreTable):
                     add_observations(connection, [observed], now)
             return _record(connection, marked, HistoryKind.DONE, {"result": result}, now)
 
-        self._db.announce(self._db.write(work))
+        self._change(work)
 
     def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
         """Record a failed attempt; the next one is at `next_at`."""
@@ -115,43 +120,62 @@ class OutboxTable(StoreTable):
             marked = connection.execute(_RETRY, values).fetchall()
             return [row["session"] for row in marked if row["session"]]
 
-        self._db.announce(self._db.write(work))
+        self._change(work)
+
+    def note(self, seq: int, receipt: Receipt) -> None:
+        """Record the receipt of a message or an answer, before it is sent."""
+        self._execute(_NOTE, (encoded(receipt), seq))
+
+    def mark_sent(self, seq: int, receipt: Receipt) -> None:
+        """Record that a message or an answer was sent, and await its receipt."""
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(_SENT, (encoded(receipt), seq)).fetchall()
+            for row in rows:
+                wake(connection, row["session"], receipt.sent.at)
+            return [row["session"] for row in rows]
+
+        self._change(work)
+
+    def awaited(self) -> list[AwaitedReceipt]:
+        """Messages and answers to current runs that may have arrived by now, oldest first.
+
+        A due one is among them: it may have been sent before a crash.
+        """
+        found = skip_corrupt(_awaited, self._all(AWAITED))
+        return sorted(found, key=lambda awaited: awaited.seq)
 
     def mark_failed(self, seq: int, reason: Reason, error: str, now: datetime) -> None:
         """Mark an action as failed for good and wake its session."""
         values = (reason, error, now.timestamp(), seq)
-        self._change(_FAILED, values, HistoryKind.FAILED, {"reason": reason, "error": error}, now)
+        self._mark(_FAILED, values, HistoryKind.FAILED, {"reason": reason, "error": error}, now)
 
     def withdraw(self, seq: int, now: datetime) -> None:
         """Delete a due action. A later decision may contain its key again."""
-        self._change(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
+        self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
 
     def prune(self, before: datetime) -> None:
         """Delete actions without a session that were done or failed before then."""
-        values = (before.timestamp(),)
-        self._db.write(lambda connection: connection.execute(PRUNE_ACTIONS, values))
+        self._execute(PRUNE_ACTIONS, (before.timestamp(),))
 
     def reset_due(self, now: datetime) -> None:
         """Reset the due time of overdue actions to now, because no bot ran to attempt them."""
-        self._db.write(lambda connection: connection.execute(_RESET_DUE, (now.timestamp(),)))
+        self._execute(_RESET_DUE, (now.timestamp(),))
 
     def defer(self, seq: int, until: datetime, why: str = "") -> None:
         """Postpone a due action to `until`. That does not count as an attempt."""
-        values = {"seq": seq, "until": until.timestamp(), "why": why}
-        self._db.write(lambda connection: connection.execute(_DEFER, values))
+        self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
         """The last `limit` actions of a session, newest first."""
-        with self._db.read() as connection:
-            return list(skip_corrupt(_entry, connection.execute(OF_SESSION, (session, limit))))
+        return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
         """Return when the start of each run was decided, by run number. A run's files are newer."""
-        with self._db.read() as connection:
-            rows = connection.execute(RUN_STARTS, (session,)).fetchall()
+        rows = self._all(RUN_STARTS, (session,))
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
-    def _change(
+    def _mark(
         self,
         statement: str,
         values: tuple[str | float | int, ...],
@@ -160,11 +184,10 @@ class OutboxTable(StoreTable):
         now: datetime,
     ) -> None:
         def work(connection: sqlite3.Connection) -> list[str]:
-            return _record(
-                connection, connection.execute(statement, values).fetchall(), kind, data, now
-            )
+            marked = connection.execute(statement, values).fetchall()
+            return _record(connection, marked, kind, data, now)
 
-        self._db.announce(self._db.write(work))
+        self._change(work)
 
 
 def add_actions(
@@ -204,30 +227,3 @@ def _record(
         add_history(connection, row["session"], kind, BOT, {"action": row["key"], **data}, now)
         wake(connection, row["session"], now)
     return [row["session"] for row in sessions]
-
-
-def _due(row: Row) -> DueAction:
-    return DueAction(
-        seq=row["seq"],
-        session=row["session"] or "",
-        repository=row["repository"],
-        action=decoded(_action, row, "outbox", "seq", "action"),
-        attempts=row["attempts"],
-        receipt=receipt_of(row),
-    )
-
-
-def _entry(row: Row) -> OutboxEntry:
-    return OutboxEntry(
-        seq=row["seq"],
-        key=key_of(row),
-        state=row["state"],
-        attempts=row["attempts"],
-        created=from_timestamp(row["created"]),
-        next_at=from_timestamp(row["next_at"]),
-        done_at=from_timestamp_or_none(row["done_at"]),
-        result=row["result"],
-        reason=row["reason"],
-        error=row["error"],
-        action=decoded(_action, row, "outbox", "seq", "action"),
-    )

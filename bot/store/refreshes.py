@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from bot.store.database import StoreTable
-from bot.store.rows import encoded, from_timestamp
+from bot.store.rows import RowDecoder, columns, encoded, from_timestamp
 from bot.store.values import DueRefresh, RefreshRequest
 
 _REQUEST = """INSERT INTO refreshes (repository, subject, since, due) VALUES (?, ?, ?, ?)
@@ -18,12 +18,16 @@ DUE_REFRESHES = """SELECT repository, subject, since, due, requests FROM refresh
             WHERE substr(subject, 1, length(p.value)) = p.value)
     ORDER BY due, since LIMIT :limit"""
 _REMOVE_REFRESH = """DELETE FROM refreshes
-    WHERE repository = ? AND subject = ? AND since = ? AND requests = ?"""
-_POSTPONE_REFRESH = """UPDATE refreshes SET due = ?
-    WHERE repository = ? AND subject = ? AND since = ? AND requests = ?"""
+    WHERE repository = :repository AND subject = :subject AND since = :since
+        AND requests = :requests"""
+_POSTPONE_REFRESH = """UPDATE refreshes SET due = :later
+    WHERE repository = :repository AND subject = :subject AND since = :since
+        AND requests = :requests"""
 CURSOR = "SELECT at FROM cursors WHERE name = ?"
 _SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
     ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
+
+_refresh = RowDecoder(DueRefresh, "refreshes", "subject")
 
 
 class RefreshesTable(StoreTable):
@@ -43,26 +47,15 @@ class RefreshesTable(StoreTable):
     def due(self, now: datetime, prefixes: tuple[str, ...], limit: int = 200) -> list[DueRefresh]:
         """The due refreshes whose subject starts with one of `prefixes`, longest due first."""
         values = {"now": now.timestamp(), "prefixes": encoded(prefixes), "limit": limit}
-        with self._db.read() as connection:
-            return [
-                DueRefresh(
-                    repository=row["repository"],
-                    subject=row["subject"],
-                    since=from_timestamp(row["since"]),
-                    due=from_timestamp(row["due"]),
-                    requests=row["requests"],
-                )
-                for row in connection.execute(DUE_REFRESHES, values)
-            ]
+        return list(map(_refresh, self._all(DUE_REFRESHES, values)))
 
     def mark_done(self, refresh: DueRefresh) -> None:
         """Remove a refresh, unless it was requested again since `due` returned it."""
-        self._db.write(lambda connection: connection.execute(_REMOVE_REFRESH, _identity(refresh)))
+        self._execute(_REMOVE_REFRESH, columns(refresh))
 
     def postpone(self, refresh: DueRefresh, due: datetime) -> None:
         """Postpone a refresh, unless it was requested again since `due` returned it."""
-        values = (due.timestamp(), *_identity(refresh))
-        self._db.write(lambda connection: connection.execute(_POSTPONE_REFRESH, values))
+        self._execute(_POSTPONE_REFRESH, {**columns(refresh), "later": due.timestamp()})
 
 
 class CursorsTable(StoreTable):
@@ -70,14 +63,12 @@ class CursorsTable(StoreTable):
 
     def get(self, name: str) -> datetime | None:
         """Return the time up to which a list was read; None if it never was."""
-        with self._db.read() as connection:
-            row = connection.execute(CURSOR, (name,)).fetchone()
-            return None if row is None else from_timestamp(row["at"])
+        row = self._first(CURSOR, (name,))
+        return None if row is None else from_timestamp(row["at"])
 
     def set(self, name: str, at: datetime) -> None:
         """Set the time up to which a list was read."""
-        values = (name, at.timestamp())
-        self._db.write(lambda connection: connection.execute(_SET_CURSOR, values))
+        self._execute(_SET_CURSOR, (name, at.timestamp()))
 
 
 def add_refreshes(
@@ -92,7 +83,3 @@ def add_refreshes(
         for index, one in enumerate(refreshes)
     ]
     connection.executemany(_REQUEST, rows)
-
-
-def _identity(refresh: DueRefresh) -> tuple[str, str, float, int]:
-    return refresh.repository, refresh.subject, refresh.since.timestamp(), refresh.requests

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bot.store.database import StoreTable
 from bot.store.history import wake_repository
 from bot.store.outbox import add_repository_actions
-from bot.store.rows import Row
+from bot.store.rows import RowDecoder, columns
 from lifecycle.model.actions import Action
 
 ALL = "SELECT id, name, current_name, archived FROM repositories ORDER BY name"
@@ -23,12 +23,10 @@ _TABLES = (
     *("sessions", "session_pulls", "commands", "outbox", "refreshes", "usage", "outsiders"),
     "configurations",
 )
-_RENAMES = tuple(
-    f"UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"  # noqa: S608 - our tables
-    for table in _TABLES
-)
+_RENAME = "UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"
 CONFIGURATIONS = "SELECT repository, blob, valid FROM configurations ORDER BY repository"
-_SET_CONFIGURATION = """INSERT INTO configurations (repository, blob, valid) VALUES (?, ?, ?)
+_SET_CONFIGURATION = """INSERT INTO configurations (repository, blob, valid)
+    VALUES (:repository, :blob, :valid)
     ON CONFLICT (repository) DO UPDATE SET blob = excluded.blob, valid = excluded.valid"""
 
 
@@ -58,21 +56,26 @@ class FetchedFile(Struct, frozen=True, kw_only=True):
     text: str | None  #: None if it is not text.
 
 
+_repository = RowDecoder(RepositoryRecord, "repositories")
+_configuration = RowDecoder(Configuration, "configurations", "repository")
+
+
 class RepositoriesTable(StoreTable):
     """Configured repositories, by GitHub's id."""
 
     def all(self) -> list[RepositoryRecord]:
         """All repositories, by configured name."""
-        with self._db.read() as connection:
-            return [_repository(row) for row in connection.execute(ALL)]
+        return list(map(_repository, self._all(ALL)))
 
     def get(self, id: int) -> RepositoryRecord | None:
         """The repository with GitHub's id."""
-        return self._one(BY_ID, id)
+        row = self._first(BY_ID, (id,))
+        return None if row is None else _repository(row)
 
     def named(self, name: str) -> RepositoryRecord | None:
         """The repository with this configured name."""
-        return self._one(BY_NAME, name)
+        row = self._first(BY_NAME, (name,))
+        return None if row is None else _repository(row)
 
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
         """Write a repository, and wake its sessions. Repeating writes nothing.
@@ -84,43 +87,29 @@ class RepositoriesTable(StoreTable):
 
         def work(connection: sqlite3.Connection) -> list[str]:
             before = connection.execute(BY_ID, (repository.id,)).fetchone()
-            values = {
-                "id": repository.id,
-                "name": repository.name,
-                "current_name": repository.current_name,
-            }
-            connection.execute(_REMOVE, values)
-            connection.execute(_ADD, {**values, "archived": repository.archived})
+            connection.execute(_REMOVE, columns(repository))
+            connection.execute(_ADD, columns(repository))
             if before is not None and before["name"] != repository.name:
-                for rename in _RENAMES:
+                for table in _TABLES:
+                    rename = _RENAME.format(table=table)
                     connection.execute(rename, (repository.name, before["name"]))
             return wake_repository(connection, repository.name, now)
 
-        self._db.announce(self._db.write(work))
-
-    def _one(self, query: str, value: int | str) -> RepositoryRecord | None:
-        with self._db.read() as connection:
-            row = connection.execute(query, (value,)).fetchone()
-            return None if row is None else _repository(row)
+        self._change(work)
 
 
 class ConfigurationsTable(StoreTable):
     """The configuration files of repositories."""
 
     def all(self) -> list[Configuration]:
-        with self._db.read() as connection:
-            return [
-                Configuration(repository=row["repository"], blob=row["blob"], valid=row["valid"])
-                for row in connection.execute(CONFIGURATIONS)
-            ]
+        return list(map(_configuration, self._all(CONFIGURATIONS)))
 
     def set(self, configuration: Configuration, actions: Sequence[Action] = ()) -> None:
         """Write a configuration, and add the actions that follow to the outbox."""
-        values = (configuration.repository, configuration.blob, configuration.valid)
         now = self._db.clock()
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_SET_CONFIGURATION, values)
+            connection.execute(_SET_CONFIGURATION, columns(configuration))
             add_repository_actions(connection, configuration.repository, actions, now)
 
         self._db.write(work)
@@ -129,12 +118,3 @@ class ConfigurationsTable(StoreTable):
 def archived(connection: sqlite3.Connection) -> frozenset[str]:
     """The configured names of the archived repositories."""
     return frozenset(row["name"] for row in connection.execute(ALL) if row["archived"])
-
-
-def _repository(row: Row) -> RepositoryRecord:
-    return RepositoryRecord(
-        id=row["id"],
-        name=row["name"],
-        current_name=row["current_name"],
-        archived=bool(row["archived"]),
-    )

@@ -2,29 +2,24 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from enum import Enum
+from types import UnionType
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
 from bot.store.errors import CorruptRow
-from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 from lifecycle.model.key import Key, parse
-from lifecycle.model.status import Blocker
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 Row = sqlite3.Row
 
 log = logging.getLogger(__name__)
 
 _encoder = msgspec.json.Encoder()
-_agent = msgspec.json.Decoder(Agent)
-_work = msgspec.json.Decoder(Work)
-_issue = msgspec.json.Decoder(Issue)
-_pulls = msgspec.json.Decoder(tuple[Pull, ...])
-_ended = msgspec.json.Decoder(Ended)
-_blockers = msgspec.json.Decoder(tuple[Blocker, ...])
 
 
 def utc_now() -> datetime:
@@ -42,33 +37,69 @@ def from_timestamp(value: float) -> datetime:
     return datetime.fromtimestamp(value, UTC)
 
 
-def from_timestamp_or_none(value: float | None) -> datetime | None:
-    """A column's time, or None for NULL."""
-    return None if value is None else from_timestamp(value)
-
-
 def encoded(value: object) -> str:
     """A struct as its column holds it. Equal values give equal texts."""
     return _encoder.encode(value).decode()
 
 
-def decoded(decoder: msgspec.json.Decoder[T], row: Row, table: str, id: str, column: str) -> T:
-    """A column's struct; unknown fields are skipped. `id` names the column with the row's id.
+def columns(value: msgspec.Struct) -> dict[str, Any]:
+    """The fields of a struct as columns of their names hold them."""
+    return {name: _column(one) for name, one in msgspec.structs.asdict(value).items()}
 
-    Raises `CorruptRow`.
+
+def _column(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | bytes):
+        return value
+    return value.timestamp() if isinstance(value, datetime) else encoded(value)
+
+
+#: What makes a value of a column, by its type; None for a column that has the value itself.
+_CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
+    **dict.fromkeys((str, int, bytes)),
+    bool: bool,
+    float: float,
+    datetime: from_timestamp,
+    Key: parse,
+}
+
+
+def _converter(kind: Any) -> Callable[[Any], Any] | None:
+    """The converter of a type; of all but those of `_CONVERTERS` and enumerations, from JSON."""
+    for one in get_args(kind) if isinstance(kind, UnionType) else (kind,):
+        if one in _CONVERTERS:
+            return _CONVERTERS[one]
+        if isinstance(one, type) and issubclass(one, Enum):
+            return one
+    return msgspec.json.Decoder(kind).decode
+
+
+class RowDecoder(Generic[S]):
+    """Builds structs of rows. A field is the column of its name, converted by the field's type.
+
+    All rows must have the same columns. Those without a field are ignored, and so are unknown
+    fields of JSON.
     """
-    try:
-        return decoder.decode(row[column])
-    except msgspec.DecodeError as error:
-        raise corrupt_row(table, row[id], column, error) from error
 
+    def __init__(self, kind: type[S], table: str, id: str = "id") -> None:
+        """`table` and `id`, the column that tells its rows apart, are named in errors."""
+        self._kind, self._table, self._id = kind, table, id
+        self._columns: Sequence[tuple[str, Callable[[Any], Any] | None]] = ()
 
-def key_of(row: Row) -> Key:
-    """The key of an action in the outbox. Raises `CorruptRow`."""
-    try:
-        return parse(row["key"])
-    except ValueError as error:
-        raise corrupt_row("outbox", row["seq"], "key", error) from error
+    def __call__(self, row: Row, /, **others: Any) -> S:
+        """Build a struct; `others` are fields that are not in the row. Raises `CorruptRow`."""
+        if not self._columns:
+            fields, names = msgspec.structs.fields(self._kind), set(row.keys())
+            self._columns = [(f.name, _converter(f.type)) for f in fields if f.name in names]
+        values = {}
+        for name, convert in self._columns:
+            values[name] = value = row[name]
+            if convert is None or value is None:
+                continue
+            try:
+                values[name] = convert(value)
+            except (ValueError, msgspec.DecodeError) as error:
+                raise corrupt_row(self._table, row[self._id], name, error) from error
+        return self._kind(**values, **others)
 
 
 def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> CorruptRow:
@@ -94,43 +125,3 @@ def by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(row["session"], []).append(row)
     return found
-
-
-# The JSON columns of `sessions`. All raise `CorruptRow`.
-
-
-def agent_of(row: Row) -> Agent:
-    return decoded(_agent, row, "sessions", "id", "agent")
-
-
-def work_of(row: Row) -> Work:
-    return decoded(_work, row, "sessions", "id", "work")
-
-
-def issue_of(row: Row) -> Issue:
-    return decoded(_issue, row, "sessions", "id", "issue")
-
-
-def pulls_of(row: Row) -> tuple[Pull, ...]:
-    return decoded(_pulls, row, "sessions", "id", "pulls")
-
-
-def ended_of(row: Row) -> Ended | None:
-    return None if row["ended"] is None else decoded(_ended, row, "sessions", "id", "ended")
-
-
-def blockers_of(row: Row) -> tuple[Blocker, ...]:
-    return decoded(_blockers, row, "sessions", "id", "blockers")
-
-
-def command_of(row: Row) -> Command:
-    """A granted row of `commands`."""
-    return Command(
-        key=row["key"],
-        kind=row["kind"],
-        actor=row["actor"],
-        at=from_timestamp(row["at"]),
-        text=row["text"],
-        head=row["head"],
-        comment=row["comment"],
-    )

@@ -45,7 +45,7 @@ _DELIVERIES = (
 
 _SESSIONS = (
     # slot: holds one. wants_slot: has something to run and no slot, since wanted_since; waits: why
-    # it was given none. first_run: the first run after the last restore. outcomes: how many
+    # it was given none. first_run: the first run after the last restore. finished: how many
     # sessions of its project ended how, if it was the last of them to end.
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
@@ -71,7 +71,7 @@ _SESSIONS = (
         because TEXT NOT NULL DEFAULT '',
         blockers TEXT NOT NULL DEFAULT '[]',
         ended TEXT,
-        outcomes TEXT NOT NULL DEFAULT '{}',
+        finished TEXT NOT NULL DEFAULT '{}',
         due REAL,
         version INTEGER NOT NULL DEFAULT 0,
         head TEXT AS (json_extract(work, '$.head')),
@@ -179,7 +179,7 @@ _ACTIONS = (
         error TEXT NOT NULL DEFAULT '',
         reason TEXT NOT NULL DEFAULT '',
         action TEXT NOT NULL,
-        receipt TEXT NOT NULL DEFAULT '',
+        receipt TEXT,
         CHECK ((session IS NULL) <> (repository IS NULL)),
         UNIQUE (session, key),
         UNIQUE (repository, key)

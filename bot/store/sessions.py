@@ -1,41 +1,26 @@
 """Sessions: creating, finding and listing them, with what people's tools remember of them."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-
-import msgspec
+from typing import Any
 
 from bot.store.database import StoreTable
 from bot.store.errors import StoreFailure
 from bot.store.history import add_history, wake
-from bot.store.rows import (
-    Row,
-    agent_of,
-    blockers_of,
-    by_session,
-    command_of,
-    encoded,
-    ended_of,
-    from_timestamp,
-    from_timestamp_or_none,
-    issue_of,
-    pulls_of,
-    skip_corrupt,
-    work_of,
-)
+from bot.store.rows import Row, RowDecoder, by_session, columns, encoded, skip_corrupt
 from bot.store.usage import OF_SESSIONS as USAGE
 from bot.store.usage import spending
-from bot.store.values import HistoryKind, LiveSession, NewSession, Session
-from lifecycle.model.facts import Agent, Work
+from bot.store.values import HistoryKind, LiveSession, NewSession, ResourceOwner, Session
+from lifecycle.model.facts import Agent, Command, Work
 
 _SETTLE_START = """UPDATE commands SET state = 'refused', refusal = 'a session was opened'
     WHERE key = ? AND state = 'authorized'"""
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
         agent_type, agent_name, priority, since, due, wants_slot, wanted_since, agent, work, issue)
-    VALUES (:id, :project, :repository, :number, :branch, :now, :requester,
-        :agent_type, :agent_name, :priority, :now, :now, 1, :now, :agent, :work, :issue)
+    VALUES (:id, :project, :repository, :number, :branch, :created, :requester, :agent_type,
+        :agent_name, :priority, :created, :created, 1, :created, :agent, :work, :issue)
     ON CONFLICT DO NOTHING"""
 GRANTED_COMMANDS = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
@@ -62,14 +47,24 @@ LIVE_VERSIONS = """SELECT id, version FROM sessions WHERE id IN (SELECT id FROM 
 LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, status, agent,
         work,
         (SELECT json_group_array(p.number) FROM session_pulls AS p WHERE p.session = sessions.id)
-            AS numbers,
+            AS pulls,
         coalesce(json_array_length(issue, '$.blocked_by'), 0) AS blocked
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
+_OWNER = """id, project, branch, agent_type, run, ended, id IN (SELECT id FROM live) AS live
+    FROM sessions"""
+OWNERS = f"SELECT {_OWNER} ORDER BY id"
+OWNER = f"SELECT {_OWNER} WHERE id = ?"
 METADATA = """SELECT session, key, value FROM metadata
     WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, key"""
 _SET_METADATA = """INSERT INTO metadata (session, key, value) VALUES (?, ?, ?)
     ON CONFLICT (session, key) DO UPDATE SET value = excluded.value"""
 _REMOVE_METADATA = "DELETE FROM metadata WHERE session = ? AND key = ?"
+
+
+_session = RowDecoder(Session, "sessions")
+_live = RowDecoder(LiveSession, "sessions")
+_owner = RowDecoder(ResourceOwner, "sessions")
+_command = RowDecoder(Command, "commands", "key")
 
 
 class SessionsTable(StoreTable):
@@ -84,45 +79,33 @@ class SessionsTable(StoreTable):
         Returns False, with nothing written, if its id, issue or branch already has one.
         """
         values = {
-            "id": new.id,
-            "project": new.project,
-            "repository": new.repository,
+            **columns(new),
             "number": new.issue.number,
-            "branch": new.branch,
-            "now": new.created.timestamp(),
-            "requester": new.requester,
-            "agent_type": new.agent_type,
-            "agent_name": new.agent_name,
-            "priority": new.priority,
             "agent": encoded(Agent(native_id=new.native_id)),
             "work": encoded(Work()),
-            "issue": encoded(new.issue),
         }
         data = {"issue": new.issue.number, "title": new.issue.title, "agent": new.agent_type}
 
-        def work(connection: sqlite3.Connection) -> bool:
+        def work(connection: sqlite3.Connection) -> list[str]:
             if not connection.execute(_CREATE, values).rowcount:
-                return False
+                return []
             add_history(connection, new.id, HistoryKind.CREATED, new.requester, data, new.created)
             connection.execute(_SETTLE_START, (command,))
-            return True
+            return [new.id]
 
-        created = self._db.write(work)
-        if created:
-            self._db.announce([new.id])
-        return created
+        return bool(self._change(work))
 
     def get(self, id: str) -> Session | None:
         """One session. Raises `CorruptRow`."""
         with self._db.read() as connection:
             row = connection.execute(ONE, (id,)).fetchone()
-            return None if row is None else _Related(connection, [row]).session(row)
+            return None if row is None else _decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
         """Return all sessions, newest first. True selects live sessions, False the others."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
-            return list(skip_corrupt(_Related(connection, rows).session, rows))
+            return list(skip_corrupt(_decoder(connection, rows), rows))
 
     def live(self) -> list[LiveSession]:
         """The sessions an observer looks at, oldest first.
@@ -139,7 +122,7 @@ class SessionsTable(StoreTable):
             }
             if len(known) < len(now):
                 changed = connection.execute(LIVE_ROWS, (encoded([*(now.keys() - known.keys())]),))
-                for live in skip_corrupt(_live_session, changed):
+                for live in skip_corrupt(_live, changed):
                     known[live.id] = (now[live.id], live)
                 known = {name: known[name] for name in now if name in known}
         self._known = known
@@ -147,8 +130,7 @@ class SessionsTable(StoreTable):
 
     def live_ids(self) -> list[str]:
         """The ids of the sessions in the view `live`."""
-        with self._db.read() as connection:
-            return [row["id"] for row in connection.execute(LIVE_IDS)]
+        return [row["id"] for row in self._all(LIVE_IDS)]
 
     def of_issue(self, repository: str, number: int) -> str | None:
         """The id of the session that works on an issue."""
@@ -168,25 +150,20 @@ class SessionsTable(StoreTable):
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
         """The issues of the repository whose sessions wait for this issue to be closed."""
-        with self._db.read() as connection:
-            rows = connection.execute(BLOCKED_BY, (repository, f"#{number}"))
-            return [row["number"] for row in rows]
+        return [row["number"] for row in self._all(BLOCKED_BY, (repository, f"#{number}"))]
 
     def branches_onto(self, repository: str, base: str) -> list[str]:
         """The branches of sessions with an open pull request onto the branch `base`."""
-        with self._db.read() as connection:
-            return [row["branch"] for row in connection.execute(BRANCHES_ONTO, (repository, base))]
+        return [row["branch"] for row in self._all(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
         """Return how often a session's facts have changed; -1 if it is unknown."""
-        with self._db.read() as connection:
-            row = connection.execute(VERSION, (session,)).fetchone()
+        row = self._first(VERSION, (session,))
         return int(row["version"]) if row else -1
 
     def due(self, now: datetime, limit: int = 100) -> list[str]:
         """The ids of the sessions to reconcile now, longest overdue first."""
-        with self._db.read() as connection:
-            return [row["id"] for row in connection.execute(DUE, (now.timestamp(), limit))]
+        return [row["id"] for row in self._all(DUE, (now.timestamp(), limit))]
 
     def postpone(self, sessions: Iterable[str], due: datetime) -> None:
         """Reconcile these sessions at `due`, or earlier if one of their facts changes."""
@@ -200,9 +177,17 @@ class SessionsTable(StoreTable):
         self._db.announce([session])
 
     def _id(self, query: str, *values: str | int) -> str | None:
-        with self._db.read() as connection:
-            row = connection.execute(query, values).fetchone()
-            return None if row is None else str(row["id"])
+        row = self._first(query, values)
+        return None if row is None else str(row["id"])
+
+    def owners(self) -> list[ResourceOwner]:
+        """All sessions as owners of data, ended or not."""
+        return list(map(_owner, self._all(OWNERS)))
+
+    def owner(self, id: str) -> ResourceOwner | None:
+        """One session as an owner of data, ended or not."""
+        row = self._first(OWNER, (id,))
+        return None if row is None else _owner(row)
 
 
 class MetadataTable(StoreTable):
@@ -234,68 +219,29 @@ class MetadataTable(StoreTable):
         self._db.announce([session])
 
 
-class _Related:
+class Related:
     """The rows of other tables that belong to sessions that are read together."""
 
-    def __init__(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        ids = [row["id"] for row in rows]
+    def __init__(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         among = (encoded(ids),)
         self._commands = by_session(connection.execute(GRANTED_COMMANDS, among))
         self._usage = by_session(connection.execute(USAGE, among))
-        self._metadata = _metadata(connection, ids)
 
-    def session(self, row: Row) -> Session:
-        name = row["id"]
-        usage = self._usage.get(name, ())
-        return Session(
-            id=name,
-            project=row["project"],
-            repository=row["repository"],
-            created=from_timestamp(row["created"]),
-            issue=issue_of(row),
-            requester=row["requester"],
-            agent_type=row["agent_type"],
-            agent_name=row["agent_name"],
-            branch=row["branch"],
-            run=row["run"],
-            slot=bool(row["slot"]),
-            wants_slot=bool(row["wants_slot"]),
-            waits=row["waits"],
-            priority=row["priority"],
-            restored_at=from_timestamp_or_none(row["restored_at"]),
-            spent=spending(usage, row["first_run"]),
-            spent_ever=spending(usage),
-            metadata=self._metadata.get(name, {}),
-            agent=agent_of(row),
-            work=work_of(row),
-            pulls=pulls_of(row),
-            commands=tuple(map(command_of, self._commands.get(name, ()))),
-            ended=ended_of(row),
-            status=row["status"],
-            since=from_timestamp(row["since"]),
-            because=row["because"],
-            reason=row["reason"],
-            blockers=blockers_of(row),
-            due=from_timestamp_or_none(row["due"]),
-            version=row["version"],
-        )
+    def fields(self, row: Row) -> dict[str, Any]:
+        """The commands and the spending of the session in this row."""
+        usage = self._usage.get(row["id"], ())
+        return {
+            "commands": tuple(map(_command, self._commands.get(row["id"], ()))),
+            "spent": spending(usage, row["first_run"]),
+            "spent_ever": spending(usage),
+        }
 
 
-def _live_session(row: Row) -> LiveSession:
-    return LiveSession(
-        id=row["id"],
-        project=row["project"],
-        repository=row["repository"],
-        number=row["number"],
-        branch=row["branch"],
-        agent_type=row["agent_type"],
-        run=row["run"],
-        status=row["status"],
-        agent=agent_of(row),
-        work=work_of(row),
-        pulls=tuple(msgspec.json.decode(row["numbers"], type=list[int])),
-        blocked=row["blocked"] > 0,
-    )
+def _decoder(connection: sqlite3.Connection, rows: Sequence[Row]) -> Callable[[Row], Session]:
+    """What makes sessions of these rows."""
+    ids = [row["id"] for row in rows]
+    related, metadata = Related(connection, ids), _metadata(connection, ids)
+    return lambda row: _session(row, metadata=metadata.get(row["id"], {}), **related.fields(row))
 
 
 def _metadata(connection: sqlite3.Connection, sessions: list[str]) -> dict[str, dict[str, str]]:

@@ -1,7 +1,8 @@
-"""Slots: their holders, the queue for them, and their assignment."""
+"""Slots and agents: which sessions have a slot or wait for one, and who works on each."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from statistics import median
@@ -10,9 +11,10 @@ from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history, wake
-from bot.store.rows import Row, from_timestamp
-from bot.store.values import HistoryKind, QueuedSession
+from bot.store.rows import Row, RowDecoder
+from bot.store.values import AgentRecord, HistoryKind, QueuedSession, Session
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
+from lifecycle.model.status import Status
 
 #: Whether an assignment can change anything: a waiting session has no reason, or a slot is free.
 ASSIGNABLE = """SELECT EXISTS (
@@ -20,14 +22,14 @@ ASSIGNABLE = """SELECT EXISTS (
     ) OR ((SELECT count(*) FROM sessions WHERE slot = 1) < ? AND EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1))"""
 #: awaited: a person's command requested the run since the session last had a slot.
-WAITING = """SELECT id, project, agent_type, agent_name, requester, priority, waits,
-        wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
+WAITING = """SELECT id AS session, project, agent_type, agent_name AS agent, requester, priority,
+        waits, wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
             AND kind IN ('answer', 'restart', 'restore', 'resume', 'retry', 'start', 'tell')
             AND at >= coalesce((SELECT max(freed_at) FROM slots WHERE session = sessions.id), 0)
         ) AS awaited
     FROM sessions WHERE slot = 0 AND wants_slot = 1"""
-HOLDING = """SELECT sessions.id, project, sessions.agent_type, agent_name, requester, priority,
-        slots.taken_at AS since, slots.requested AS awaited
+HOLDING = """SELECT sessions.id AS session, project, sessions.agent_type, agent_name AS agent,
+        requester, priority, slots.taken_at AS since, slots.requested AS awaited
     FROM sessions JOIN slots ON slots.session = sessions.id AND freed_at IS NULL WHERE slot = 1"""
 #: How long each agent type held its last 50 slots.
 DURATIONS = """SELECT agent_type, freed_at - taken_at AS seconds FROM (
@@ -42,6 +44,30 @@ _FREE = "UPDATE slots SET freed_at = ? WHERE session = ? AND freed_at IS NULL"
 PRIORITY = "SELECT priority FROM sessions WHERE id = ?"
 _PRIORITIZE = "UPDATE sessions SET priority = ? WHERE id = ?"
 _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
+OPEN_SESSIONS = (
+    "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
+)
+LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
+    ORDER BY created DESC LIMIT 1"""
+RECORDS = """SELECT agent_name, created,
+        ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at,
+        (SELECT coalesce(sum(cost_usd), 0.0) FROM usage WHERE session = sessions.id) AS cost_usd,
+        (SELECT coalesce(sum(unpriced), 0) FROM usage WHERE session = sessions.id) AS unpriced,
+        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
+            AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict')
+        ) AS repairs,
+        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
+            AND action -> 'prompt' ->> 'name' = 'address_review') AS rounds
+    FROM sessions ORDER BY agent_name"""
+#: If a session is handed over twice before a run, the first row names the type of the runs before.
+_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type)
+    SELECT id, ?, agent_type FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
+    ORDER BY run LIMIT 1"""
+_ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
+
+_contender = RowDecoder(Contender, "sessions", "session")
+_queued = RowDecoder(QueuedSession, "sessions", "session")
 
 
 class SlotsTable(StoreTable):
@@ -71,22 +97,18 @@ class SlotsTable(StoreTable):
                 wake(connection, session, now)
             return changed
 
-        changed = self._db.write(work)
-        self._db.announce(changed)
-        return changed
+        return self._change(work)
 
     def prioritize(self, session: str, priority: int) -> None:
         """Set how many steps ahead a session is in the queue."""
-        with self._db.read() as connection:
-            row = connection.execute(PRIORITY, (session,)).fetchone()
+        row = self._first(PRIORITY, (session,))
         if row is not None and row["priority"] != priority:
-            self._db.write(lambda connection: connection.execute(_PRIORITIZE, (priority, session)))
+            self._execute(_PRIORITIZE, (priority, session))
             self._db.announce([session])
 
     def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
         """Why a session with a slot cannot be handed over to this agent now; empty if it can."""
-        with self._db.read() as connection:
-            holding = [_contender(row) for row in connection.execute(HOLDING)]
+        holding = list(map(_contender, self._all(HOLDING)))
         others = [one for one in holding if one.session != session]
         taking = [
             replace(one, agent=agent, agent_type=agent_type)
@@ -98,22 +120,46 @@ class SlotsTable(StoreTable):
     def queue(self, caps: Caps) -> list[QueuedSession]:
         """The sessions that wait for a slot, in their order, with an estimate of their start."""
         with self._db.read() as connection:
-            rows = {row["id"]: row for row in connection.execute(WAITING)}
-            holding = [_contender(row) for row in connection.execute(HOLDING)]
+            rows = {row["session"]: row for row in connection.execute(WAITING)}
+            holding = list(map(_contender, connection.execute(HOLDING)))
             durations = _medians(connection.execute(DURATIONS))
-        waiting = [_contender(row) for row in rows.values()]
+        waiting = list(map(_contender, rows.values()))
         return [
-            QueuedSession(
-                session=place.session,
-                position=place.position,
-                starts_at=place.starts_at,
-                waits=rows[place.session]["waits"],
-                since=from_timestamp(rows[place.session]["since"]),
-                priority=rows[place.session]["priority"],
-                awaited=bool(rows[place.session]["awaited"]),
-            )
+            _queued(rows[place.session], position=place.position, starts_at=place.starts_at)
             for place in places(waiting, holding, caps, durations, self._db.clock())
         ]
+
+
+class AgentsTable(StoreTable):
+    """Named agents, derived from the sessions that they are assigned to."""
+
+    def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
+        """Assign a session to another agent from a run on. All its usage counts as that agent's."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_ADD_HANDOVER, (run, session))
+            connection.execute(_ASSIGN, (agent, agent_type, session))
+
+        self._db.write(work)
+
+    def type_of_run(self, session: Session, run: int) -> str:
+        """The agent type that a session had in one of its runs."""
+        row = self._first(TYPE_OF_RUN, (session.id, run))
+        return session.agent_type if row is None else str(row["agent_type"])
+
+    def open_sessions(self) -> dict[str, int]:
+        """The number of open sessions by agent name."""
+        return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
+
+    def last(self, project: str, requester: str) -> str:
+        """Return the agent of a person's newest session in a project; empty if there is none."""
+        row = self._first(LAST_AGENT, (project, requester))
+        return "" if row is None else str(row["agent_name"])
+
+    def records(self) -> list[AgentRecord]:
+        """The record of every agent that ever had a session, by name."""
+        grouped = groupby(self._all(RECORDS), key=lambda row: str(row["agent_name"]))
+        return [_record(agent, list(rows)) for agent, rows in grouped]
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:
@@ -125,27 +171,14 @@ def _changes(
     connection: sqlite3.Connection, caps: Caps, free_mb: int | None, now: datetime
 ) -> tuple[list[Contender], dict[str, str]]:
     """The sessions that get a slot, and the new reasons, by id, of those whose reason changed."""
-    rows = {row["id"]: row for row in connection.execute(WAITING)}
+    rows = {row["session"]: row for row in connection.execute(WAITING)}
     if not rows:
         return [], {}
     waiting = {name: _contender(row) for name, row in rows.items()}
-    holding = [_contender(row) for row in connection.execute(HOLDING)]
+    holding = list(map(_contender, connection.execute(HOLDING)))
     handed = hand_out(waiting.values(), holding, caps, free_mb, now)
     reasons = {name: why for name, why in handed.waits.items() if rows[name]["waits"] != why}
     return [waiting[name] for name in handed.given], reasons
-
-
-def _contender(row: Row) -> Contender:
-    return Contender(
-        session=row["id"],
-        project=row["project"],
-        agent_type=row["agent_type"],
-        agent=row["agent_name"],
-        requester=row["requester"],
-        since=from_timestamp(row["since"]),
-        priority=row["priority"],
-        awaited=bool(row["awaited"]),
-    )
 
 
 def _medians(rows: Iterable[Row]) -> dict[str, float]:
@@ -154,3 +187,24 @@ def _medians(rows: Iterable[Row]) -> dict[str, float]:
         kind: median(row["seconds"] for row in held)
         for kind, held in groupby(rows, key=lambda row: str(row["agent_type"]))
     }
+
+
+def _record(agent: str, rows: Sequence[Row]) -> AgentRecord:
+    merged = [row for row in rows if row["outcome"] == Status.MERGED]
+    return AgentRecord(
+        agent=agent,
+        sessions=len(rows),
+        live=sum(row["outcome"] is None for row in rows),
+        outcomes=dict(sorted(Counter(row["outcome"] for row in rows if row["outcome"]).items())),
+        first_pass=sum(not row["repairs"] and not row["rounds"] for row in merged),
+        repairs=sum(row["repairs"] for row in rows),
+        review_rounds=sum(row["rounds"] for row in rows),
+        cost_usd=sum(row["cost_usd"] for row in rows),
+        unpriced=sum(row["unpriced"] for row in rows),
+        seconds_to_merge=median(map(_seconds, merged)) if merged else None,
+    )
+
+
+def _seconds(row: Row) -> float:
+    """From the creation of a session to its end."""
+    return datetime.fromisoformat(row["ended_at"]).timestamp() - float(row["created"])

@@ -5,26 +5,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bot.store.agents import AgentsTable
 from bot.store.commands import CommandsTable, OutsidersTable
 from bot.store.database import DatabaseFile, Writer
-from bot.store.decisions import DecisionsTable
+from bot.store.decisions import DecisionsTable, FactsReader
 from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import StoreFailure
-from bot.store.facts import FactsReader
 from bot.store.history import HistoryTable
 from bot.store.incidents import FreezesTable, IncidentsTable
 from bot.store.lease import LeaseTable
 from bot.store.observations import ObservationsTable
 from bot.store.opening import check_version, open_second_writer, open_writer
 from bot.store.outbox import OutboxTable
-from bot.store.receipts import ReceiptsTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import ConfigurationsTable, RepositoriesTable
-from bot.store.retention import RetentionQueries
 from bot.store.rows import utc_now
 from bot.store.sessions import MetadataTable, SessionsTable
-from bot.store.slots import SlotsTable
+from bot.store.slots import AgentsTable, SlotsTable
 from bot.store.usage import UsageTable
 
 
@@ -90,10 +86,8 @@ class Store:
         self.observations = ObservationsTable(db)
         self.outbox = OutboxTable(db)
         self.outsiders = OutsidersTable(db)
-        self.receipts = ReceiptsTable(db)
         self.refreshes = RefreshesTable(db)
         self.repositories = RepositoriesTable(db)
-        self.retention = RetentionQueries(db)
         self.sessions = SessionsTable(db)
         self.slots = SlotsTable(db)
         self.usage = UsageTable(db)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import wake, wake_siblings
-from bot.store.rows import Row
+from bot.store.rows import Row, RowDecoder, columns
 from bot.store.values import UsageTotal
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
@@ -23,33 +23,28 @@ from lifecycle.model.status import Activity
 #: those that spend are woken anyway, and the others need it only roughly.
 STEP_USD = 0.25
 
-_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "cost_usd", "unpriced")
-COUNTED = """SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
-        coalesce(sum(cache_read), 0) AS cache_read, coalesce(sum(cache_write), 0) AS cache_write,
-        coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cost_usd), 0.0) AS cost_usd,
-        coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(tokens), 0) AS tokens
-    FROM usage WHERE session = ? AND run = ?"""
-_ADD = """INSERT INTO usage (session, run, day, repository, active_seconds,
-        input, output, cache_read, cache_write, reasoning, cost_usd, unpriced)
-    SELECT id, :run, :day, repository, :active_seconds,
-        :input, :output, :cache_read, :cache_write, :reasoning, :cost_usd, :unpriced
+_TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
+_KINDS = (*_TOKENS, "cost_usd", "unpriced")
+_SPENT = ("cost_usd", "tokens", "unpriced", "active_seconds")
+
+
+def _sums(names: Iterable[str]) -> str:
+    return ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
+
+
+def _added(table: str, names: Iterable[str]) -> str:
+    return ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in names)
+
+
+COUNTED = f"SELECT {_sums((*_KINDS, 'tokens'))} FROM usage WHERE session = ? AND run = ?"
+_ADD = f"""INSERT INTO usage (session, run, day, repository, active_seconds, {", ".join(_KINDS)})
+    SELECT id, :run, :day, repository, :active_seconds, :{", :".join(_KINDS)}
     FROM sessions WHERE id = :session
-    ON CONFLICT (session, run, day) DO UPDATE SET
-        active_seconds = usage.active_seconds + excluded.active_seconds,
-        input = usage.input + excluded.input, output = usage.output + excluded.output,
-        cache_read = usage.cache_read + excluded.cache_read,
-        cache_write = usage.cache_write + excluded.cache_write,
-        reasoning = usage.reasoning + excluded.reasoning,
-        cost_usd = usage.cost_usd + excluded.cost_usd,
-        unpriced = usage.unpriced + excluded.unpriced"""
-OF_DAY = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd, coalesce(sum(tokens), 0) AS tokens,
-        coalesce(sum(unpriced), 0) AS unpriced,
-        coalesce(sum(active_seconds), 0.0) AS active_seconds
-    FROM usage WHERE repository = ? AND day = ?"""
+    ON CONFLICT (session, run, day) DO UPDATE SET {_added("usage", ("active_seconds", *_KINDS))}"""
+OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE repository = ? AND day = ?"
 OF_DAY_BEFORE = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM usage
     WHERE day = ?1 AND repository = (SELECT repository FROM sessions WHERE id = ?2)"""
-OF_SESSIONS = """SELECT session, run, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens,
-        sum(unpriced) AS unpriced, sum(active_seconds) AS active_seconds
+OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
 #: What usage can be grouped by: SQL of the group's name, and of the order.
@@ -61,24 +56,17 @@ USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "repository": ("usage.repository", "1"),
     "day": ("day", "1 DESC"),
 }
-_SUMS = """SELECT {name} AS name, count(DISTINCT usage.session) AS sessions,
-        sum(input) AS input, sum(output) AS output, sum(cache_read) AS cache_read,
-        sum(cache_write) AS cache_write, sum(reasoning) AS reasoning, sum(unpriced) AS unpriced,
-        sum(cost_usd) AS cost_usd, sum(active_seconds) AS active_seconds
+_TOTALS = """SELECT {name} AS name, count(DISTINCT usage.session) AS sessions, {sums}
     FROM usage JOIN sessions ON sessions.id = usage.session
     WHERE ?1 = '' OR usage.session = ?1 GROUP BY 1 ORDER BY {order}"""
-_TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
-_ADD_RESPONSE = """INSERT INTO model_usage (
-        session, run, model, input, output, cache_read, cache_write, reasoning)
-    VALUES (:session, :run, :model, :input, :output, :cache_read, :cache_write, :reasoning)
-    ON CONFLICT (session, run, model) DO UPDATE SET
-        input = model_usage.input + excluded.input, output = model_usage.output + excluded.output,
-        cache_read = model_usage.cache_read + excluded.cache_read,
-        cache_write = model_usage.cache_write + excluded.cache_write,
-        reasoning = model_usage.reasoning + excluded.reasoning"""
-MODELS_OF_RUN = """SELECT model, input, output, cache_read, cache_write, reasoning FROM model_usage
-    WHERE session = ? AND run = ?"""
+_ADD_RESPONSE = f"""INSERT INTO model_usage (session, run, model, {", ".join(_TOKENS)})
+    VALUES (:session, :run, :model, :{", :".join(_TOKENS)})
+    ON CONFLICT (session, run, model) DO UPDATE SET {_added("model_usage", _TOKENS)}"""
+MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
 _NO_SPENDING = Spending()
+
+_usage = RowDecoder(Usage, "model_usage", "model")
+_spending = RowDecoder(Spending, "usage", "repository")
 
 
 class UsageTable(StoreTable):
@@ -87,9 +75,9 @@ class UsageTable(StoreTable):
     def totals(self, by: str, session: str = "") -> list[UsageTotal]:
         """Sum up usage by one of `USAGE_GROUPS`, of one session or of all."""
         name, order = USAGE_GROUPS[by]
-        with self._db.read() as connection:
-            rows = connection.execute(_SUMS.format(name=name, order=order), (session,)).fetchall()
-        return [UsageTotal(**dict(row)) for row in rows]
+        sums = _sums((*_KINDS, "active_seconds"))
+        query = _TOTALS.format(name=name, order=order, sums=sums)
+        return [UsageTotal(**dict(row)) for row in self._all(query, (session,))]
 
     def record_response(
         self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]
@@ -98,20 +86,19 @@ class UsageTable(StoreTable):
 
         `priced` sets the cost of the run's whole usage, which has tokens by model.
         """
-        values = {kind: getattr(used, kind) for kind in _TOKENS}
-        values |= {"session": session, "run": run, "model": model}
+        values = {**columns(used), "session": session, "run": run, "model": model}
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> list[str]:
             connection.execute(_ADD_RESPONSE, values)
             rows = connection.execute(MODELS_OF_RUN, (session, run)).fetchall()
-            models = {row["model"]: Usage(**{kind: row[kind] for kind in _TOKENS}) for row in rows}
+            models = {row["model"]: _usage(row) for row in rows}
             total = {kind: sum(row[kind] for row in rows) for kind in _TOKENS}
             now = self._db.clock()
             add_run_usage(connection, session, run, priced(Usage(**total, models=models)), now)
             wake(connection, session, now)
+            return [session]
 
-        self._db.write(work)
-        self._db.announce([session])
+        self._change(work)
 
 
 def day_of(now: datetime) -> str:
@@ -183,20 +170,9 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
     counted = [row for row in rows if row["run"] >= first_run]
     if not counted:
         return _NO_SPENDING
-    return Spending(
-        cost_usd=sum(row["cost_usd"] for row in counted),
-        tokens=sum(row["tokens"] for row in counted),
-        unpriced=sum(row["unpriced"] for row in counted),
-        active_seconds=sum(row["active_seconds"] for row in counted),
-    )
+    return Spending(**{name: sum(row[name] for row in counted) for name in _SPENT})
 
 
 def spent_on_day(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
     """Return the usage of all sessions of a repository on a day (see `day_of`)."""
-    row = connection.execute(OF_DAY, (repository, day)).fetchone()
-    return Spending(
-        cost_usd=row["cost_usd"],
-        tokens=row["tokens"],
-        unpriced=row["unpriced"],
-        active_seconds=row["active_seconds"],
-    )
+    return _spending(connection.execute(OF_DAY, (repository, day)).fetchone())

@@ -45,28 +45,48 @@ class RefreshRequest(Struct, frozen=True, kw_only=True):
     subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
 
 
-class DueRefresh(Struct, frozen=True, kw_only=True):
+class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
     """A refresh to do now."""
 
-    repository: str
-    subject: str
     since: datetime  #: When it was last requested.
     due: datetime
     requests: int  #: How often it was requested, so that a request during the read is not lost.
 
 
-class NewCommand(Struct, frozen=True, kw_only=True):
+class NewCommand(Command, frozen=True, kw_only=True):
     """A command of a person before it is authorized and belongs to a session."""
 
-    key: str  #: Its cause, e.g. `comment:12345`.
     repository: str
     number: int  #: Of the issue or pull request it concerns.
-    kind: str
-    actor: str
-    at: datetime
-    text: str = ""
-    comment: int | None = None
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
+
+
+class StoredSize(Struct, frozen=True, kw_only=True):
+    """A number of rows, and about how many bytes they take."""
+
+    rows: int
+    bytes: int
+
+
+class ResourceOwner(Struct, frozen=True, kw_only=True):
+    """A session as the owner of folders, refs and programs."""
+
+    id: str
+    project: str
+    branch: str
+    agent_type: str
+    run: int
+    ended: Ended | None
+    live: bool
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return self.ended.at if self.ended else None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended and no action for it is due."""
+        return self.ended is not None and not self.live
 
 
 class NewSession(Struct, frozen=True, kw_only=True):

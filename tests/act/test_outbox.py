@@ -133,7 +133,7 @@ def test_a_message_that_is_not_sent_again_may_still_arrive(bench: OutboxBench) -
     now = bench.scenario.clock()
     (due,) = bench.scenario.store.outbox.due(now)
     receipt = Receipt(sent=Sent(at=now, until=now, missing=True))
-    bench.scenario.store.receipts.note(due.seq, receipt)
+    bench.scenario.store.outbox.note(due.seq, receipt)
     bench.wanted = False
     bench.drains()
     assert facts(bench).sent == {message.key: receipt.sent}

@@ -6,7 +6,7 @@ import pytest
 
 from bot.cli import tables
 from bot.store import AgentRecord, QueuedSession
-from bot.store.agents import AgentsTable
+from bot.store.slots import AgentsTable
 from tests.cli.conftest import CommandLine, Deployment
 
 

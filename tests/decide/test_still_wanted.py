@@ -111,10 +111,18 @@ class RedCheck:
         with ThreadPoolExecutor(1) as workers:
             store, dispatcher = self.scenario.store, cast(ActionDispatcher, self)
             outbox = Outbox(
-                *(store.outbox, store.receipts, store.incidents, store.writable),
-                *(self.reconciler.still_wanted, lambda _: False, dispatcher, workers),
+                store.outbox,
+                store.incidents,
+                store.writable,
+                self.reconciler.still_wanted,
+                lambda _: False,
+                dispatcher,
+                workers,
                 Attempts(most=3, first_seconds=1, starts=3),
-                *(self.scenario.clock, log_crash_point, lambda: True, lambda: None),
+                self.scenario.clock,
+                log_crash_point,
+                lambda: True,
+                lambda: None,
             )
             assert outbox.drain() == 1
             assert outbox.rest(5)

@@ -102,7 +102,7 @@ def is_sent(scenario: Any, session: str) -> Key:
     scenario.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
     (due,) = [due for due in scenario.store.outbox.due(scenario.clock()) if due.session == session]
     until = scenario.clock() + timedelta(seconds=8)
-    scenario.store.receipts.mark_sent(due.seq, Receipt(sent=Sent(at=scenario.clock(), until=until)))
+    scenario.store.outbox.mark_sent(due.seq, Receipt(sent=Sent(at=scenario.clock(), until=until)))
     return key
 
 

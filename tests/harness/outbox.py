@@ -31,9 +31,18 @@ class OutboxBench:
     def with_attempts(self, attempts: Attempts) -> Outbox:
         store, dispatcher = self.scenario.store, cast(ActionDispatcher, self)
         return Outbox(
-            *(store.outbox, store.receipts, store.incidents, store.writable, self.still_wanted),
-            *(lambda _: self.silenced, dispatcher, self.workers, attempts, self.scenario.clock),
-            *(log_crash_point, lambda: self.may_act, self.woken),
+            store.outbox,
+            store.incidents,
+            store.writable,
+            self.still_wanted,
+            lambda _: self.silenced,
+            dispatcher,
+            self.workers,
+            attempts,
+            self.scenario.clock,
+            log_crash_point,
+            lambda: self.may_act,
+            self.woken,
         )
 
     def still_wanted(self, session: str, action: Action) -> bool | None:

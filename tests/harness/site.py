@@ -111,7 +111,7 @@ class Site:
         store, clock = self.scenario.store, self.scenario.clock
         return ActionDispatcher(
             *(store.sessions, store.refreshes, github, self.locations, self.agents),
-            MessageSender(store.sessions, store.receipts, self.locations, self.prompts, clock),
+            MessageSender(store.sessions, store.outbox, self.locations, self.prompts, clock),
             Publishing(store.facts, github, self.locations, redact or Redaction()),
             Merger(store.refreshes, github, self.locations, people, clock),
             *(clock, "https://bot/"),

@@ -89,7 +89,7 @@ class Terminal:
         (due,) = store.outbox.due(now())
         result = self._dispatcher.do(due, check)
         if isinstance(result, AwaitingReceipt):
-            store.receipts.mark_sent(due.seq, result.receipt)
+            store.outbox.mark_sent(due.seq, result.receipt)
         elif isinstance(result, Completed):
             store.outbox.mark_done(due.seq, result.result, now())
         elif isinstance(result, RetryLater):

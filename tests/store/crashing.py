@@ -20,7 +20,6 @@ from typing import Any
 
 from bot.store import (
     Delivery,
-    HistoryKind,
     NewCommand,
     NewSession,
     Observation,
@@ -84,8 +83,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observations.record([pulls], NOW),
         lambda: store.refreshes.mark_done(store.refreshes.due(NOW, ("issue:",))[0]),
-        lambda: store.history.add("widgets-12", HistoryKind.OBSERVED, "ada", {}, NOW),
-        lambda: store.deliveries.prune(NOW.replace(year=2031), 1),
+        lambda: store.deliveries.prune(NOW.replace(year=2031)),
     ]
 
 

@@ -17,6 +17,7 @@ from bot.store import (
     Store,
     StoreFailure,
 )
+from bot.store.history import add_history
 from bot.store.incidents import freezes_by_scope
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment, Prompt, Start, Stop
@@ -302,7 +303,7 @@ def test_facts_are_read_from_one_state_of_the_database(
 
     store.deliveries.add([scenario.delivery("a")]).result()
     store.deliveries.mark_done("a", [], [scenario.command()])
-    monkeypatch.setattr("bot.store.facts.freezes_by_scope", decided_meanwhile)
+    monkeypatch.setattr("bot.store.decisions.freezes_by_scope", decided_meanwhile)
     facts = store.facts.get(name)
     assert (facts.run, facts.commands) == (0, ())
     facts = store.facts.get(name)
@@ -316,7 +317,8 @@ def test_facts_of_an_unknown_session_are_an_error_that_names_it(store: Store) ->
 
 def test_the_history_is_listed_newest_first(scenario: Scenario, store: Store, name: str) -> None:
     scenario.decides(name)
-    store.history.add(name, HistoryKind.OBSERVED, "ada", {"head": "cafe"}, scenario.clock.passes(1))
+    now, data = scenario.clock.passes(1), {"head": "cafe"}
+    store.db.write(lambda to: add_history(to, name, HistoryKind.OBSERVED, "ada", data, now))
     newest, oldest, _ = store.history.of(name)
     assert (newest.kind, newest.actor, newest.data, newest.at) == (
         HistoryKind.OBSERVED,

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ def test_processed_deliveries_are_deleted_after_their_retention(
     scenario.clock.passes(3600)
     store.deliveries.add([scenario.delivery("new")]).result()
     store.deliveries.mark_done("new", [], [])
-    assert store.deliveries.prune(scenario.now, keep_seconds=1800) == 5
+    assert store.deliveries.prune(scenario.now - timedelta(seconds=1800)) == 5
     assert [row.id for row in store.deliveries.waiting()] == ["waits"]
     assert store.deliveries.add([scenario.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
 

@@ -25,7 +25,7 @@ def name(scenario: Scenario) -> str:
 
 def send(scenario: Scenario, due: DueAction) -> Receipt:
     receipt = Receipt(sent=Sent(at=scenario.now, until=scenario.now + timedelta(seconds=8)))
-    scenario.store.receipts.mark_sent(due.seq, receipt)
+    scenario.store.outbox.mark_sent(due.seq, receipt)
     return receipt
 
 
@@ -44,7 +44,7 @@ def test_a_message_that_was_sent_is_neither_due_nor_done_before_it_arrived(
     assert not facts.done
     assert store.outbox.due(scenario.now) == []
     assert [entry.state for entry in store.outbox.of(name)] == ["sent"]
-    assert store.receipts.awaited() == [
+    assert store.outbox.awaited() == [
         AwaitedReceipt(
             seq=due.seq, session=name, key=MESSAGE.key, run=1, sent=True, receipt=receipt
         )
@@ -66,7 +66,7 @@ def test_a_message_counts_from_when_it_was_sent_together_with_all_it_covers(
         MESSAGE.key: sent_at,
         COVERED: sent_at,
     }
-    assert store.receipts.awaited() == []
+    assert store.outbox.awaited() == []
     assert name in store.sessions.due(scenario.now, 9)
 
 
@@ -118,7 +118,7 @@ def test_the_next_step_of_an_answer_is_due_at_once(
 def test_a_message_that_a_crash_left_unrecorded_is_recognised_where_it_arrived(
     scenario: Scenario, store: Store, name: str
 ) -> None:
-    (awaited,) = store.receipts.awaited()
+    (awaited,) = store.outbox.awaited()
     assert awaited.receipt is None
     agent = Agent(run=1, activity=Activity.ACTIVE)
     seen = Observation(session=name, run=1, agent=agent, received=(awaited.seq,))
@@ -132,8 +132,8 @@ def test_only_messages_to_the_current_run_await_a_receipt(
     scenario: Scenario, store: Store, name: str
 ) -> None:
     scenario.decides(name, CloseIssue(key=keys.close_issue(), number=12))
-    assert len(store.receipts.awaited()) == 1
+    assert len(store.outbox.awaited()) == 1
     (due,) = store.outbox.due(scenario.now)
     send(scenario, due)
     scenario.decides(name, run=2)
-    assert store.receipts.awaited() == []
+    assert store.outbox.awaited() == []

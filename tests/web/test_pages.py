@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import AgentRecord, HistoryKind, Observation, Session
+from bot.store import AgentRecord, Observation, Session
 from bot.web.health import Health
 from bot.web.pages import GROUPS
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
-from lifecycle.model.facts import Agent, Pull, Usage
+from lifecycle.model.facts import Agent, Command, Pull, Usage
 from lifecycle.model.key import parse
 from lifecycle.model.status import Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
@@ -20,6 +20,9 @@ from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"
 SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt; &#34;&#39;&amp; red back 🚀 second line"
+TELL = Command(
+    key="comment:7", kind="tell", actor="mara", at=datetime(2030, 1, 1, tzinfo=UTC), text="use tabs"
+)
 
 
 def test_every_status_belongs_to_one_group() -> None:
@@ -195,8 +198,7 @@ def test_a_server_error_page_refers_to_the_log(site: Site) -> None:
 
 def test_a_command_is_shown_with_its_actor(site: Site) -> None:
     session = site.session(1)
-    command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
+    site.store.commands.add_granted(session, TELL)
     page = site.seen(f"/sessions/{session}").text
     assert "by mara" in page
     assert "tell use tabs" in page.lower()
@@ -279,8 +281,7 @@ def test_unexpected_exceptions_are_logged_but_not_shown(
 
 def test_actor_and_event_are_separate_words(site: Site) -> None:
     session = site.session(1)
-    command = {"kind": "tell", "text": "use tabs", "key": "comment:7"}
-    site.store.history.add(session, HistoryKind.COMMAND, "mara", command, datetime.now(UTC))
+    site.store.commands.add_granted(session, TELL)
     page = site.seen(f"/sessions/{session}").text
     assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
