@@ -7,7 +7,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Ended, Facts, Failure, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.status import Activity, Reason, Status
-from tests.lifecycle.asking import decision
+from tests.lifecycle.decisions import decision
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import agent, ago, command, done, facts, in_key
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Facts, Failure, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.status import TERMINAL, Activity, Reason, Status
-from tests.lifecycle.asking import AT_WORK, deeds
+from tests.lifecycle.decisions import AT_WORK, effects
 from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
 from tests.lifecycle.universe import HEAD, agent, ago, command, facts, published
 
@@ -190,7 +190,7 @@ def test_commands_are_applied_in_the_order_of_their_times() -> None:
 def test_an_unknown_command_gets_a_reaction_and_no_reply() -> None:
     found = decision(facts(agent=AT_WORK, commands=(command("dance"),)))
     assert answers(found) == {}
-    assert [str(a.key) for a in deeds(found)] == ["reaction:comment-dance"]
+    assert [str(a.key) for a in effects(found)] == ["reaction:comment-dance"]
 
 
 def test_the_recheck_covers_the_status_before_the_last_command() -> None:

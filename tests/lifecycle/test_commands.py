@@ -17,7 +17,7 @@ from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import Activity, CheckState, Merge, PullState, Reason, Status
 from lifecycle.react.messages import REFUSED
-from tests.lifecycle.asking import AT_WORK, FAILED, deeds, of
+from tests.lifecycle.decisions import AT_WORK, FAILED, effects, with_pull
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import (
     HEAD,
@@ -48,12 +48,12 @@ IN: dict[Status, Facts] = {
     S.QUEUED: replace(facts(run=0, slot=False, agent=Agent()), done={}),
     S.SPAWNING: replace(facts(run=0, agent=Agent()), done={}),
     S.WORKING: facts(agent=AT_WORK),
-    S.PR_OPEN: of({"draft": True}),
-    S.CI_FAILED: of({"checks": (*FAILED, check(CheckState.PENDING, "lint"))}),
+    S.PR_OPEN: with_pull({"draft": True}),
+    S.CI_FAILED: with_pull({"checks": (*FAILED, check(CheckState.PENDING, "lint"))}),
     S.REVIEW_PENDING: published(),
-    S.CHANGES_REQUESTED: of({"verdicts": (objection(),)}),
-    S.APPROVED: of({"verdicts": (approval(),), "merge": Merge.PROTECTED}),
-    S.MERGEABLE: of({"verdicts": (approval(),)}),
+    S.CHANGES_REQUESTED: with_pull({"verdicts": (objection(),)}),
+    S.APPROVED: with_pull({"verdicts": (approval(),), "merge": Merge.PROTECTED}),
+    S.MERGEABLE: with_pull({"verdicts": (approval(),)}),
     S.NEEDS_INPUT: published(agent=agent(Activity.WAITING_INPUT, question="May I?")),
     S.STUCK: published(agent=agent(Activity.BLOCKED, 5000, error="529")),
     S.PAUSED: published(commands=(command("pause", at=ago(90)),)),
@@ -111,7 +111,7 @@ def test_every_command_in_every_status_is_answered_once(kind: str, status: Statu
     found = asking(kind, IN[status])
     said = answers(found)
     if kind == "freeze":
-        assert not deeds(found)
+        assert not effects(found)
         return
     works = status in COMMAND_RULES[kind].works
     if kind == "stop" and works:
@@ -143,7 +143,7 @@ def test_a_refused_command_has_no_effect_now_or_later(kind: str, status: Status)
 
 def _effects(found: Decision) -> list[do.Action]:
     replies = (do.React, do.Comment)
-    return [action for action in deeds(found) if not isinstance(action, replies)]
+    return [action for action in effects(found) if not isinstance(action, replies)]
 
 
 # -- single commands--------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_a_command_about_a_pull_request_is_refused_without_one(kind: str) -> Non
 
 
 def test_an_update_is_refused_where_the_branch_conflicts() -> None:
-    said = answer(asking("update", of({"merge": Merge.CONFLICT})))
+    said = answer(asking("update", with_pull({"merge": Merge.CONFLICT})))
     assert (
         said == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
     )
@@ -320,7 +320,7 @@ def test_a_merge_request_lists_its_blockers_and_a_cancel_withdraws_it() -> None:
 
 
 def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
-    two = of({"head": HEAD}, commands=())
+    two = with_pull({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
         assert answer(asking("merge", two, head=head)).startswith("This commit is merged")

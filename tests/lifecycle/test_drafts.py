@@ -10,7 +10,7 @@ from lifecycle.model.facts import Failure
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import CheckState, Reason, Status
-from tests.lifecycle.asking import AT_WORK, COMMIT, FAILED, decision, keys, of
+from tests.lifecycle.decisions import AT_WORK, COMMIT, FAILED, decision, keys, with_pull
 from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
 
 PENDING = (check(CheckState.PENDING),)
@@ -20,7 +20,7 @@ EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 def drafted(**given: Any) -> list[str]:
     """The actions that mark such a draft ready."""
-    found = keys(of({"draft": True, **given}), draft=True)
+    found = keys(with_pull({"draft": True, **given}), draft=True)
     return [key for key in found if key.startswith("make_ready:")]
 
 
@@ -35,7 +35,9 @@ def test_a_draft_without_checks_is_marked_ready_after_the_settle_time() -> None:
     assert drafted(checks=(), head_since=ago(60)) == ["make_ready:34"]
     for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": True}):
         assert drafted(**waits, head_since=ago(59)) == []
-        assert decision(of({"draft": True, **waits, "head_since": ago(59)}), draft=True).recheck_at
+        assert decision(
+            with_pull({"draft": True, **waits, "head_since": ago(59)}), draft=True
+        ).recheck_at
         assert drafted(**waits, head_since=ago(60)) == ["make_ready:34"]
     assert drafted(checks=(*EXPECTED, *PENDING)) == []
     assert drafted(checks=(), checks_complete=False) == []
@@ -45,48 +47,52 @@ def test_a_draft_without_checks_is_marked_ready_after_the_settle_time() -> None:
     "given", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
 )
 def test_a_draft_stays_one_while_the_agent_works_on_it(given: dict[str, Any]) -> None:
-    assert "make_ready:34" not in keys(of({"draft": True}, **given), draft=True)
+    assert "make_ready:34" not in keys(with_pull({"draft": True}, **given), draft=True)
 
 
 def test_a_persons_draft_stays_a_draft() -> None:
-    assert "make_ready:34" not in keys(of({"draft": True}))
-    assert "make_ready:34" not in keys(of({"draft": True}, done=done("make_ready:34")), draft=True)
+    assert "make_ready:34" not in keys(with_pull({"draft": True}))
+    assert "make_ready:34" not in keys(
+        with_pull({"draft": True}, done=done("make_ready:34")), draft=True
+    )
 
 
 def test_a_pull_request_just_marked_ready_waits_for_checks_that_skip_drafts() -> None:
     ready = {"verdicts": (approval(),)}
     for checks in ((), (check(),)):
         fresh = decision(
-            of({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=59)),
+            with_pull({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=59)),
             mode=Mode.MERGE,
         )
         assert fresh.status is Status.APPROVED
         assert [one.name for one in fresh.blockers] == ["not_settled"]
         assert fresh.recheck_at == ago(-1)
-        later = of({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=60))
+        later = with_pull({**ready, "checks": checks}, done=done("make_ready:34", seconds_ago=60))
         assert decision(later, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
 def test_reviewers_are_requested_once_when_checks_pass() -> None:
     reviewers = ("rob", "acme/core")
     asked = [
-        a for a in decision(of({}), reviewers=reviewers).actions if isinstance(a, do.RequestReview)
+        a
+        for a in decision(with_pull({}), reviewers=reviewers).actions
+        if isinstance(a, do.RequestReview)
     ]
     assert asked == [
         do.RequestReview(key=parse("request_review:34"), number=34, reviewers=reviewers)
     ]
-    again = of({"head": NEXT}, done=done("request_review:34"))
+    again = with_pull({"head": NEXT}, done=done("request_review:34"))
     assert "request_review:34" not in keys(again, reviewers=reviewers)
 
 
 def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
-    given = of({}, failures={"request_review:34": failed})
+    given = with_pull({}, failures={"request_review:34": failed})
     judged = decision(given, reviewers=("rob",))
     (warning,) = [a for a in judged.actions if str(a.key) == "warning:request_review:34"]
     assert isinstance(warning, do.Comment)
     assert warning.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
-    assert judged.status is decision(of({}), reviewers=("rob",)).status
+    assert judged.status is decision(with_pull({}), reviewers=("rob",)).status
     assert "request_review:34" not in keys(given, reviewers=("rob",))
     assert "warning:request_review:34" not in keys(
         replace(given, done={**given.done, **done("warning:request_review:34")}), reviewers=("rob",)
@@ -99,11 +105,11 @@ def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     ids=["red", "running", "draft", "not settled"],
 )
 def test_no_review_is_requested_before_checks_pass(pulls: dict[str, Any]) -> None:
-    assert "request_review:34" not in keys(of(pulls), reviewers=("rob",))
+    assert "request_review:34" not in keys(with_pull(pulls), reviewers=("rob",))
 
 
 def test_each_of_several_drafts_is_marked_ready_on_its_own() -> None:
     green, red = pull(draft=True), pull(number=35, branch="other", draft=True, checks=FAILED)
-    given = of({}, agent=agent())
+    given = with_pull({}, agent=agent())
     assert "make_ready:34" in keys(replace(given, pulls=(green, red)), draft=True)
     assert "make_ready:35" not in keys(replace(given, pulls=(green, red)), draft=True)

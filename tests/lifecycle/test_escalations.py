@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
 from lifecycle.judge.stages import Evidence
@@ -379,19 +378,22 @@ def test_an_escalation_states_its_evidence(given: Facts, why: str) -> None:
     assert attention(given)[1].why == why
 
 
-def test_the_causes_are_weighed_in_this_order() -> None:
-    assert " ".join(row.__name__ for row in ESCALATIONS) == (
-        "question paths_held push_refused pushes_used_up pull_refused branch_refused "
-        "ready_refused merge_refused removed_from_queue update_refused message_lost "
-        "repairs_exhausted repair_without_commit red_on_base checks_held rounds_exhausted "
-        "review_without_commit conflict_unresolved left_uncommitted nothing_to_show"
-    )
+FIRST: dict[str, tuple[Facts, str]] = {
+    "a refused merge before uncommitted work": (
+        refused(MERGE, work=DIRTY, done=done("commit_work:0#1", seconds_ago=200)),
+        f"action_failed:{MERGE}",
+    ),
+    "a lost message before exhausted repairs": (
+        red(failures={f"{CI}#1": FAILURE}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3)))),
+        f"action_failed:{CI}#1",
+    ),
+    "held checks before exhausted rounds": (
+        rounds(10, checks=(check(C.CANCELLED), check(name="b"))),
+        f"checks_held:{HEAD}:{fingerprint(['ci/unit'])}",
+    ),
+}
 
 
-def test_the_first_matching_escalation_is_reported() -> None:
-    both = published(
-        work=DIRTY,
-        done=done("commit_work:0#1", seconds_ago=200),
-        failures={f"merge:{HEAD}": FAILURE},
-    )
-    assert str(attention(both)[1].cause) == f"action_failed:merge:{HEAD}"
+@pytest.mark.parametrize(("given", "key"), FIRST.values(), ids=FIRST.keys())
+def test_the_first_matching_escalation_is_reported(given: Facts, key: str) -> None:
+    assert str(attention(given)[1].cause) == key

@@ -14,7 +14,7 @@ from lifecycle.model.status import Activity, Probe, Reason, Status
 from lifecycle.read.action_history import ActionHistory
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
-from tests.lifecycle.asking import asked, decision, deeds
+from tests.lifecycle.decisions import decision, effects, ordered
 from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts, published
 
 DEAD: Any = {"runtime": Probe.DEAD, "program": Probe.DEAD}
@@ -140,7 +140,7 @@ def test_contradicting_or_unknown_probes_keep_the_status() -> None:
         )
         judged = decision(published(agent=who))
         assert judged.status is Status.REVIEW_PENDING
-        assert not deeds(judged)
+        assert not effects(judged)
 
 
 @pytest.mark.parametrize(
@@ -228,19 +228,19 @@ def lost(times: int, **given: Any) -> Facts:
 
 
 def test_a_run_lost_with_its_machine_restarts_without_counting_as_a_crash() -> None:
-    (start,) = asked(lost(0))
+    (start,) = ordered(lost(0))
     assert str(start.key) == "start:lost#2"
-    (start,) = asked(lost(3))
+    (start,) = ordered(lost(3))
     assert str(start.key) == "start:lost#5"
     crashed = replace(lost(3), agent=replace(ended(1), run=4))
-    (start,) = asked(crashed)
+    (start,) = ordered(crashed)
     assert str(start.key) == "start:crash#5"
 
 
 def test_repeated_losses_back_off_and_end_the_session() -> None:
     given = lost(4)
     due = decide(given, Policy(restart_seconds=60), NOW)
-    assert not deeds(due)
+    assert not effects(due)
     assert due.recheck_at == LOST.at + timedelta(seconds=300)
     given = lost(10)
     judged = decision(given)

@@ -8,7 +8,7 @@ from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Frozen
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import PullState
-from tests.lifecycle.asking import AT_WORK, READY, decision, of
+from tests.lifecycle.decisions import AT_WORK, READY, decision, with_pull
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.universe import (
     NOW,
@@ -59,8 +59,8 @@ def test_the_latest_freeze_or_unfreeze_counts() -> None:
 
 def test_a_label_on_an_open_pull_request_freezes_its_session() -> None:
     for state, by in ((PullState.OPEN, FREEZE), (PullState.MERGED, None)):
-        assert frozen_by(of({"frozen": FREEZE, "state": state})) is by
-    assert decision(of({**READY, "frozen": FREEZE}), mode=Mode.MERGE).actions == ()
+        assert frozen_by(with_pull({"frozen": FREEZE, "state": state})) is by
+    assert decision(with_pull({**READY, "frozen": FREEZE}), mode=Mode.MERGE).actions == ()
 
 
 def test_a_freeze_holds_all_actions_until_the_unfreeze() -> None:

@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Failure
 from lifecycle.model.key import parse
 from lifecycle.model.status import Merge, Reason, Status
-from tests.lifecycle.asking import AT_WORK, asked, decision, of
+from tests.lifecycle.decisions import AT_WORK, decision, ordered, with_pull
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import BASE, HEAD, NEXT, ago, command, done, facts, pull
 
@@ -46,7 +46,7 @@ def test_an_agent_named_before_the_first_run_gets_the_session() -> None:
         replace(command("start", text="codex"), key="comment-later"),
     )
     for given in (names[:1], names):
-        start, *_ = asked(replace(queued, commands=given))
+        start, *_ = ordered(replace(queued, commands=given))
         assert isinstance(start, do.Start)
         assert (start.agent, start.prompt.name) == ("ada", "start")
 
@@ -99,24 +99,24 @@ def test_a_review_command_does_not_answer_a_question() -> None:
 
 
 def test_an_update_command_updates_the_branch_once() -> None:
-    asking = of({"verdicts": ()}, commands=(command("update"),))
+    asking = with_pull({"verdicts": ()}, commands=(command("update"),))
     key = f"update_on_command:comment-update:{HEAD}"
     update = do.UpdateBranch(key=parse(key), number=34, head=HEAD)
-    assert update in asked(asking)
-    assert update not in asked(replace(asking, commands=()))
-    assert update not in asked(replace(asking, agent=AT_WORK))
-    assert update not in asked(replace(asking, pulls=(pull(head=NEXT),)))
+    assert update in ordered(asking)
+    assert update not in ordered(replace(asking, commands=()))
+    assert update not in ordered(replace(asking, agent=AT_WORK))
+    assert update not in ordered(replace(asking, pulls=(pull(head=NEXT),)))
     moved = replace(asking.pulls[0], head=NEXT)
     work = replace(asking.work, head=NEXT)
     after = replace(
         asking, pulls=(moved,), work=work, done={**asking.done, **done(key, seconds_ago=5)}
     )
-    assert not [one for one in asked(after) if isinstance(one, do.UpdateBranch)]
+    assert not [one for one in ordered(after) if isinstance(one, do.UpdateBranch)]
 
 
 def test_a_requested_update_of_a_branch_that_is_behind_happens_once() -> None:
-    behind = of({"merge": Merge.BEHIND}, commands=(command("update"),))
-    (update,) = [one for one in asked(behind) if isinstance(one, do.UpdateBranch)]
+    behind = with_pull({"merge": Merge.BEHIND}, commands=(command("update"),))
+    (update,) = [one for one in ordered(behind) if isinstance(one, do.UpdateBranch)]
     assert str(update.key) == f"update_branch:{BASE}:{HEAD}"
 
 
@@ -137,7 +137,7 @@ def test_a_refused_update_on_command_escalates(
     key: str, pulls: dict[str, Any], called: bool
 ) -> None:
     failure = Failure(at=ago(30), reason=Reason.ACTION_FAILED, detail="GitHub said no")
-    found = decision(of(pulls, commands=(command("update"),), failures={key: failure}))
+    found = decision(with_pull(pulls, commands=(command("update"),), failures={key: failure}))
     assert (found.because == "GitHub said no") is called
     assert (found.reason is Reason.ACTION_FAILED) is called
     comments = [str(one.key) for one in found.actions if isinstance(one, do.Comment)]

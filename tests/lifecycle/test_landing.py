@@ -9,7 +9,7 @@ from lifecycle.model.facts import Dequeued, Facts
 from lifecycle.model.key import parse
 from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.model.status import Blocker, CheckState, Merge, Reason, Status
-from tests.lifecycle.asking import READY, asked, decision, deeds, keys, of
+from tests.lifecycle.decisions import READY, decision, effects, keys, ordered, with_pull
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done, in_key
@@ -24,19 +24,19 @@ QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
 
 
 def ready(*commands: Any, **given: Any) -> Facts:
-    return of({**READY, **given}, commands=commands)
+    return with_pull({**READY, **given}, commands=commands)
 
 
 def dequeued(*checks: Any, **given: Any) -> Facts:
     """Ready, enqueued by the bot two minutes ago, removed by GitHub one minute ago."""
     out = Dequeued(at=REMOVAL.at, reason="failed_checks" if checks else "manual", checks=checks)
     pulls = {**READY, "queue": True, "dequeued": out, **given.pop("pulls", {})}
-    return of(pulls, **{"done": QUEUED, **given})
+    return with_pull(pulls, **{"done": QUEUED, **given})
 
 
 def merging(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     merger = (do.MergePull, do.Enqueue)
-    return [action for action in asked(given, **policy) if isinstance(action, merger)]
+    return [action for action in ordered(given, **policy) if isinstance(action, merger)]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_stricter_of_mode_and_auto_merge_applies(
 
 
 def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
-    (comment,) = asked(ready(), auto_merge=AutoMerge.OFF)
+    (comment,) = ordered(ready(), auto_merge=AutoMerge.OFF)
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
     said = answers(decision(ready(MERGE_COMMAND), auto_merge=AutoMerge.OFF))
@@ -67,14 +67,16 @@ def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
 
 
 def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() -> None:
-    applied = of(READY, commands=(MERGE_COMMAND,), done=done("command_applied:comment-merge"))
+    applied = with_pull(
+        READY, commands=(MERGE_COMMAND,), done=done("command_applied:comment-merge")
+    )
     assert merging(applied)
     assert merging(applied, auto_merge=AutoMerge.OFF) == []
 
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_merge_names_its_requester_unless_policy_merges(queue: bool) -> None:
-    given = of({**READY, "queue": queue}, commands=(MERGE_COMMAND,))
+    given = with_pull({**READY, "queue": queue}, commands=(MERGE_COMMAND,))
     assert [action.by for action in merging(given)] == [MERGE_COMMAND.actor]
     assert [action.by for action in merging(given, mode=Mode.MERGE)] == [""]
 
@@ -92,10 +94,10 @@ def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
 
 
 def test_a_queued_pull_request_waits_and_lists_the_queue_as_its_blocker() -> None:
-    found = decision(of({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
+    found = decision(with_pull({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
     assert found.status is Status.APPROVED
     assert found.blockers == (Blocker("queued", "it is in GitHub's merge queue"),)
-    assert deeds(found) == []
+    assert effects(found) == []
 
 
 def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
@@ -105,14 +107,14 @@ def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
         Status.CI_FAILED,
         Blocker("ci_failing", "failing checks: queue's"),
     )
-    (message,) = asked(given, mode=Mode.MERGE)
+    (message,) = ordered(given, mode=Mode.MERGE)
     assert isinstance(message, do.SendMessage)
     assert message.prompt.items[0]["log"] == "boom"
 
 
 def test_a_flaky_check_that_failed_in_the_merge_queue_is_not_rerun() -> None:
     flaky = check(CheckState.FAILED, "queue's", required=True, flaky=True, run_id=8)
-    (message,) = asked(dequeued(flaky), mode=Mode.MERGE)
+    (message,) = ordered(dequeued(flaky), mode=Mode.MERGE)
     assert isinstance(message, do.SendMessage)
 
 
@@ -148,15 +150,15 @@ def test_a_removal_from_before_our_own_enqueue_is_ignored() -> None:
 
 
 def in_queue(*commands: Any, **given: Any) -> Facts:
-    return of({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **given)
+    return with_pull({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **given)
 
 
 def test_a_cancel_dequeues_what_the_bot_enqueued() -> None:
     out = do.Dequeue(key=parse(f"dequeue:{HEAD}"), number=34)
-    assert out in asked(in_queue(MERGE_COMMAND, CANCEL, done=QUEUED))
-    assert out in asked(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
-    assert out not in asked(in_queue(MERGE_COMMAND, CANCEL))
-    assert out not in asked(in_queue(MERGE_COMMAND, CANCEL, LATER_MERGE_COMMAND, done=QUEUED))
+    assert out in ordered(in_queue(MERGE_COMMAND, CANCEL, done=QUEUED))
+    assert out in ordered(in_queue(CANCEL, done=QUEUED), mode=Mode.MERGE)
+    assert out not in ordered(in_queue(MERGE_COMMAND, CANCEL))
+    assert out not in ordered(in_queue(MERGE_COMMAND, CANCEL, LATER_MERGE_COMMAND, done=QUEUED))
 
 
 def test_a_removal_after_a_cancel_does_not_escalate() -> None:
@@ -164,7 +166,7 @@ def test_a_removal_after_a_cancel_does_not_escalate() -> None:
         found = decision(dequeued(RED, commands=(MERGE_COMMAND, CANCEL)), mode=mode)
         assert found.status is Status.MERGEABLE
         assert [
-            str(a.key) for a in deeds(found) if str(a.key).startswith(("merge:", "merge_branch:"))
+            str(a.key) for a in effects(found) if str(a.key).startswith(("merge:", "merge_branch:"))
         ] == []
     again = dequeued(commands=(CANCEL, LATER_MERGE_COMMAND))
     assert merging(again) == [

@@ -12,19 +12,19 @@ from lifecycle.model.facts import Agent, Facts, Failure, Work
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState, Merge, Reason, Status
-from tests.lifecycle.asking import (
+from tests.lifecycle.decisions import (
     ASKING,
     AT_WORK,
     BLOCKED,
     COMMIT,
     FAILED,
-    asked,
     ci_cause,
     decision,
-    deeds,
+    effects,
     keys,
-    of,
+    ordered,
     review_cause,
+    with_pull,
 )
 from tests.lifecycle.universe import (
     BASE,
@@ -52,7 +52,7 @@ from tests.lifecycle.universe import (
 
 def test_uncommitted_work_leads_to_one_reminder_after_each_request() -> None:
     dirty = Work(base=BASE, head=HEAD, dirty=True)
-    (tell,) = asked(published(work=dirty))
+    (tell,) = ordered(published(work=dirty))
     assert tell == do.SendMessage(
         key=parse("commit_work:0#1"), run=1, prompt=do.Prompt(name="uncommitted")
     )
@@ -71,7 +71,7 @@ def test_uncommitted_work_leads_to_one_reminder_after_each_request() -> None:
 
 def test_failed_checks_go_to_the_agent_with_their_logs() -> None:
     checks = (*FAILED, check(name="b"), check(CheckState.FAILED, "lint"))
-    (tell,) = asked(of({"checks": checks}))
+    (tell,) = ordered(with_pull({"checks": checks}))
     assert tell == do.SendMessage(
         key=parse(f"{ci_cause('unit', 'lint')}#1"),
         run=1,
@@ -87,21 +87,23 @@ def test_failed_checks_go_to_the_agent_with_their_logs() -> None:
 
 
 NOT_SENT_CHECKS: dict[str, Facts] = {
-    "others still run": of({"checks": (*FAILED, check(CheckState.PENDING, "b"))}),
-    "at work": of({"checks": FAILED}, agent=AT_WORK),
-    "asking": of(
+    "others still run": with_pull({"checks": (*FAILED, check(CheckState.PENDING, "b"))}),
+    "at work": with_pull({"checks": FAILED}, agent=AT_WORK),
+    "asking": with_pull(
         {"checks": FAILED}, agent=ASKING, done=done(f"notice:question:{in_key(ago(120))}#1")
     ),
-    "blocked": of({"checks": FAILED}, agent=BLOCKED),
-    "a commit waits to be pushed": of(
+    "blocked": with_pull({"checks": FAILED}, agent=BLOCKED),
+    "a commit waits to be pushed": with_pull(
         {"checks": FAILED}, work=COMMIT, pending=frozenset({f"push:{NEXT}"})
     ),
-    "of another commit than the agent's": of(
+    "of another commit than the agent's": with_pull(
         {"checks": FAILED}, work=COMMIT, done=done(f"push:{NEXT}", seconds_ago=5)
     ),
-    "just sent": of({"checks": FAILED}, done=done(f"{ci_cause('unit')}#1", seconds_ago=5)),
-    "what is not required": of({"checks": (check(required=True), replace(FAILED[0], name="b"))}),
-    "cancelled": of({"checks": (check(CheckState.CANCELLED),), "head_since": ago(5)}),
+    "just sent": with_pull({"checks": FAILED}, done=done(f"{ci_cause('unit')}#1", seconds_ago=5)),
+    "what is not required": with_pull(
+        {"checks": (check(required=True), replace(FAILED[0], name="b"))}
+    ),
+    "cancelled": with_pull({"checks": (check(CheckState.CANCELLED),), "head_since": ago(5)}),
 }
 
 
@@ -114,11 +116,11 @@ def test_repairs_are_counted_since_the_last_passing_checks() -> None:
     sent_before = [f"fix_ci:{n}:x#1" for n in range(3)]
     before = done(*sent_before[:2], seconds_ago=900) | done(sent_before[2], seconds_ago=400)
     red = {"checks": FAILED, "green_since": ago(600)}
-    assert keys(of(red, done=before)) == [f"{ci_cause('unit')}#1"]
-    assert keys(of({**red, "green_since": None}, done=before)) == [
+    assert keys(with_pull(red, done=before)) == [f"{ci_cause('unit')}#1"]
+    assert keys(with_pull({**red, "green_since": None}, done=before)) == [
         f"notice:repairs_exhausted:{HEAD}"
     ]
-    assert keys(of({**red, "green_since": None}, done=before), ci_repairs=4) == [
+    assert keys(with_pull({**red, "green_since": None}, done=before), ci_repairs=4) == [
         f"{ci_cause('unit')}#1"
     ]
 
@@ -126,7 +128,7 @@ def test_repairs_are_counted_since_the_last_passing_checks() -> None:
 def test_a_message_to_an_exited_agent_starts_a_run() -> None:
     who = replace(ended(0), native_id="talk")
     comments = (remark("c1"), remark("c2"))
-    (start,) = asked(of({"comments": comments}, agent=who))
+    (start,) = ordered(with_pull({"comments": comments}, agent=who))
     assert isinstance(start, do.Start)
     assert (str(start.key), start.run, start.resume) == ("start:message#2", 2, "talk")
     assert start.prompt.name == "address_review"
@@ -137,10 +139,12 @@ def test_a_message_to_an_exited_agent_starts_a_run() -> None:
 def test_the_first_of_several_messages_to_an_exited_agent_starts_the_run() -> None:
     work = Work(base=BASE, head=HEAD, dirty=True)
     red = {"checks": FAILED, "comments": (remark(),), "merge": Merge.CONFLICT}
-    (start,) = asked(of(red, agent=ended(0), work=work))
+    (start,) = ordered(with_pull(red, agent=ended(0), work=work))
     assert isinstance(start, do.Start)
     assert start.prompt.name == "uncommitted"
-    names = [a.prompt.name for a in asked(of(red, work=work)) if isinstance(a, do.SendMessage)]
+    names = [
+        a.prompt.name for a in ordered(with_pull(red, work=work)) if isinstance(a, do.SendMessage)
+    ]
     assert names == ["uncommitted", "fix_ci", "address_review", "resolve_conflict"]
 
 
@@ -151,7 +155,7 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
         remark("t3", author="bot", own=True, body="Done."),
         remark("t4", body="No."),
     )
-    given = of(
+    given = with_pull(
         {
             "threads": (replace(thread(*remarks), diff="@@ -1 +1 @@"),),
             "verdicts": (
@@ -161,7 +165,7 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
             "comments": (remark("c1", body="And rename it."),),
         }
     )
-    (tell,) = asked(given)
+    (tell,) = ordered(given)
     ids = ("t1", "t4", "v1", "c1")
     assert tell == do.SendMessage(
         key=parse(f"{review_cause(*ids)}#1"),
@@ -185,8 +189,10 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
 
 def test_a_suggestion_goes_to_the_agent_as_a_patch() -> None:
     said = thread(remark("t1", body="```suggestion\n2\n```"))
-    given = of({"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)})
-    (tell,) = asked(given)
+    given = with_pull(
+        {"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)}
+    )
+    (tell,) = ordered(given)
     assert isinstance(tell, do.SendMessage)
     (item,) = tell.prompt.items
     assert item["where"] == "a.py:2-3"
@@ -194,7 +200,7 @@ def test_a_suggestion_goes_to_the_agent_as_a_patch() -> None:
 
 
 def test_a_thread_about_a_whole_file_names_the_file() -> None:
-    (tell,) = asked(of({"threads": (replace(thread(), line=None),)}))
+    (tell,) = ordered(with_pull({"threads": (replace(thread(), line=None),)}))
     assert isinstance(tell, do.SendMessage)
     assert tell.prompt.items[0]["where"] == "a.py"
 
@@ -202,7 +208,7 @@ def test_a_thread_about_a_whole_file_names_the_file() -> None:
 def test_only_threads_with_new_comments_are_sent_again() -> None:
     old, new = thread(remark("t1"), remark("t2")), replace(thread(remark("t3")), id="T2")
     sent = done("remark:t1#1", "remark:t2#1", seconds_ago=400)
-    (tell,) = asked(of({"threads": (old, new)}, done=sent))
+    (tell,) = ordered(with_pull({"threads": (old, new)}, done=sent))
     assert isinstance(tell, do.SendMessage)
     assert tell.covers == (parse("remark:t3#1"),)
     assert len(tell.prompt.items) == 1
@@ -222,48 +228,48 @@ NOT_SENT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("given", NOT_SENT.values(), ids=NOT_SENT.keys())
 def test_these_comments_are_not_sent_to_the_agent(given: dict[str, Any]) -> None:
-    assert keys(of(given)) == []
+    assert keys(with_pull(given)) == []
 
 
 def test_a_fresh_comment_is_sent_after_the_debounce_time() -> None:
-    given = of(NOT_SENT["said a moment ago"])
+    given = with_pull(NOT_SENT["said a moment ago"])
     assert decision(given).recheck_at == NOW + timedelta(seconds=1)
     later = decide(given, Policy(), NOW + timedelta(seconds=1))
-    assert [str(action.key) for action in deeds(later)] == [f"{review_cause('c1', 'c2')}#1"]
+    assert [str(action.key) for action in effects(later)] == [f"{review_cause('c1', 'c2')}#1"]
 
 
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
 def test_comments_wait_while_the_agent_is_not_idle(who: Agent) -> None:
-    said = of({"comments": (remark(),)}, agent=who)
-    assert not [a for a in asked(said) if isinstance(a, do.SendMessage | do.Start)]
+    said = with_pull({"comments": (remark(),)}, agent=who)
+    assert not [a for a in ordered(said) if isinstance(a, do.SendMessage | do.Start)]
 
 
 def test_an_outdated_thread_is_sent_too() -> None:
-    given = of({"threads": (replace(thread(), outdated=True),)})
+    given = with_pull({"threads": (replace(thread(), outdated=True),)})
     assert keys(given) == [f"{review_cause('thread-comment-1')}#1"]
 
 
 def test_after_the_last_review_round_no_request_is_sent() -> None:
     sent_before = done("address_review:1#1", "address_review:2#1")
-    given = of({"comments": (remark("c1"),)}, done=sent_before)
+    given = with_pull({"comments": (remark("c1"),)}, done=sent_before)
     assert keys(given, review_rounds=2) == ["notice:rounds_exhausted:2"]
     assert keys(given, review_rounds=3) == [f"{review_cause('c1')}#1"]
 
 
 def test_a_conflict_goes_to_the_agent_once_per_base_and_head() -> None:
-    (tell,) = asked(of({"merge": Merge.CONFLICT}))
+    (tell,) = ordered(with_pull({"merge": Merge.CONFLICT}))
     assert tell == do.SendMessage(
         key=parse(f"resolve_conflict:{BASE}:{HEAD}#1"),
         run=1,
         prompt=do.Prompt(name="resolve_conflict", values={"base": "main", "pull": "34"}),
     )
     sent_before = done(f"resolve_conflict:{BASE}:{HEAD}#1", seconds_ago=5)
-    assert keys(of({"merge": Merge.CONFLICT}, done=sent_before)) == []
-    assert keys(of({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
-    assert keys(of({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
+    assert keys(with_pull({"merge": Merge.CONFLICT}, done=sent_before)) == []
+    assert keys(with_pull({"merge": Merge.CONFLICT}, agent=AT_WORK)) == []
+    assert keys(with_pull({"merge": Merge.CONFLICT}, work=COMMIT, done=done(f"push:{NEXT}"))) == []
     tries = done(*(f"resolve_conflict:{BASE}:{n}#1" for n in range(2)))
-    assert len(keys(of({"merge": Merge.CONFLICT}, done=tries))) == 1
-    assert keys(of({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [
+    assert len(keys(with_pull({"merge": Merge.CONFLICT}, done=tries))) == 1
+    assert keys(with_pull({"merge": Merge.CONFLICT}, done=tries), conflict_repairs=2) == [
         f"notice:no_result:resolve_conflict:{BASE}:{HEAD}"
     ]
 
@@ -282,7 +288,7 @@ def test_an_undelivered_tell_escalates() -> None:
 
 
 def started(given: Facts) -> do.Start:
-    (start,) = [action for action in asked(given) if isinstance(action, do.Start)]
+    (start,) = [action for action in ordered(given) if isinstance(action, do.Start)]
     return start
 
 
@@ -300,7 +306,7 @@ def test_a_restarted_run_gets_the_open_work_on_github() -> None:
     said = thread(remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No."))
     verdicts = (objection(remark=remark("review:1", body="Rename it.")), approval(author="eve"))
     pulls = {"checks": (*FAILED, check(name="b")), "threads": (said,), "verdicts": verdicts}
-    start = started(of(pulls, agent=ended(1)))
+    start = started(with_pull(pulls, agent=ended(1)))
     assert start.waiting == (
         {"what": CHECK, "text": "", "log": "a.py:1: no\nboom"},
         {
@@ -310,7 +316,7 @@ def test_a_restarted_run_gets_the_open_work_on_github() -> None:
         },
         {"what": ASKED, "text": "Rename it.", "log": ""},
     )
-    assert descriptions(started(of({}, agent=ended(1)))) == []
+    assert descriptions(started(with_pull({}, agent=ended(1)))) == []
 
 
 def test_an_agent_that_takes_over_gets_the_open_work_of_every_pull_request() -> None:
@@ -322,8 +328,8 @@ def test_an_agent_that_takes_over_gets_the_open_work_of_every_pull_request() -> 
 def test_a_message_that_starts_a_run_does_not_repeat_its_own_part() -> None:
     verdicts = (objection(remark=remark("review:1", allowed=False)),)
     both = {"checks": FAILED, "threads": (thread(),), "verdicts": verdicts}
-    repair = started(of(both, agent=ended(0)))
+    repair = started(with_pull(both, agent=ended(0)))
     assert (repair.prompt.name, descriptions(repair)) == ("fix_ci", [THREAD])
     sent_before = done(f"{ci_cause('unit')}#1")
-    review = started(of(both, agent=ended(0), done=sent_before))
+    review = started(with_pull(both, agent=ended(0), done=sent_before))
     assert (review.prompt.name, descriptions(review)) == ("address_review", [CHECK])

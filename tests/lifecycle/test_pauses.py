@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Spending
@@ -14,7 +13,7 @@ from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
 from lifecycle.read.availability import Availability
-from tests.lifecycle.asking import AT_WORK, decision, keys
+from tests.lifecycle.decisions import AT_WORK, decision, keys
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import (
     HEAD,
@@ -81,8 +80,6 @@ def test_a_pause_stops_the_agent_and_frees_its_slot(
 
 
 def test_a_persons_pause_outranks_budgets_and_budgets_outrank_usage_limits() -> None:
-    names = [row.__name__ for row in PAUSES]
-    assert names == ["by_archive", "by_person", "by_budget", "by_usage_limit"]
     all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), commands=(command("pause"),))
     assert decision(all_of_them).reason is Reason.PAUSED_BY_PERSON
     assert decision(replace(all_of_them, commands=())).reason is Reason.BUDGET_EXHAUSTED

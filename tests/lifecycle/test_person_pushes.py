@@ -10,7 +10,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Command, Done, Facts, Failure, Push, Work
 from lifecycle.model.key import parse
 from lifecycle.model.status import CheckState, Merge, Mover, PullState, Reason, Status
-from tests.lifecycle.asking import AT_WORK, asked, decision, keys, of
+from tests.lifecycle.decisions import AT_WORK, decision, keys, ordered, with_pull
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,
@@ -55,7 +55,7 @@ TAKE = do.MergeRemote(key=parse(f"merge_remote:{PERSONS_HEAD}"), head=PERSONS_HE
 
 def actions(given: Facts) -> list[do.Action]:
     """The ordered actions without comments."""
-    return [action for action in asked(given) if not isinstance(action, do.Comment)]
+    return [action for action in ordered(given) if not isinstance(action, do.Comment)]
 
 
 def test_a_persons_commit_is_merged_at_the_end_of_the_turn() -> None:
@@ -66,7 +66,7 @@ def test_a_persons_commit_is_merged_at_the_end_of_the_turn() -> None:
 
 def test_an_update_of_the_branch_is_merged_too() -> None:
     update = {"head_by": Mover.UPDATE, "person": None}
-    assert asked(pushed(pull=update)) == [TAKE]
+    assert ordered(pushed(pull=update)) == [TAKE]
 
 
 def test_nothing_is_pushed_before_a_persons_commit_is_merged() -> None:
@@ -128,7 +128,7 @@ def test_a_persons_commit_is_not_merged_into_an_unread_workspace() -> None:
 
 
 def test_a_persons_commit_is_not_pushed_again() -> None:
-    assert not any(isinstance(a, do.Publish) for a in asked(taken()))
+    assert not any(isinstance(a, do.Publish) for a in ordered(taken()))
 
 
 # -- handover -------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_after_a_persons_push_the_agent_gets_no_requests_until_a_command(
     assert keys(taken(pull=said)) == [f"handed_to_human:{PERSONS_HEAD}"]
     assert decision(taken(pull=said)).reason is Reason.PERSON_PUSHED
     resumed = taken(pull=said, commands=(command("resume"),))
-    assert any(isinstance(action, do.SendMessage) for action in asked(resumed))
+    assert any(isinstance(action, do.SendMessage) for action in ordered(resumed))
     assert decision(resumed).reason is Reason.PULL_REQUEST
 
 
@@ -157,26 +157,26 @@ def command(kind: str, seconds_ago: float = 50) -> Command:
 
 def test_a_resume_from_before_the_push_does_not_return_the_branch() -> None:
     earlier = taken(pull={"checks": FAILED}, commands=(command("resume", 101),))
-    assert not any(isinstance(action, do.SendMessage) for action in asked(earlier))
+    assert not any(isinstance(action, do.SendMessage) for action in ordered(earlier))
 
 
 def test_a_persons_next_comment_returns_the_branch_to_the_agent() -> None:
     comment = {"checks": FAILED, "comments": (remark("c1", seconds_ago=80),)}
-    names = [a.prompt.name for a in asked(taken(pull=comment)) if isinstance(a, do.SendMessage)]
+    names = [a.prompt.name for a in ordered(taken(pull=comment)) if isinstance(a, do.SendMessage)]
     assert names == ["fix_ci", "address_review"]
     sent = taken(
         pull=comment,
         done=done("remark:c1#1", "address_review:x#1", seconds_ago=70),
         agent=agent(seconds_ago=60),
     )
-    assert [a.prompt.name for a in asked(sent) if isinstance(a, do.SendMessage)] == ["fix_ci"]
+    assert [a.prompt.name for a in ordered(sent) if isinstance(a, do.SendMessage)] == ["fix_ci"]
 
 
 def test_a_comment_in_the_second_of_the_push_returns_the_branch() -> None:
     """GitHub tells the time of a comment in whole seconds."""
     said = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
     names = [
-        a.prompt.name for a in asked(taken(at=99.5, pull=said)) if isinstance(a, do.SendMessage)
+        a.prompt.name for a in ordered(taken(at=99.5, pull=said)) if isinstance(a, do.SendMessage)
     ]
     assert names == ["fix_ci", "address_review"]
 
@@ -232,7 +232,7 @@ def test_a_persons_push_resets_the_count_of_failed_runs() -> None:
 
 
 def test_a_persons_push_clears_an_escalation() -> None:
-    before = of({"checks": FAILED}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3))))
+    before = with_pull({"checks": FAILED}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3))))
     assert decision(before).reason is Reason.REPAIRS_EXHAUSTED
     after = taken(pull={"checks": FAILED}, done=before.done)
     assert (decision(after).status, decision(after).reason) == (
@@ -251,26 +251,30 @@ def test_an_approval_survives_a_branch_update_but_not_a_commit() -> None:
 
 
 def test_a_branch_behind_its_base_is_updated_once() -> None:
-    behind = of({"merge": Merge.BEHIND})
+    behind = with_pull({"merge": Merge.BEHIND})
     update = do.UpdateBranch(key=parse(f"update_branch:{BASE}:{HEAD}"), number=34, head=HEAD)
-    assert asked(behind) == [update]
-    assert keys(of({"merge": Merge.BEHIND}, done=done(update.key))) == []
-    assert keys(of({"merge": Merge.BEHIND, "base": NEXT}, done=done(update.key))) == [
+    assert ordered(behind) == [update]
+    assert keys(with_pull({"merge": Merge.BEHIND}, done=done(update.key))) == []
+    assert keys(with_pull({"merge": Merge.BEHIND, "base": NEXT}, done=done(update.key))) == [
         f"update_branch:{NEXT}:{HEAD}"
     ]
-    assert keys(of({"merge": Merge.BEHIND}, agent=AT_WORK)) == []
+    assert keys(with_pull({"merge": Merge.BEHIND}, agent=AT_WORK)) == []
     pushed_since = Work(base=BASE, head=NEXT, dirty=False)
-    assert keys(of({"merge": Merge.BEHIND}, work=pushed_since, done=done(f"push:{NEXT}"))) == []
+    assert (
+        keys(with_pull({"merge": Merge.BEHIND}, work=pushed_since, done=done(f"push:{NEXT}"))) == []
+    )
 
 
 def test_a_refused_branch_update_goes_to_the_agent_as_a_conflict() -> None:
     key = f"update_branch:{BASE}:{HEAD}"
     no = {key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="merge conflict")}
-    assert keys(of({"merge": Merge.BEHIND}, failures=no)) == [f"resolve_conflict:{BASE}:{HEAD}#1"]
+    assert keys(with_pull({"merge": Merge.BEHIND}, failures=no)) == [
+        f"resolve_conflict:{BASE}:{HEAD}#1"
+    ]
 
 
 def test_an_unknown_merge_state_leads_to_no_action() -> None:
-    assert keys(of({"merge": Merge.UNKNOWN})) == []
+    assert keys(with_pull({"merge": Merge.UNKNOWN})) == []
 
 
 # -- push limit ------------------------------------------------------------------------------------

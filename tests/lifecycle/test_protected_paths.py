@@ -10,7 +10,7 @@ from lifecycle.model.facts import Facts, Failure
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason, Status
-from tests.lifecycle.asking import COMMIT, asked, decision, keys
+from tests.lifecycle.decisions import COMMIT, decision, keys, ordered
 from tests.lifecycle.test_commands import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, command, done, published
 
@@ -23,7 +23,7 @@ def held(*commands: Any, **failed: Any) -> Facts:
 
 
 def pushes(given: Facts) -> list[do.Publish]:
-    return [action for action in asked(given) if isinstance(action, do.Publish)]
+    return [action for action in ordered(given) if isinstance(action, do.Publish)]
 
 
 def test_a_push_names_its_protected_paths() -> None:

@@ -13,18 +13,18 @@ from lifecycle.model.keys import fingerprint
 from lifecycle.model.policy import MergeMethod, Mode
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
 from lifecycle.react.reactions import REACTIONS
-from tests.lifecycle.asking import (
+from tests.lifecycle.decisions import (
     ASKING,
     AT_WORK,
     BLOCKED,
     COMMIT,
     FAILED,
     READY,
-    asked,
     decision,
-    deeds,
+    effects,
     keys,
-    of,
+    ordered,
+    with_pull,
 )
 from tests.lifecycle.universe import (
     BASE,
@@ -61,7 +61,7 @@ def test_what_follows_goes_out_in_this_order() -> None:
 
 
 def test_the_first_run_starts_with_the_start_prompt() -> None:
-    (start,) = asked(replace(facts(run=0, agent=Agent()), done={}))
+    (start,) = ordered(replace(facts(run=0, agent=Agent()), done={}))
     assert start == do.Start(key=parse("start:first#1"), run=1, prompt=do.Prompt(name="start"))
 
 
@@ -86,7 +86,7 @@ def test_a_crashed_run_restarts_with_growing_delays(before: int, wait: int) -> N
 
     assert keys(at(wait - 0.5)) == []
     assert decision(at(wait - 0.5)).recheck_at == NOW + timedelta(seconds=0.5)
-    (start,) = asked(at(wait))
+    (start,) = ordered(at(wait))
     assert start == do.Start(
         key=parse(f"start:crash#{run + 1}"),
         run=run + 1,
@@ -117,7 +117,9 @@ def test_a_run_that_did_not_crash_is_not_restarted(given: Facts) -> None:
 
 
 def test_an_outcome_stops_the_agent_and_is_posted_on_the_issue() -> None:
-    stop, comment = asked(of({"state": PullState.CLOSED}, agent=replace(AT_WORK, run=2), run=2))
+    stop, comment = ordered(
+        with_pull({"state": PullState.CLOSED}, agent=replace(AT_WORK, run=2), run=2)
+    )
     assert stop == do.Stop(key=parse("stop#2"), run=2)
     assert comment == do.Comment(
         key=parse("outcome:terminated:pr_closed#2"),
@@ -149,7 +151,7 @@ def test_a_stopped_session_only_posts_its_outcome() -> None:
 def merged(**given: Any) -> Facts:
     tidied = done(f"delete_branch:{BRANCH}", "close_issue")
     merge = {"state": PullState.MERGED, "merged_at": given.pop("merged_at", ago(100))}
-    return of(merge, done={**tidied, **given.pop("done", {})}, **given)
+    return with_pull(merge, done={**tidied, **given.pop("done", {})}, **given)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def merged(**given: Any) -> Facts:
     [agent(), agent(Activity.NONE), ASKING, BLOCKED, ended(0), ended(1), replace(AT_WORK, run=0)],
 )
 def test_after_a_merge_the_workspace_is_released_at_once(who: Agent) -> None:
-    assert asked(merged(agent=who)) == [do.Release(key=parse("release#1"), run=1)]
+    assert ordered(merged(agent=who)) == [do.Release(key=parse("release#1"), run=1)]
 
 
 def test_after_a_merge_an_active_agent_has_five_minutes() -> None:
@@ -216,7 +218,7 @@ def pushed(**given: Any) -> Facts:
 @pytest.mark.parametrize("draft", [True, False])
 def test_a_pushed_branch_becomes_a_pull_request(who: Agent, draft: bool) -> None:
     expected = do.OpenPull(key=parse(f"open_pull:{BRANCH}"), head=HEAD, draft=draft)
-    assert asked(pushed(agent=who), draft=draft) == [expected]
+    assert ordered(pushed(agent=who), draft=draft) == [expected]
 
 
 def test_no_pull_request_is_opened_without_a_push_or_beside_another() -> None:
@@ -237,7 +239,7 @@ def answered(push: float = 500, **given: Any) -> list[do.Action]:
     threads = (replace(thread(*remarks), **given.pop("thread", {})),)
     pushes = done(f"push:{HEAD}", seconds_ago=push)
     given = {"agent": AT_WORK, **given}
-    return asked(of({"threads": threads}, done={**sent, **pushes}, **given))
+    return ordered(with_pull({"threads": threads}, done={**sent, **pushes}, **given))
 
 
 def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None:
@@ -275,13 +277,15 @@ def test_these_threads_are_not_answered(given: dict[str, Any]) -> None:
 
 
 def test_a_thread_on_a_foreign_commit_is_not_answered() -> None:
-    given = of({"head": NEXT, "threads": (thread(),)}, done=done("remark:thread-comment-1#1"))
+    given = with_pull(
+        {"head": NEXT, "threads": (thread(),)}, done=done("remark:thread-comment-1#1")
+    )
     assert keys(replace(given, agent=AT_WORK)) == []
 
 
 def test_a_help_command_is_acknowledged_and_answered() -> None:
     asks_help = command("help", text="the list")
-    react, comment = deeds(decision(facts(agent=AT_WORK, commands=(asks_help,))))
+    react, comment = effects(decision(facts(agent=AT_WORK, commands=(asks_help,))))
     assert react == do.React(key=parse("reaction:comment-help"), comment=77, content="eyes")
     assert comment == do.Comment(
         key=parse("command_applied:comment-help"),
@@ -296,7 +300,7 @@ def test_a_help_command_is_acknowledged_and_answered() -> None:
 
 def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
     asks = replace(ASKING, question="May I?")
-    (comment,) = asked(facts(agent=asks))
+    (comment,) = ordered(facts(agent=asks))
     assert isinstance(comment, do.Comment)
     assert str(comment.key) == "notice:question:2030-01-01T11%3A58%3A00+00%3A00#1"
     assert (comment.number, comment.topic) == (12, "attention")
@@ -306,8 +310,8 @@ def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
         "remedy": "Write `/mergewright answer TEXT`, or answer in the agent's terminal.",
         "priority": "action",
     }
-    assert asked(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
-    (stuck,) = asked(facts(agent=agent(Activity.BLOCKED, 700, error="529")))
+    assert ordered(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
+    (stuck,) = ordered(facts(agent=agent(Activity.BLOCKED, 700, error="529")))
     assert str(stuck.key) == "notice:stuck:agent_blocked:2030-01-01T11%3A48%3A20+00%3A00#1"
 
 
@@ -315,13 +319,13 @@ def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
 
 
 def test_in_merge_mode_a_ready_pull_request_merges_at_the_judged_commit() -> None:
-    (merge,) = asked(of(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
+    (merge,) = ordered(with_pull(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
     key = parse(f"merge:{HEAD}")
     assert merge == do.MergePull(key=key, number=34, sha=HEAD, method=MergeMethod.REBASE)
 
 
 def test_in_propose_mode_a_ready_pull_request_is_announced() -> None:
-    (comment,) = asked(of(READY))
+    (comment,) = ordered(with_pull(READY))
     key = parse(f"ready_to_merge:{HEAD}")
     assert comment == do.Comment(key=key, number=34, topic="ready", values={"sha": HEAD})
 
@@ -342,7 +346,7 @@ CANCEL = command("cancel", at=ago(5), comment=None)
     ids=["this head", "another head", "no head", "another command", "cancelled", "said again"],
 )
 def test_a_merge_command_applies_only_to_its_head(commands: Any, key: str) -> None:
-    assert keys(of(READY, commands=commands))[0] == key
+    assert keys(with_pull(READY, commands=commands))[0] == key
 
 
 @pytest.mark.parametrize(
@@ -359,12 +363,12 @@ def test_a_merge_command_applies_only_to_its_head(commands: Any, key: str) -> No
 def test_a_pull_request_that_is_not_ready_is_neither_merged_nor_announced(
     pulls: dict[str, Any],
 ) -> None:
-    given = of(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
+    given = with_pull(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
     assert keys(given, mode=Mode.MERGE) == []
 
 
 def test_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
-    given = of({"state": PullState.MERGED}, agent=AT_WORK)
+    given = with_pull({"state": PullState.MERGED}, agent=AT_WORK)
     assert keys(given) == [f"delete_branch:{BRANCH}", "close_issue"]
     assert keys(given, delete_branch=False) == ["close_issue"]
     assert keys(given, close_issue=False) == [f"delete_branch:{BRANCH}"]
@@ -375,12 +379,12 @@ def test_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
 def test_the_branch_is_deleted_at_the_merged_commit() -> None:
     closed = replace(pull(state=PullState.CLOSED, head=NEXT), number=35)
     given = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
-    (deleted, _) = asked(given)
+    (deleted, _) = ordered(given)
     assert isinstance(deleted, do.DeleteBranch)
     assert deleted.sha == HEAD
 
 
 def test_observe_mode_has_a_status_and_no_actions() -> None:
-    observed = decision(of({"checks": FAILED}), mode=Mode.OBSERVE)
+    observed = decision(with_pull({"checks": FAILED}), mode=Mode.OBSERVE)
     assert observed.status is Status.CI_FAILED
     assert observed.actions == ()

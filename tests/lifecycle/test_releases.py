@@ -11,7 +11,7 @@ from lifecycle.model.facts import Agent, Ended, Facts, Issue
 from lifecycle.model.key import parse
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.react.reactions import STOPPED
-from tests.lifecycle.asking import asked, decision
+from tests.lifecycle.decisions import decision, ordered
 from tests.lifecycle.universe import NOW, ago, command, done, facts, published, pull
 
 
@@ -25,7 +25,7 @@ def test_a_session_that_ended_without_a_merge_keeps_its_workspace_for_two_weeks(
         return facts(ended=end, done=given.pop("done", done("stop#1")), **given)
 
     def released(given: Facts, **policy: Any) -> list[do.Action]:
-        return [action for action in asked(given, **policy) if isinstance(action, do.Release)]
+        return [action for action in ordered(given, **policy) if isinstance(action, do.Release)]
 
     assert released(over(13.9)) == []
     assert decision(over(13.9)).recheck_at == NOW + timedelta(days=0.1)

@@ -13,7 +13,7 @@ from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Status
 from lifecycle.react.reports import TOLD
-from tests.lifecycle.asking import ASKING, AT_WORK, FAILED, decision, of
+from tests.lifecycle.decisions import ASKING, AT_WORK, FAILED, decision, with_pull
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, pull
 
@@ -57,13 +57,13 @@ def test_a_new_session_is_reported_after_five_seconds_in_the_queue() -> None:
 
 
 def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check_run() -> None:
-    given = of({})
+    given = with_pull({})
     assert [report.number for report in reports(given)] == [12, 34]
     assert [check.head for check in checks(given)] == [HEAD]
 
 
 def test_each_pull_request_report_lists_its_own_blockers() -> None:
-    given = of({})
+    given = with_pull({})
     other = pull(number=35, branch="other", head=NEXT, merge=Merge.CONFLICT)
     given = replace(given, pulls=(*given.pulls, other))
     ways = {one.number: one.summary.blockers for one in reports(given)}
@@ -73,26 +73,26 @@ def test_each_pull_request_report_lists_its_own_blockers() -> None:
 
 
 def test_a_closed_pull_request_gets_no_report() -> None:
-    given = of({"state": PullState.CLOSED})
+    given = with_pull({"state": PullState.CLOSED})
     assert [report.number for report in reports(given)] == [12]
     assert not checks(given)
 
 
 def test_a_report_edits_its_earlier_comment() -> None:
-    given = red(posted(of({}), 61))
+    given = red(posted(with_pull({}), 61))
     assert [(one.number, one.comment) for one in reports(given)] == [(12, 77), (34, 77)]
     assert [check.check for check in checks(given)] == [77]
-    lost = red(posted(of({}), 61, result="only an App may make check runs"))
+    lost = red(posted(with_pull({}), 61, result="only an App may make check runs"))
     assert [check.check for check in checks(lost)] == [None]
 
 
 def test_a_report_is_edited_only_when_status_or_blockers_have_changed() -> None:
-    given = posted(of({}), 3600)
+    given = posted(with_pull({}), 3600)
     assert not reports(given)
     assert not reports(replace(given, agent=AT_WORK)), "activity alone edits no report"
     pending = pull(checks=(check(CheckState.PENDING),), merge=Merge.BEHIND)
     assert [one.number for one in reports(replace(given, pulls=(pending,)))] == [12, 34]
-    behind = posted(of({"checks": (check(CheckState.PENDING),)}), 3600)
+    behind = posted(with_pull({"checks": (check(CheckState.PENDING),)}), 3600)
     behind = replace(behind, pulls=(pending,))
     assert [one.number for one in reports(behind)] == [34], "the issue's report has no blockers"
 
@@ -106,26 +106,29 @@ def test_a_new_question_updates_the_report() -> None:
 
 
 def test_a_report_is_edited_at_most_once_per_report_seconds() -> None:
-    given = red(posted(of({}), 59))
+    given = red(posted(with_pull({}), 59))
     assert not reports(given)
     assert not checks(given)
     assert decision(given).recheck_at == ago(-1)
-    assert reports(red(posted(of({}), 60)))
-    assert not reports(red(posted(of({}), 60)), report_seconds=90.0)
+    assert reports(red(posted(with_pull({}), 60)))
+    assert not reports(red(posted(with_pull({}), 60)), report_seconds=90.0)
 
 
 def test_a_new_head_gets_its_check_run_at_once() -> None:
-    given = posted(of({}), 5)
+    given = posted(with_pull({}), 5)
     moved = replace(given, pulls=(replace(given.pulls[0], head=NEXT),))
     assert [one.head for one in checks(moved)] == [NEXT]
 
 
 def test_an_unchanged_report_needs_no_recheck() -> None:
-    assert decision(posted(of({}), 5)).recheck_at == decision(posted(of({}), 500)).recheck_at
+    assert (
+        decision(posted(with_pull({}), 5)).recheck_at
+        == decision(posted(with_pull({}), 500)).recheck_at
+    )
 
 
 def test_a_report_that_returns_to_earlier_content_is_edited_again() -> None:
-    was = posted(of({}), 600)
+    was = posted(with_pull({}), 600)
     (before,) = [key for key in was.done if str(key).startswith("report:34:")]
     between = {parse("report:34:1:x"): Done(at=ago(300), result="77")}
     again = replace(was, done={**was.done, **between})
@@ -147,10 +150,10 @@ def test_during_cleanup_the_report_shows_the_outcome() -> None:
 
 
 def test_a_report_shows_the_decision() -> None:
-    (report,) = [one for one in reports(of({"checks": FAILED})) if one.number == 34]
+    (report,) = [one for one in reports(with_pull({"checks": FAILED})) if one.number == 34]
     summary = report.summary
     assert (summary.status, summary.pull) == (Status.CI_FAILED, 34)
-    assert summary.because == decision(of({"checks": FAILED})).because
+    assert summary.because == decision(with_pull({"checks": FAILED})).because
     assert summary.blockers[0] == Blocker("ci_failing", "failing checks: unit")
     assert (summary.session, summary.agent) == ("widgets-12", "shell")
 
@@ -187,7 +190,7 @@ def test_the_cost_is_shown_in_private_repositories_or_by_configuration() -> None
 
 
 def test_with_state_labels_the_issue_has_the_label_of_its_status() -> None:
-    given = of({})
+    given = with_pull({})
     assert not [a for a in decision(given).actions if isinstance(a, do.ShowStatus)]
     (label,) = [
         a for a in decision(given, state_labels=True).actions if isinstance(a, do.ShowStatus)

@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Check, Facts, Failure
 from lifecycle.model.key import parse
 from lifecycle.model.status import Blocker, CheckState, Reason, Status
-from tests.lifecycle.asking import asked, ci_cause, decision, keys, of
+from tests.lifecycle.decisions import ci_cause, decision, keys, ordered, with_pull
 from tests.lifecycle.universe import HEAD, ago, check, done
 
 C = CheckState
@@ -21,11 +21,11 @@ SEEN = done(RERUN, seconds_ago=61)
 
 
 def given(*checks: Check, **facts: Any) -> Facts:
-    return of({"checks": checks}, **facts)
+    return with_pull({"checks": checks}, **facts)
 
 
 def messages(facts: Facts, **policy: Any) -> list[do.Action]:
-    return [a for a in asked(facts, **policy) if isinstance(a, do.SendMessage)]
+    return [a for a in ordered(facts, **policy) if isinstance(a, do.SendMessage)]
 
 
 def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
@@ -38,7 +38,7 @@ def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
 
 def test_cancelled_checks_are_rerun_once_per_head() -> None:
     two = (CANCELLED, check(C.CANCELLED, "lint", run_id=9), check(name="b"))
-    assert asked(given(*two)) == [do.Rerun(key=parse(RERUN), number=34, runs=(7, 9))]
+    assert ordered(given(*two)) == [do.Rerun(key=parse(RERUN), number=34, runs=(7, 9))]
     assert keys(given(*two, done=UNSEEN)) == []
 
 
@@ -68,11 +68,11 @@ def test_checks_that_are_stale_or_need_action_escalate_and_are_not_sent(
 ) -> None:
     facts = given(check(state, run_id=7))
     assert decision(facts).reason is Reason.CHECKS_HELD
-    assert [type(action) for action in asked(facts)] == [do.Comment]
+    assert [type(action) for action in ordered(facts)] == [do.Comment]
 
 
 def test_flaky_checks_are_rerun_once_before_the_agent_gets_them() -> None:
-    assert asked(given(FLAKY)) == [do.Rerun(key=parse(RERUN), number=34, runs=(8,))]
+    assert ordered(given(FLAKY)) == [do.Rerun(key=parse(RERUN), number=34, runs=(8,))]
     assert keys(given(FLAKY, done=UNSEEN)) == []
     assert keys(given(FLAKY, done=SEEN)) == [f"{ci_cause('unit')}#1"]
 
@@ -103,7 +103,7 @@ def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
 
 
 def test_the_agent_gets_its_own_failures_and_the_names_of_the_bases() -> None:
-    (tell,) = asked(given(ON_BASE, check(C.FAILED, "lint")))
+    (tell,) = ordered(given(ON_BASE, check(C.FAILED, "lint")))
     assert isinstance(tell, do.SendMessage)
     assert str(tell.key) == f"{ci_cause('lint')}#1"
     assert [item["name"] for item in tell.prompt.items] == ["lint"]
@@ -122,18 +122,20 @@ def test_a_failure_that_the_base_no_longer_has_goes_to_the_agent() -> None:
 
 
 def test_without_checks_a_head_is_not_ready_before_the_settle_time() -> None:
-    fresh = decision(of({"checks": (), "head_since": ago(59)}))
+    fresh = decision(with_pull({"checks": (), "head_since": ago(59)}))
     assert Blocker("not_settled", "checks may still start after the last push") in fresh.blockers
-    assert decision(of({"checks": (), "head_since": ago(60)})).status is Status.REVIEW_PENDING
+    assert (
+        decision(with_pull({"checks": (), "head_since": ago(60)})).status is Status.REVIEW_PENDING
+    )
 
 
 def test_without_its_expected_checks_a_head_is_never_ready() -> None:
-    judged = decision(of({"checks": (), "checks_expected": True}))
+    judged = decision(with_pull({"checks": (), "checks_expected": True}))
     assert Blocker("ci_pending", "expected checks have not reported yet") in judged.blockers
 
 
 def test_incompletely_read_checks_are_a_blocker() -> None:
-    judged = decision(of({"checks_complete": False}))
+    judged = decision(with_pull({"checks_complete": False}))
     assert (
         Blocker("ci_pending", "not all checks and reviews could be read from GitHub")
         in judged.blockers

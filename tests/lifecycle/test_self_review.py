@@ -12,7 +12,7 @@ from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Status
 from lifecycle.read.availability import Availability
-from tests.lifecycle.asking import AT_WORK, asked, keys
+from tests.lifecycle.decisions import AT_WORK, keys, ordered
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import _AGENTS as AGENTS
 from tests.lifecycle.universe import _WORKS as WORKS
@@ -51,7 +51,7 @@ def test_commits_of_a_self_review_are_pushed_without_another_self_review(life: L
 
 
 def test_a_self_review_names_the_change() -> None:
-    (tell,) = asked(pushed(), self_review=True)
+    (tell,) = ordered(pushed(), self_review=True)
     prompt = do.Prompt(name="self_review", values={"base": BASE, "head": HEAD})
     assert tell == do.SendMessage(key=parse(f"{CAUSE}#1"), run=1, prompt=prompt)
 

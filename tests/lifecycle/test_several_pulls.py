@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts, Pull
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Reason, Review, Status
-from tests.lifecycle.asking import asked, decision, keys
+from tests.lifecycle.decisions import decision, keys, ordered
 from tests.lifecycle.universe import HEAD, approval, check, published, pull, remark
 
 OTHER = "e" * 40
@@ -76,7 +76,7 @@ def test_an_escalation_of_any_pull_request_gives_the_status() -> None:
 
 def test_the_agent_gets_requests_of_every_pull_request() -> None:
     given = both(pull(comments=(remark("c1"),)), second(**RED))
-    said = [action.prompt for action in asked(given) if isinstance(action, do.SendMessage)]
+    said = [action.prompt for action in ordered(given) if isinstance(action, do.SendMessage)]
     assert [(each.name, each.values["pull"]) for each in said] == [
         ("fix_ci", "35"),
         ("address_review", "34"),
@@ -85,7 +85,7 @@ def test_the_agent_gets_requests_of_every_pull_request() -> None:
 
 def test_a_ready_pull_request_merges_while_another_waits() -> None:
     given = both(ready(pull()), second())
-    merges = [a for a in asked(given, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
+    merges = [a for a in ordered(given, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
     assert [(each.number, each.sha) for each in merges] == [(34, HEAD)]
 
 
@@ -112,7 +112,7 @@ APPROVED = {"verdicts": (approval(), approval(OTHER))}
 def test_a_stacked_pull_request_is_not_ready_while_its_parent_is_open() -> None:
     given = stack({}, APPROVED)
     assert decision(given).status is Status.REVIEW_PENDING
-    assert not any(isinstance(a, do.MergePull) for a in asked(given, mode=Mode.MERGE))
+    assert not any(isinstance(a, do.MergePull) for a in ordered(given, mode=Mode.MERGE))
     child = decision(stack({"checks": (check(CheckState.PENDING),)}, APPROVED))
     assert child.status is Status.PR_OPEN
 
@@ -137,7 +137,7 @@ def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:
 def test_a_parent_merges_before_its_stacked_pull_request() -> None:
     merges = [
         action.number
-        for action in asked(stack(APPROVED, APPROVED), mode=Mode.MERGE)
+        for action in ordered(stack(APPROVED, APPROVED), mode=Mode.MERGE)
         if isinstance(action, do.MergePull)
     ]
     assert merges == [34]

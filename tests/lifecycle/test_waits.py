@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent, Issue
 from lifecycle.model.status import Reason, Status
-from tests.lifecycle.asking import AT_WORK, decision, keys
+from tests.lifecycle.decisions import AT_WORK, decision, keys
 from tests.lifecycle.universe import done, facts
 
 

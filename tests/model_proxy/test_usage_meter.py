@@ -124,7 +124,7 @@ def test_an_incomplete_last_line_counts() -> None:
 
 def test_deeply_nested_responses_are_ignored() -> None:
     for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
-        read(WHOLE, b'{"message":' * depth + b"{}" + b"}" * depth)
+        assert read(WHOLE, b'{"message":' * depth + b"{}" + b"}" * depth) is None
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_data_survives_reopening(
     assert open_store().sessions.get("widgets-12") is not None
 
 
-def test_several_processes_can_create_the_file_at_once(path: Path) -> None:
+def test_the_file_can_be_created_by_several_at_once(path: Path) -> None:
     ready = threading.Barrier(4)
 
     def open_it() -> None:
@@ -76,6 +76,8 @@ def test_several_processes_can_create_the_file_at_once(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         for opened in [pool.submit(open_it) for _ in range(4)]:
             opened.result()
+    with closing(Store(path)) as store:
+        assert store.sessions.all() == []
 
 
 @pytest.mark.parametrize("opening", [Store, Store.reading, beside], ids=["serve", "read", "ask"])

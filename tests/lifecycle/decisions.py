@@ -1,4 +1,4 @@
-"""A few words to ask what follows from facts, and facts that many cases share."""
+"""The actions and keys of a decision, and facts that many cases share."""
 
 from typing import Any
 
@@ -23,27 +23,27 @@ def decision(given: Facts, **policy: Any) -> Decision:
     return decide(given, Policy(**policy), NOW)
 
 
-def deeds(found: Decision) -> list[do.Action]:
-    """What follows from a decision, but for the reports that say how things stand."""
+def effects(found: Decision) -> list[do.Action]:
+    """The actions of a decision without reports."""
     return [a for a in found.actions if not isinstance(a, do.Report | do.ReportCheck)]
 
 
-def asked(given: Facts, **policy: Any) -> list[do.Action]:
-    """What follows from the facts, but for reports, the label that calls, answers to commands."""
+def ordered(given: Facts, **policy: Any) -> list[do.Action]:
+    """The ordered actions without reports, the attention label and replies to commands."""
     return [
         action
-        for action in deeds(decision(given, **policy))
+        for action in effects(decision(given, **policy))
         if not isinstance(action, do.Label)
         and not (isinstance(action, do.Comment) and action.topic == "answer")
     ]
 
 
 def keys(given: Facts, **policy: Any) -> list[str]:
-    return [str(action.key) for action in asked(given, **policy)]
+    return [str(action.key) for action in ordered(given, **policy)]
 
 
-def of(pulls: dict[str, Any], **given: Any) -> Facts:
-    """A session whose pull request is so."""
+def with_pull(pulls: dict[str, Any], **given: Any) -> Facts:
+    """A session with a pull request of these fields."""
     return published(pulls=(pull(**pulls),), **given)
 
 
