@@ -45,7 +45,7 @@ class Merger:
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
         # Commits that an update of the branch merged are on its base already.
         base = mirror.head_of(pull.base_branch) if pull and pull.base_branch else None
-        commits = mirror.subjects(base or session.work.base, merge.sha)
+        commits = mirror.commits(merge.sha, base or session.work.base)
         title = messages.merge_title(pull.title if pull else session.issue.title, merge.number)
         message = messages.merge_message(session.issue.number, [c.subject for c in commits])
         method = self._method(session, merge, commits)

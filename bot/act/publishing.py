@@ -73,7 +73,7 @@ class Publishing:
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
-        if closing := closing_others(mirror.unpushed(head), session.issue.number):
+        if closing := closing_others(mirror.commits(head), session.issue.number):
             why = f"if merged, the message of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if holds(mirror, head, self.redact.finds):
@@ -97,7 +97,7 @@ class Publishing:
             self.locations.mirror(session.project),
         )
         base = project.base_branch or repository.default_branch
-        commits = mirror.subjects(session.work.base, head)
+        commits = mirror.commits(head, session.work.base)
         subjects, issue = [commit.subject for commit in commits], session.issue
         title, text = self._handed_over(session)
         owner = f"{project.fork.partition('/')[0]}:" if project.push_to == "fork" else ""

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
-from runtimes.workspaces.worktree import Worktree
+from runtimes.workspaces.worktree import COMMITS, Worktree
 
 _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
@@ -28,16 +28,19 @@ _FILES = "Keep files that were not committed"
 _UPDATES = 20  #: No more updates of a branch in a row are examined.
 _NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
-_COMMITS = 250  #: No more commits of a branch are listed.
 
 
 class PushRefused(Exception):
     """The remote refused the push: by its rules, or because the branch is at another commit."""
 
-    def __init__(self, reason: str, *, moved: bool) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.moved = moved  #: Whether the branch was not at the commit expected.
+    def __init__(self, branch: str, summary: str, words: str) -> None:
+        """`summary` is git's reason in brackets, `words` all it printed to standard error."""
+        lines = [line for line in words.splitlines() if "remote:" in line]
+        said = [line.removeprefix("remote:").strip() for line in lines]
+        self.reason = " ".join([f"{branch}: {summary}", *said])[:1000]
+        #: Whether the branch was not at the commit expected.
+        self.moved = "stale info" in summary or "cannot lock ref" in summary
+        super().__init__(self.reason)
 
 
 class Commit(Struct, frozen=True, kw_only=True):
@@ -129,17 +132,14 @@ class Mirror:
         found.sort(key=lambda name: (".github/" not in name, "/" in name))
         return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
 
-    def subjects(self, base: str, sha: str) -> tuple[Commit, ...]:
-        """The commits of `sha` that are not in `base`, oldest first; at most 250."""
-        return self._said_by(f"{_sha(base)}..{_sha(sha)}")
+    def commits(self, sha: str, base: str = "") -> tuple[Commit, ...]:
+        """The commits of `sha` that are not in `base`, oldest first; at most 250.
 
-    def unpushed(self, sha: str) -> tuple[Commit, ...]:
-        """The commits of `sha` that are on no branch of GitHub, oldest first; at most 250."""
-        return self._said_by(_sha(sha), "--not", "--branches")
-
-    def _said_by(self, *commits: str) -> tuple[Commit, ...]:
-        shown = ("-z", "--reverse", f"--max-count={_COMMITS}", "--format=%H%n%s%n%b")
-        text = git(self.path, "log", *shown, *commits, "--")
+        Without `base`: those that are on no branch of GitHub.
+        """
+        shown = ("-z", "--reverse", f"--max-count={COMMITS}", "--format=%H%n%s%n%b")
+        known = _sha(base) if base else "--branches"
+        text = git(self.path, "log", *shown, _sha(sha), "--not", known, "--")
         records = [record.split("\n", 2) for record in text.split("\0") if record]
         return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in records)
 
@@ -165,10 +165,8 @@ class Mirror:
         ref = f"{_OURS}/preserved/{workspace.session}/{run}"
         unpublished = [sha for sha in status.commits if not self._published(sha)]
         work = None if status.commits else self.known_work(workspace.session, workspace.branch)
-        known = work[0] if work else ""
-        earlier = commit_at(self.path, ref)
-        kept = workspace.snapshot(_FILES, unpublished, earlier, known)
-        if kept is not None:
+        known, earlier = work[0] if work else "", commit_at(self.path, ref)
+        if kept := workspace.snapshot(_FILES, unpublished, earlier, known):
             self._import(workspace, kept, ref)
         return kept
 
@@ -188,9 +186,8 @@ class Mirror:
         """The bytes of the objects that only this preserved work refers to."""
         others = ("--not", "--branches", f"--glob={_OURS}/sessions", f"--glob={_OURS}/pushed")
         rest = [other.ref for other in self.preserved() if other.ref != kept.ref]
-        return int(
-            git(self.path, "rev-list", "--objects", "--disk-usage", kept.sha, *others, *rest)
-        )
+        shown = ("--objects", "--disk-usage")
+        return int(git(self.path, "rev-list", *shown, kept.sha, *others, *rest))
 
     def forget(self, kept: Preserved) -> None:
         """Drop preserved work, unless its ref has changed since."""
@@ -218,10 +215,8 @@ class Mirror:
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
-        joined: str | None = theirs
-        if not self.is_ancestor(ours, theirs) and not self._published(ours):
-            joined = self._merge(branch, ours, theirs)
-        if joined is not None:
+        known = self.is_ancestor(ours, theirs) or self._published(ours)
+        if joined := theirs if known else self._merge(branch, ours, theirs):
             git(self.path, "update-ref", f"{_OURS}/sessions/{session}", joined)
         return joined
 
@@ -245,11 +240,9 @@ class Mirror:
 
     def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
         """Merge two commits; None: they conflict, or `theirs` lacks what the bot pushed."""
-        pushed = self.pushed(branch)
-        if pushed is not None and not self.is_ancestor(pushed, theirs):
+        if (pushed := self.pushed(branch)) and not self.is_ancestor(pushed, theirs):
             return None
-        tree = self._merged_tree(ours, theirs)
-        if tree is None:
+        if (tree := self._merged_tree(ours, theirs)) is None:
             return None
         message = f"Merge what was pushed to {branch}"
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
@@ -281,7 +274,7 @@ class Mirror:
                 self._remote(self.path, home, "push", "--porcelain", lease, home.url, moves)
             except GitFailure as failure:
                 if refusal := re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE):
-                    raise _refused(branch, refusal[1], failure.words) from None
+                    raise PushRefused(branch, refusal[1], failure.words) from None
                 raise
             git(self.path, "update-ref", ref, sha)
             git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
@@ -354,14 +347,6 @@ def _unpacking(pack: Path) -> Sequence[str]:
     if count < _FEW_OBJECTS:
         return "unpack-objects", "-q", "--strict"
     return "index-pack", "--stdin", "--fix-thin", "--strict"
-
-
-def _refused(branch: str, summary: str, words: str) -> PushRefused:
-    said = [
-        line.removeprefix("remote:").strip() for line in words.splitlines() if "remote:" in line
-    ]
-    reason = " ".join([f"{branch}: {summary}", *said])[:1000]
-    return PushRefused(reason, moved="stale info" in summary or "cannot lock ref" in summary)
 
 
 def _sha(text: str) -> str:

@@ -23,19 +23,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from runtimes.workspaces import refs
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
-from runtimes.workspaces.refs import (
-    Tip,
-    check_branch,
-    check_session,
-    checked_out_ref,
-    commits,
-    replace_file,
-)
 from runtimes.workspaces.repositories import checkout_of, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
-_COMMITS = 250  #: No more commits of a branch are listed.
+COMMITS = 250  #: No more commits of a branch are listed.
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -69,13 +62,13 @@ class Worktree:
     ) -> None:
         """`origin` and `sign_off` are those of `make_repository`."""
         self._origin = origin
-        self.session = check_session(session)
-        self.branch = check_branch(branch)
+        self.session = refs.check_session(session)
+        self.branch = refs.check_branch(branch)
         self._sign_off = sign_off
         self.path = checkout_of(root, session)
         self.place = self.path.parent
         self.repository = self.place / "repository.git"
-        self._tip = Tip(self.repository, f"refs/heads/{branch}")
+        self._tip = refs.Tip(self.repository, f"refs/heads/{branch}")
         self._view = self.place / "bot.git"
         self._marker = self._view / "made"
         self._making = self.place / "making"
@@ -101,7 +94,7 @@ class Worktree:
             location=str(self.path),
             base=self._marker.read_text() if made else "",
             head=head,
-            commits=tuple(commits(self.repository, self.path.name)),
+            commits=tuple(refs.commits(self.repository, self.path.name)),
         )
 
     def repair(self) -> WorkspaceStatus:
@@ -122,8 +115,7 @@ class Worktree:
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
         make_repository(
-            *(self.repository, self.path, self._origin, self.branch, start),
-            sign_off=self._sign_off,
+            self.repository, self.path, self._origin, self.branch, start, sign_off=self._sign_off
         )
         self._make_view()
         if files:
@@ -155,11 +147,10 @@ class Worktree:
     def changes(self, base: str) -> WorkspaceChanges:
         """The commits since `base`, and what is not committed."""
         with self.view():
-            shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
+            shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
             log = git(self._view, "log", *shown, f"{base}..{self._anchor()}", "--")
-            return WorkspaceChanges(
-                commits=tuple(log.splitlines()), uncommitted=tuple(self._status())
-            )
+            uncommitted = tuple(self._status())
+            return WorkspaceChanges(commits=tuple(log.splitlines()), uncommitted=uncommitted)
 
     def pack(self, commit: str, have: Collection[str], into: Path) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.
@@ -171,8 +162,7 @@ class Worktree:
             kinds = git(self._view, "cat-file", "--batch-check", stdin="\n".join((*have, "")))
             known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
             wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
-            options = ("--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
-            command = ("pack-objects", *options)
+            command = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
             git(self._view, *command, stdin=wanted, into=into, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
@@ -184,7 +174,10 @@ class Worktree:
         with self.view():
             if self.head() == new:
                 return
-            self._check_movable(old)
+            head = refs.checked_out_ref(self.repository, self.path.name)
+            if self.head() != old or head != f"refs/heads/{self.branch}":
+                words = f"{self.branch} is not checked out, or not at {old}"
+                raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
             moving = self._view / "moving"
             if not moving.is_file() or moving.read_text() != f"{old} {new}":
                 if self._status():
@@ -195,8 +188,8 @@ class Worktree:
             self._in_checkout("read-tree", "--reset", "-u", new)
             git(self._view, "update-ref", "--no-deref", "HEAD", new)
             index = f"worktrees/{self.path.name}/index"
-            replace_file(self.repository, index, (self._view / "index").read_bytes())
-            replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
+            refs.replace_file(self.repository, index, (self._view / "index").read_bytes())
+            refs.replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
@@ -212,12 +205,6 @@ class Worktree:
         """Restore the held files. Returns those of which `head` has another version."""
         with self.view():
             return self._steering.put_back(head)
-
-    def _check_movable(self, old: str) -> None:
-        on_branch = checked_out_ref(self.repository, self.path.name) == f"refs/heads/{self.branch}"
-        if self.head() != old or not on_branch:
-            words = f"{self.branch} is not checked out, or not at {old}"
-            raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
 
     def remove(self) -> None:
         """Remove the whole workspace. Idempotent."""
@@ -290,7 +277,7 @@ class Worktree:
 
     def _anchor(self, known: str = "") -> str:
         """The commit the files are compared with: the branch's, or the newest that is known."""
-        found = self.head() or next(iter(commits(self.repository, self.path.name)), None)
+        found = self.head() or next(iter(refs.commits(self.repository, self.path.name)), None)
         found = found or known or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"
@@ -325,11 +312,11 @@ class Worktree:
             shutil.copy2(index, self._view / "index")  # With its time, as in `_tree`.
 
 
-def branch_tip(root: Path, session: str, branch: str) -> Tip:
+def branch_tip(root: Path, session: str, branch: str) -> refs.Tip:
     """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
-    place = f"{root}/{check_session(session)}"
-    ref = f"refs/heads/{check_branch(branch)}"
-    return Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
+    place = f"{root}/{refs.check_session(session)}"
+    ref = f"refs/heads/{refs.check_branch(branch)}"
+    return refs.Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
 
 
 def _nested(status: list[str]) -> list[str]:

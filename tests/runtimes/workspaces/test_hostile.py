@@ -283,7 +283,7 @@ def test_replace_refs_are_ignored(worktree: Worktree, mirror: Mirror, git: Git) 
     git(worktree.path, "replace", sha, base)
     assert mirror.take(worktree) == sha
     git(mirror.path, "replace", sha, base)
-    assert [commit.subject for commit in mirror.subjects(base, sha)] == ["Write a"]
+    assert [commit.subject for commit in mirror.commits(sha, base)] == ["Write a"]
 
 
 @contextmanager

@@ -136,11 +136,11 @@ def test_commits_are_listed_with_subject_and_body_oldest_first(
     git.commit(worktree.path, "a", "1", "Add a\n\nBecause b.\n\nSecond paragraph.")
     sha = git.commit(worktree.path, "a", "2", "Better a")
     mirror.take(worktree)
-    commits = mirror.subjects(base, sha)
+    commits = mirror.commits(sha, base)
     assert [commit.subject for commit in commits] == ["Add a", "Better a"]
     assert commits[0].body == "Because b.\n\nSecond paragraph."
     assert commits[1].sha == sha
-    assert mirror.subjects(sha, sha) == ()
+    assert mirror.commits(sha, sha) == ()
 
 
 def test_ancestry_of_commits(worktree: Worktree, mirror: Mirror, git: Git) -> None:

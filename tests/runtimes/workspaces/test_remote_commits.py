@@ -141,7 +141,7 @@ def test_an_interrupted_move_is_finished(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("runtimes.workspaces.worktree.replace_file", crash)
+        patched.setattr("runtimes.workspaces.refs.replace_file", crash)
         with pytest.raises(KeyboardInterrupt):
             branch.worktree.move(branch.pushed, theirs)
     assert not workspace().dirty(), "the agent would be asked to commit it"
