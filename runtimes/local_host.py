@@ -24,6 +24,7 @@ class LocalHost:
         self, runtime: Runtime, adapters: Mapping[str, AgentAdapter], folder: Path
     ) -> None:
         """`adapters` by agent type."""
+        self.runtime = runtime
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._workspaces)

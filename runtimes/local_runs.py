@@ -4,7 +4,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,7 +28,6 @@ from runtimes.host import (
     StartSpec,
     Unreadable,
     UnsentInput,
-    run_name,
 )
 from runtimes.workspaces.refs import Tip
 from runtimes.workspaces.worktree import branch_tip
@@ -126,10 +125,6 @@ class LocalRuns:
                     watched.again_at = now + _AGAIN * (1 + place / len(news))
             return Look(probes=probes, readings=readings, failure=failure)
 
-    def running(self) -> Collection[str]:
-        """The names of all runs that were started here and not stopped, including ended ones."""
-        return list(self._runtime.look())
-
     def resumes(self, run: RunRef, conversation: str) -> bool:
         """Whether a run started with this conversation's id would resume it."""
         adapter, files = self._adapters[run.agent_type], self._files_of(run)
@@ -202,18 +197,6 @@ class LocalRuns:
     def output(self, session: str, run: int) -> str:
         """The last lines that the program printed, as plain text; empty before the first."""
         return supervised.tail(self._files_of(RunRef(session=session, run=run)).output)
-
-    def attach(self, session: str, run: int) -> tuple[str, ...]:
-        """The command line with which a person opens the run's terminal."""
-        return self._runtime.attach(run_name(session, run))
-
-    def stop(self, name: str, grace_seconds: float = 5.0) -> None:
-        """End the program of a run and every process it left.
-
-        SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
-        Raises `RuntimeFailure` if a process cannot be ended.
-        """
-        self._runtime.stop(name, grace_seconds)
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:
         watched = self._watched.get(run.session)

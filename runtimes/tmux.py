@@ -6,7 +6,6 @@ import os
 import re
 import secrets
 import shlex
-import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -204,7 +203,8 @@ class Tmux:
         if end is None and not supervised.started(self._runs / name):
             end = Exit(at=at)  # The supervisor could not start.
         if end and end.code is None and end.signal is None:
-            end = replace(end, code=int(code) if code else None, signal=_signal(killed))
+            number = int(killed) if killed else None  # On Linux tmux names no signals.
+            end = replace(end, code=int(code) if code else None, signal=number)
         return end
 
     def _lost(self, name: str) -> Seen | None:
@@ -255,10 +255,3 @@ class Tmux:
 def _short(name: str, key: str) -> str:
     """A short name for a program's key; others may use the same key at the same time."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
-
-
-def _signal(name: str) -> int | None:
-    """Parse a signal of tmux: a number, or on some systems a name without SIG."""
-    if name.isdigit():
-        return int(name)
-    return getattr(signal.Signals, f"SIG{name}", None) if name else None

@@ -211,7 +211,7 @@ class ActionDispatcher:
         """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)
-        if not workspace.status().made:
+        if not workspace.made:
             return Completed(result="there is no workspace; the next one begins with it")
         mirror.refresh()
         if mirror.take(workspace) != into:

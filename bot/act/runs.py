@@ -75,7 +75,7 @@ class AgentRuns:
         project, before = self.locations.projects[session.project], start.run - 1
         base_branch = project.base_branch or self._default_branch(session)
         for earlier in range(1, start.run):
-            host.runs.stop(run_name(session.id, earlier))
+            host.runtime.stop(run_name(session.id, earlier))
         mirror.refresh()
         workspace = self.locations.workspace_of(session)
         if lost := _lost_work(session, workspace, mirror) or self._foreign(session, workspace):
@@ -101,7 +101,6 @@ class AgentRuns:
         if stopped := check():  # Preparing a workspace can take minutes.
             return stopped
         conversation = host.runs.start(run, spec)
-        status = workspace.status()
         agent = Agent(
             run=start.run,
             since=self.clock(),
@@ -110,8 +109,8 @@ class AgentRuns:
             native_id=conversation or start.resume,
             evidence="its program was started",
         )
-        head = status.head or base
-        work = Work(path=status.location, branch=session.branch, base=base, head=head)
+        head, path = workspace.head() or base, str(workspace.path)
+        work = Work(path=path, branch=session.branch, base=base, head=head)
         seen = Observation(session=session.id, run=start.run, agent=agent, work=work)
         return Completed(result=f"run {start.run}", observed=seen)
 
@@ -167,7 +166,7 @@ class AgentRuns:
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
         """The rejection of a branch that somebody else pushed under the session's branch name."""
         branch, mirror = session.branch, self.locations.mirror(session.project)
-        if workspace.status().exists or mirror.head_of(branch) is None or mirror.pushed(branch):
+        if workspace.exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
         if any(key.kind is KeyKind.PUSH for key in self.facts.get(session.id).done):
             return None
@@ -180,7 +179,7 @@ def end_programs(locations: Locations, archive: Archive, session: Session, run: 
     Their run tokens are deleted, so that no surviving process can use a model.
     """
     for number in range(1, run + 1):
-        locations.host.runs.stop(run_name(session.id, number))
+        locations.host.runtime.stop(run_name(session.id, number))
         locations.paths.run_token(session.id, number).unlink(missing_ok=True)
     archive.keep(session)
 
@@ -221,11 +220,11 @@ def _stopped(agent: Agent) -> Agent:
 
 def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
     """The rejection of a session whose commits are lost."""
-    status, had_commits = workspace.status(), session.work.head not in ("", session.work.base)
-    if not had_commits or status.exists or mirror.known_work(session.id, session.branch):
+    had_commits = session.work.head not in ("", session.work.base)
+    if not had_commits or workspace.exists or mirror.known_work(session.id, session.branch):
         return None
     return Rejected(
-        f"the branch {session.branch} is gone from GitHub, the workspace {status.location} is gone"
+        f"the branch {session.branch} is gone from GitHub, the workspace {workspace.path} is gone"
         f" too, and the mirror {mirror.path} has preserved no work of {session.id}",
         Reason.BRANCH_GONE,
     )

@@ -121,7 +121,7 @@ class Retention:
     def _found(self, orphans: bool) -> Iterator[_Found]:
         # Listed before the sessions are read, so that a new session is known by then.
         folders, archived = self._records.folders(), self._archive.sessions()
-        running = sorted(self._locations.host.runs.running()) if orphans else []
+        running = sorted(self._locations.host.runtime.look()) if orphans else []
         owners = {owner.id: owner for owner in self._store.sessions.owners()}
 
         yield self._deliveries()
@@ -272,7 +272,7 @@ class Retention:
             if owner is None or owner.over:
                 why = "its session is over" if owner else _NOBODY
                 item = Item(thing=Thing.PROGRAM, name=name, goes=True, why=why)
-                yield _Found(item, partial(self._locations.host.runs.stop, name), lambda: 0)
+                yield _Found(item, partial(self._locations.host.runtime.stop, name), lambda: 0)
 
 
 def _removed(found: _Found) -> Item:

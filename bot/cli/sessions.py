@@ -172,7 +172,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
     from lifecycle.model.status import TERMINAL
     from runtimes import RUNTIMES
     from runtimes.base import Options
-    from runtimes.local_host import LocalHost
+    from runtimes.host import run_name
 
     settings = context.settings(config)
     with context.store(settings) as store:
@@ -183,9 +183,8 @@ def attach(session_id: SessionId, config: Config = None) -> None:
             f" use `mergewright logs {session.id}` for its output",
             PROBLEM,
         )
-    paths = Paths(settings.data)
-    runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
-    command = LocalHost(runtime, {}, paths.host).runs.attach(session.id, session.run)
+    runtime = RUNTIMES[settings.runtime.kind](Options(data=Paths(settings.data).runtime))
+    command = runtime.attach(run_name(session.id, session.run))
     os.execvp(command[0], command)
 
 

@@ -102,7 +102,7 @@ def _ask(
                 if run.name in look.probes and run.name in look.readings:
                     agent = look.readings[run.name].agent
         finally:
-            host.runs.stop(run.name)
+            runtime.stop(run.name)
         return agent, proxy.last_error if proxy else None
 
 

@@ -11,6 +11,7 @@ from bot.store import Store
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.messages import Message
+from runtimes.host import run_name
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -35,7 +36,7 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         session = store.sessions.get(id)
         if session is None or not session.run or session.ended is not None:
             return ""
-        return shlex.join(locations.host.runs.attach(id, session.run))
+        return shlex.join(locations.host.runtime.attach(run_name(id, session.run)))
 
     def output(id: str) -> str:
         session = store.sessions.get(id)

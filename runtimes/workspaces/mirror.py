@@ -145,7 +145,7 @@ class Mirror:
 
     def take(self, workspace: Worktree) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""
-        head = workspace.status().head
+        head = workspace.head()
         if head is None:
             words = f"no readable branch {workspace.branch}"
             raise GitFailure("fetch", workspace.session, words, "look at the workspace by hand")
@@ -159,12 +159,13 @@ class Mirror:
         are changed, or untracked and not ignored. None: nothing would be lost. Work of the same run
         that was preserved before is kept.
         """
-        status = workspace.repair()
-        if not status.made:
+        workspace.repair()
+        if not workspace.made:
             return None
         ref = f"{_OURS}/preserved/{workspace.session}/{run}"
-        unpublished = [sha for sha in status.commits if not self._published(sha)]
-        work = None if status.commits else self.known_work(workspace.session, workspace.branch)
+        commits = workspace.commits()
+        unpublished = [sha for sha in commits if not self._published(sha)]
+        work = None if commits else self.known_work(workspace.session, workspace.branch)
         known, earlier = work[0] if work else "", commit_at(self.path, ref)
         if kept := workspace.snapshot(_FILES, unpublished, earlier, known):
             self._import(workspace, kept, ref)

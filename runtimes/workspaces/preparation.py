@@ -21,12 +21,11 @@ def prepare(mirror: Mirror, workspace: Worktree, base: str, run: int = 0) -> str
     if at is None:
         remedy = "name a branch that exists on GitHub and has a commit"
         raise GitFailure("worktree add", workspace.session, f"no branch {base}", remedy)
-    status = workspace.repair()
-    if status.whole:
-        if not status.base:
-            workspace.set_base(based_on := mirror.merge_base(at, mirror.take(workspace)))
-            return based_on
-        return status.base
+    workspace.repair()
+    if workspace.whole:
+        if not workspace.base():
+            workspace.set_base(mirror.merge_base(at, mirror.take(workspace)))
+        return workspace.base()
     mirror.preserve(workspace, run)
     start, files = mirror.known_work(workspace.session, workspace.branch) or (at, None)
     based_on = mirror.merge_base(at, start)
@@ -45,7 +44,7 @@ def hold_files(
     """
     if not patterns:
         return []
-    head = workspace.status().head
+    head = workspace.head()
     if head is None or not mirror.contains(head):
         head = mirror.take(workspace)
     if workspace.hold(mirror.merge_base(base, head), patterns):

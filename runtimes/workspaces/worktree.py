@@ -32,18 +32,6 @@ COMMITS = 250  #: No more commits of a branch are listed.
 _BY_HAND = "look at the session's workspace by hand"
 
 
-class WorkspaceStatus(Struct, frozen=True, kw_only=True):
-    """The state of a workspace, as far as it is known without running git."""
-
-    exists: bool = False  #: Whether there is anything of it, whole or not.
-    made: bool = False  #: Whether it was whole once, so that an agent may have worked in it.
-    whole: bool = False  #: Whether its checkout and branch can be used as they are.
-    location: str = ""  #: Where it is, for people.
-    base: str = ""  #: The commit the work begins at; empty: it is not known any more.
-    head: str | None = None  #: The branch's commit; None: unreadable.
-    commits: tuple[str, ...] = ()  #: Those at branches, HEAD and stashes of the session.
-
-
 class WorkspaceChanges(Struct, frozen=True, kw_only=True):
     """The work in a workspace, in words."""
 
@@ -75,8 +63,13 @@ class Worktree:
         self._steering = Steering(self._view, self._in_checkout)
 
     @property
+    def exists(self) -> bool:
+        """Whether there is anything of it, whole or not."""
+        return self.place.exists()
+
+    @property
     def made(self) -> bool:
-        """Whether its creation was completed. If not, it is new or spoiled."""
+        """Whether its creation was completed, so that an agent may have worked in it."""
         return self._marker.is_file()
 
     @property
@@ -84,26 +77,29 @@ class Worktree:
         """Whether it was completed, and somebody has since removed the record of that."""
         return self.place.is_dir() and not self.made and not self._making.exists()
 
-    def status(self) -> WorkspaceStatus:
-        """The workspace's state, read from files alone."""
-        made, head = self.made, self.head()
-        return WorkspaceStatus(
-            exists=self.place.exists(),
-            made=made,
-            whole=made and head is not None and self.path.is_dir(),
-            location=str(self.path),
-            base=self._marker.read_text() if made else "",
-            head=head,
-            commits=tuple(refs.commits(self.repository, self.path.name)),
-        )
+    @property
+    def whole(self) -> bool:
+        """Whether its checkout and branch can be used as they are."""
+        return self.made and self.head() is not None and self.path.is_dir()
 
-    def repair(self) -> WorkspaceStatus:
+    def base(self) -> str:
+        """The commit the work begins at; empty: it is not known any more."""
+        return self._marker.read_text() if self.made else ""
+
+    def head(self) -> str | None:
+        """The branch's commit, read without running git; None: it cannot be read."""
+        return self._tip.commit()
+
+    def commits(self) -> list[str]:
+        """The commits at branches, HEAD and stashes of the session, read without running git."""
+        return refs.commits(self.repository, self.path.name)
+
+    def repair(self) -> None:
         """Make the bot's view again, if an agent has spoiled it, to read the work."""
         if self.spoiled:
             remove_tree(self._view)
             self._make_view()
             self.set_base("")
-        return self.status()
 
     def create(self, start: str, files: str | None, base: str) -> None:
         """Make the workspace with its branch at a commit; what is there already is removed.
@@ -128,10 +124,6 @@ class Worktree:
         unsure.write_text(base)
         unsure.rename(self._marker)
         self._making.unlink(missing_ok=True)
-
-    def head(self) -> str | None:
-        """The branch's commit, read without running git; None: it cannot be read."""
-        return self._tip.commit()
 
     def dirty(self) -> bool:
         """Whether files are changed, or untracked and not ignored; submodules do not count.
@@ -277,8 +269,7 @@ class Worktree:
 
     def _anchor(self, known: str = "") -> str:
         """The commit the files are compared with: the branch's, or the newest that is known."""
-        found = self.head() or next(iter(refs.commits(self.repository, self.path.name)), None)
-        found = found or known or self._marker.read_text()
+        found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"
             raise GitFailure("status", str(self.repository), words, _BY_HAND)

@@ -177,5 +177,5 @@ def _life() -> Iterator[Life]:
                 yield life
             finally:
                 life.app.stop()
-                for running in life.app.wiring.locations.host.runs.running():
-                    life.app.wiring.locations.host.runs.stop(running, grace_seconds=0.1)
+                for running in life.app.wiring.locations.host.runtime.look():
+                    life.app.wiring.locations.host.runtime.stop(running, grace_seconds=0.1)

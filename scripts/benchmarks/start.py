@@ -90,8 +90,8 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
             yield repo, started
         finally:
             app.stop()
-            for name in app.wiring.locations.host.runs.running():
-                app.wiring.locations.host.runs.stop(name, grace_seconds=0.1)
+            for name in app.wiring.locations.host.runtime.look():
+                app.wiring.locations.host.runtime.stop(name, grace_seconds=0.1)
 
 
 def _by_label(repo: Repository, started: Path) -> float:

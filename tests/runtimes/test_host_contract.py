@@ -56,7 +56,7 @@ def commit(session: OneSession, name: str, text: str) -> str:
 def test_a_look_finds_nothing_of_a_run_that_was_never_started(session: OneSession) -> None:
     look = session.host.runs.look([RunQuery(run=session.run, alive=False)], datetime.now(UTC))
     assert (look.probes, look.readings, look.failure) == ({}, {}, "")
-    assert not session.host.runs.running()
+    assert not session.host.runtime.look()
 
 
 def test_one_look_has_probe_activity_and_head_of_every_run(session: OneSession) -> None:
@@ -68,7 +68,7 @@ def test_one_look_has_probe_activity_and_head_of_every_run(session: OneSession) 
     assert set(look.probes) == {run.run.name for run in queries} == set(look.readings)
     assert all(seen.program is Probe.ALIVE for seen in look.probes.values())
     assert session.agent().activity is Activity.READY
-    assert session.reading().head == session.workspace.status().head
+    assert session.reading().head == session.workspace.head()
 
 
 def test_a_run_is_started_once(session: OneSession) -> None:
@@ -80,7 +80,7 @@ def test_a_run_is_started_once(session: OneSession) -> None:
 
 def test_a_stopped_run_is_not_started_again(session: OneSession) -> None:
     session.starts()
-    session.host.runs.stop(session.run.name)
+    session.host.runtime.stop(session.run.name)
     session.host.runs.start(session.run, StartSpec(prompt="Do it."))
     assert session.probe() is None
     assert session.stage.processes_of(session.run) == []
@@ -89,9 +89,9 @@ def test_a_stopped_run_is_not_started_again(session: OneSession) -> None:
 def test_a_stop_ends_the_program_with_its_children(session: OneSession) -> None:
     session.starts()
     assert len(session.stage.processes_of(session.run)) > 1
-    session.host.runs.stop(session.run.name)
+    session.host.runtime.stop(session.run.name)
     assert session.stage.processes_of(session.run) == []
-    session.host.runs.stop(session.run.name)
+    session.host.runtime.stop(session.run.name)
 
 
 def test_an_exit_is_proved_by_its_record(session: OneSession) -> None:
@@ -110,7 +110,7 @@ def test_an_exit_is_proved_by_its_record(session: OneSession) -> None:
 
 def test_a_vanished_run_without_a_record_is_read_as_unknown(session: OneSession) -> None:
     session.starts()
-    session.host.runs.stop(session.run.name)
+    session.host.runtime.stop(session.run.name)
     look = session.host.runs.look([RunQuery(run=session.run, alive=True)], datetime.now(UTC))
     assert look.probes == {}
     assert look.readings[session.run.name].agent.program is Probe.UNKNOWN
@@ -188,8 +188,8 @@ def test_a_terminal_has_a_screen_an_output_and_a_command_to_attach_to_it(
     assert session.host.runs.output(SESSION, 1) == ""
     session.starts()
     until(lambda: "waiting for work" in session.host.runs.output(SESSION, 1), "the output")
-    assert any(session.run.name in word for word in session.host.runs.attach(SESSION, 1))
-    assert list(session.host.runs.running()) == [session.run.name]
+    assert any(session.run.name in word for word in session.host.runtime.attach(session.run.name))
+    assert list(session.host.runtime.look()) == [session.run.name]
 
 
 def test_a_restarted_bot_finds_a_run_as_it_is(session: OneSession) -> None:
@@ -205,18 +205,18 @@ def test_a_restarted_bot_finds_a_run_as_it_is(session: OneSession) -> None:
 
 
 def test_a_workspace_is_prepared_at_the_base_and_stays_as_it_is(session: OneSession) -> None:
-    status = session.workspace.status()
-    assert status.made
-    assert status.whole
-    assert status.head == status.base == session.stage.mirror.head_of("main")
+    workspace = session.workspace
+    assert workspace.made
+    assert workspace.whole
+    assert workspace.head() == workspace.base() == session.stage.mirror.head_of("main")
     session.stage.as_agent("echo 1 >new")
     session.prepares()
     assert session.workspace.dirty()
-    assert session.workspace.changes(status.base).uncommitted == ("?? new",)
+    assert session.workspace.changes(workspace.base()).uncommitted == ("?? new",)
 
 
 def test_commits_reach_the_mirror_as_a_pack(session: OneSession, git: Git) -> None:
-    base = session.workspace.status().base
+    base = session.workspace.base()
     sha = commit(session, "new", "1")
     mirror = session.stage.mirror
     assert mirror.take(session.workspace) == sha
@@ -227,7 +227,7 @@ def test_commits_reach_the_mirror_as_a_pack(session: OneSession, git: Git) -> No
 
 
 def test_a_pack_leaves_out_what_the_caller_has(session: OneSession, tmp_path: Path) -> None:
-    base = session.workspace.status().base
+    base = session.workspace.base()
     sha = commit(session, "new", "1")
     whole, part = tmp_path / "whole", tmp_path / "part"
     session.workspace.pack(sha, [], whole)
@@ -241,10 +241,10 @@ def test_unpublished_work_survives_the_removal_of_a_workspace(session: OneSessio
     session.stage.as_agent("echo 2 >newer")
     assert session.stage.mirror.preserve(session.workspace, 1)
     session.workspace.remove()
-    assert not session.workspace.status().exists
+    assert not session.workspace.exists
     session.workspace.remove()
     session.prepares()
-    assert session.workspace.status().head == sha
+    assert session.workspace.head() == sha
     assert session.workspace.changes(sha).uncommitted == ("?? newer",)
 
 
@@ -256,14 +256,14 @@ def test_a_workspace_moves_to_a_commit_of_its_origin(session: OneSession, git: G
     new = git(mirror.path, "commit-tree", tree, "-p", old, "-m", "theirs")
     session.workspace.move(old, new)
     session.workspace.move(old, new)
-    assert session.workspace.status().head == new
+    assert session.workspace.head() == new
     session.stage.as_agent("echo 2 >new")
     with pytest.raises(GitFailure):
         session.workspace.move(new, old)
 
 
 def test_held_files_are_as_on_the_base_branch(session: OneSession) -> None:
-    base = session.workspace.status().base
+    base = session.workspace.base()
     commit(session, "CLAUDE.md", "obey")
     mirror = session.stage.mirror
     assert list(hold_files(mirror, session.workspace, base, ("CLAUDE.md",), 1)) == ["CLAUDE.md"]
@@ -342,7 +342,7 @@ def test_the_handover_texts_of_an_agent_are_read(session: OneSession) -> None:
 
 def test_folders_are_listed_by_session_and_removed(session: OneSession) -> None:
     session.starts()
-    session.host.runs.stop(session.run.name)
+    session.host.runtime.stop(session.run.name)
     session.stage.as_agent("echo mine >$HOME/here")
     records = session.host.records
     folders = records.folders()
