@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from runtimes.agents.aider.launch import Aider
-from runtimes.agents.claude.launch import Claude
-from runtimes.agents.codex.launch import Codex
-from runtimes.agents.gemini.launch import Gemini
-from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.aider import Aider
+from runtimes.agents.claude import Claude
+from runtimes.agents.codex import Codex
+from runtimes.agents.gemini import Gemini
+from runtimes.agents.opencode import OpenCode
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shell import Shell
 

@@ -111,15 +111,10 @@ EQUIVALENT = {
     ("claude.files", "always native"): "it searches for nothing",
     ("codex.files", "always native"): "it searches for nothing",
     ("codex.screen", "without asked in"): "a form has questions, and they a hook",
-    ("opencode.files", "never not conversation or not fingerprint"): "it opens no database",
-    ("opencode.files", "without not conversation in"): "no conversation has an empty id",
-    ("opencode.files", "without not fingerprint(database"): "it opens no database",
-    ("opencode.files", "always stat.S_ISREG"): "`open_database` refuses other files",
-    ("opencode.messages", "without fingerprint in fingerprint and"): "it opens no database",
+    ("opencode.files", "without state in state and"): "it opens no database",
     ("opencode.reader", "without not fingerprint in not fingerprint"): "it opens no database",
     ("opencode.reader", "not self._updated = max"): "it reads again what it knows",
     ("opencode.reader", "without self._touched is not None"): "an active turn has touched it",
-    ("opencode.reader", "always files.began.year > 1"): "that time is before all others too",
 }
 
 

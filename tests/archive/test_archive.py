@@ -13,7 +13,7 @@ import pytest
 from bot.archive.archiver import Archive
 from bot.system.redaction import Redaction
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.claude.launch import Claude
+from runtimes.agents.claude import Claude
 from runtimes.agents.shell import Shell
 from tests.harness.site import Site
 

@@ -16,8 +16,8 @@ from bot.system.redaction import Redaction
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.key import parse
 from runtimes.agents.base import AgentType
-from runtimes.agents.claude.launch import Claude
-from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.claude import Claude
+from runtimes.agents.opencode import OpenCode
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shell import Shell
 from tests.harness.fixtures import Scenario

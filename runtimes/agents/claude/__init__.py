@@ -1,5 +1,168 @@
-"""The adapter of Claude Code.
+"""The adapter of Claude Code, which gets settings, hooks and a home of the session's own.
 
+Nothing in the user's own home is read or changed.
 Facts without another source were measured with Claude Code 2.1.329; its recordings are in
 `tests/runtimes/recordings/claude`.
 """
+
+import json
+import os
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+
+from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.claude import files as claude_files
+from runtimes.agents.claude import screen as claude_screen
+from runtimes.agents.claude.reader import ClaudeReader
+from runtimes.agents.shared import adapter
+from runtimes.agents.shared.adapter import option
+from runtimes.agents.shared.files import decode_json
+from runtimes.agents.shared.hooks import silenced, spool_command
+from runtimes.files import read_text, write_private
+
+#: https://code.claude.com/docs/en/permission-modes
+_MODES = {"auto": "bypassPermissions", "confirm": "default", "reject": "dontAsk"}
+#: No updates and no telemetry: https://code.claude.com/docs/en/env-vars
+_QUIET = {
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}
+#: Tools for questions and plans, which every agent keeps.
+_ALWAYS = ("AskUserQuestion", "TodoWrite", "ExitPlanMode")
+#: Tools that start subagents; `Task` is an earlier name of `Agent`.
+_SUBAGENT_TOOLS = ("Agent", "Task", "Workflow")
+_HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
+
+
+class Claude(adapter.AgentAdapter):
+    """The `claude` program."""
+
+    program = "claude"
+    install = "npm install -g @anthropic-ai/claude-code"
+
+    preambles: Collection[str] = ("system-prompt", "instructions-file")
+    #: https://code.claude.com/docs/en/tools-reference
+    tools: Mapping[str, Collection[str]] = {
+        "read": ("Read", "Glob", "Grep"),
+        "edit": ("Edit", "Write", "NotebookEdit"),
+        "run": ("Bash",),
+        "web": ("WebFetch", "WebSearch"),
+    }
+    provider = adapter.PROVIDERS["anthropic"]
+    login_variables: Collection[str] = (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    )
+    other_login = (
+        ", or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which `claude setup-token` creates for a"
+        " subscription"
+    )
+
+    reader = ClaudeReader
+    dialog = staticmethod(claude_screen.dialog)
+    unsent_text = staticmethod(claude_screen.unsent_text)
+    parser = staticmethod(lambda: claude_files.parse_line)
+
+    def prepare(
+        self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
+    ) -> LaunchSpec:
+        """Write settings, hooks and the answers to startup dialogs."""
+        folder = claude_files.folder(files)
+        prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
+        env |= _QUIET
+        env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
+        env["CLAUDE_CONFIG_DIR"] = str(folder)
+        settings = files.dir / "claude-settings.json"
+        write_private(settings, json.dumps(_settings(files), indent=1))
+        write_private(folder / ".claude.json", json.dumps(_state(files, env), indent=1))
+        in_file = self._type.preamble == "instructions-file"
+        write_private(folder / "CLAUDE.md", system if in_file else "")
+        known = claude_files.transcript(files, resume)
+        native = adapter.conversation(files, resume if known else str(uuid.uuid4()))
+        tools = adapter.tool_names(self.tools, run_limits.tools)
+        argv = [
+            *self._command,
+            *(("--resume", native) if native == resume else ("--session-id", native)),
+            *("--settings", str(settings)),
+            *("--name", files.session),
+            *("--permission-mode", _MODES[self._type.permission_mode]),
+            *option("--model", self._type.model),
+            *option("--append-system-prompt", "" if in_file else system),
+            *option("--tools", ",".join((*_ALWAYS, *tools)) if tools else ""),
+            *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
+            *self._type.args,
+            "--",
+            adapter.prompt_argument(files, prompt),
+        ]
+        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
+
+    def adopt(self, files: RunFiles, native: str) -> None:
+        """Copy its transcript: the program resumes it from any working directory."""
+        source = adapter.user_folder("CLAUDE_CONFIG_DIR", ".claude")
+        adapter.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
+
+    def records(self, files: RunFiles) -> Sequence[Path]:
+        """Return the transcripts, each followed by those of its subagents."""
+        return [
+            path
+            for one in claude_files.transcripts(files)
+            for path in (one, *claude_files.subagent_transcripts(one))
+        ]
+
+    def _conversations(self, files: RunFiles) -> Sequence[Path]:
+        return sorted(claude_files.transcripts(files), key=claude_files.started_at)
+
+    def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
+        problems = super()._misconfigured(environ, endpoint)
+        if (
+            self._type.permission_mode == "auto"
+            and os.geteuid() == 0
+            and not adapter.login_variable(self._type, environ, ("IS_SANDBOX",))
+        ):
+            problems.append(
+                'it refuses permission-mode "auto" as root: run the server as another user, or set'
+                " IS_SANDBOX=1 in `env` of the agent type if this machine is a sandbox"
+            )
+        return problems
+
+
+def _settings(files: RunFiles) -> dict[str, object]:
+    """The run's settings: hooks, status line and the files the agent may always use.
+
+    https://code.claude.com/docs/en/settings
+    """
+    first, last = (quote(str(path)) for path in claude_files.status_lines(files))
+    keep = f"cat > {last}.new; [ -e {first} ] || cp {last}.new {first}; mv -f {last}.new {last}"
+    own = [f"Edit(/{file})" for file in (files.summary, files.progress)]
+    hook = {"hooks": [{"type": "command", "command": spool_command(files), "timeout": 10}]}
+    return {
+        "hooks": {event: [hook] for event in _HOOKS},
+        "statusLine": {"type": "command", "command": silenced(keep)},
+        "promptSuggestionEnabled": False,  # Suggestions in the input box look like typed text.
+        "permissions": {"allow": [f"Read(/{files.prompt})", *own]},
+    }
+
+
+def _state(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
+    """The program's own state file, with the startup dialogs answered in advance."""
+    state = claude_files.folder(files) / ".claude.json"
+    known = decode_json(read_text(state), dict[str, object]) or {}
+    key = env.get("ANTHROPIC_API_KEY", "")
+    return (
+        known
+        | {
+            "hasCompletedOnboarding": True,
+            "bypassPermissionsModeAccepted": True,
+            "diffSidebarOpen": False,  # The sidebar covers part of the dialogs.
+            "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
+            # It identifies an API key by its last 20 characters.
+            "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
+        }
+    )

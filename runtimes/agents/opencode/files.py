@@ -6,8 +6,8 @@ after an error, is known from its port only: see `port`.
 
 import os
 import sqlite3
-import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,10 +69,12 @@ class OpenCodeTokens(Struct, frozen=True):
 
 
 class OpenCodeTimes(Struct, frozen=True):
-    """When a message began and ended."""
+    """When a message began and ended (`created`, `completed`), or a part (`start`, `end`)."""
 
-    created: Millis
+    created: Millis = 0.0
     completed: Millis | None = None
+    start: Millis | None = None
+    end: Millis | None = None
 
 
 class OpenCodeError(Struct, frozen=True):
@@ -94,13 +96,6 @@ class OpenCodeMessage(Struct, frozen=True, rename="camel"):
     error: OpenCodeError | None = None
 
 
-class OpenCodeSpan(Struct, frozen=True):
-    """When a part began and ended."""
-
-    start: Millis | None = None
-    end: Millis | None = None
-
-
 class OpenCodeToolState(Struct, frozen=True):
     """The state of a tool call."""
 
@@ -108,7 +103,7 @@ class OpenCodeToolState(Struct, frozen=True):
     input: dict[str, object] = {}
     output: str = ""
     error: str = ""
-    time: OpenCodeSpan = OpenCodeSpan()
+    time: OpenCodeTimes = OpenCodeTimes()
 
 
 class OpenCodePart(Struct, frozen=True):
@@ -116,7 +111,7 @@ class OpenCodePart(Struct, frozen=True):
 
     type: str
     text: str = ""
-    time: OpenCodeSpan = OpenCodeSpan()
+    time: OpenCodeTimes = OpenCodeTimes()
     tool: str = ""
     call_id: str = msgspec.field(default="", name="callID")
     state: OpenCodeToolState = OpenCodeToolState()
@@ -129,14 +124,9 @@ def to_datetime(millis: float) -> datetime:
     return datetime.fromtimestamp(millis / 1000, UTC)
 
 
-def folder(files: RunFiles) -> Path:
-    """The program's data folder."""
-    return files.home / ".local" / "share" / "opencode"
-
-
 def database(files: RunFiles) -> Path:
     """The program's database."""
-    return folder(files) / "opencode.db"
+    return files.home / ".local/share/opencode/opencode.db"
 
 
 def database_files(files: RunFiles) -> tuple[str, str]:
@@ -148,11 +138,8 @@ def fingerprint(names: tuple[str, str]) -> tuple[object, ...]:
     """Return a value that changes with every write to these files; empty without a database."""
     found: list[object] = []
     for name in names:
-        try:
+        with suppress(OSError):
             status = os.lstat(name)
-        except OSError:
-            continue
-        if stat.S_ISREG(status.st_mode):
             found += [name, status.st_ino, status.st_size, status.st_mtime_ns]
     return tuple(found)
 
@@ -232,10 +219,8 @@ class OpenCodeMessageReader:
         began = to_datetime(span.start) if span.start else at
         if self._called != name:
             self._called = name
-            text = as_text(state.input)
-            yield Message(
-                kind=MessageKind.CALL, tool=part.tool, call=part.call_id, text=text, at=began
-            )
+            made = Message(kind=MessageKind.CALL, text=as_text(state.input), at=began)
+            yield replace(made, tool=part.tool, call=part.call_id)
         if over or state.status not in RUNNING:
             ended = to_datetime(span.end) if span.end else began
             text = state.output or state.error

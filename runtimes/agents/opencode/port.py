@@ -7,7 +7,6 @@ import http.client
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +59,7 @@ class OpenCodeStatus(Struct, frozen=True):
 
 
 #: The paths of what waits for a person, with their types.
-PENDING = {
-    "/permission": list[OpenCodePermission],
-    "/question": list[OpenCodeQuestion],
-}
+PENDING = {"/permission": list[OpenCodePermission], "/question": list[OpenCodeQuestion]}
 
 
 def server_file(files: RunFiles) -> Path:
@@ -80,11 +76,6 @@ def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None
             ]
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _post(files: RunFiles, path: str, body: Mapping[str, object]) -> None:
-    with _connection(files) as request:
-        request("POST", path, msgspec.json.encode(body))
 
 
 @contextmanager
@@ -141,4 +132,8 @@ def _question_dialog(files: RunFiles, question: OpenCodeQuestion) -> Dialog:
 
 
 def _reply(files: RunFiles, path: str, body: Mapping[str, object]) -> AnswerStep:
-    return AnswerStep(request=partial(_post, files, path, body))
+    def post() -> None:
+        with _connection(files) as request:
+            request("POST", path, msgspec.json.encode(body))
+
+    return AnswerStep(request=post)

@@ -246,7 +246,8 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
             " the agent's program prints the id when it exits, with the command to resume it"
         )
     place = pattern.format(id=native)
-    found = [path for path in source.glob(place) if _is_own(path) and contains(path, native)]
+    own = (path for path in source.glob(place) if _is_own(path.lstat()))
+    found = [path for path in own if contains(path, native)]
     if not found:
         raise NotAdopted(
             f"you have no conversation {native}: no file of yours matches {source / place}"
@@ -261,8 +262,7 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
     return copy
 
 
-def _is_own(path: Path) -> bool:
-    status = path.lstat()
+def _is_own(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.status import Activity
-from runtimes.agents.aider.launch import Aider
+from runtimes.agents.aider import Aider
 from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen

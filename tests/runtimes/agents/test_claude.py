@@ -10,7 +10,7 @@ import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.claude.launch import Claude
+from runtimes.agents.claude import Claude
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_claude import KIND, NOW, hook, status, transcript

@@ -4,7 +4,7 @@ import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import LaunchSpec, RunFiles
-from runtimes.agents.claude.launch import Claude
+from runtimes.agents.claude import Claude
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_claude import KIND, NOW, status

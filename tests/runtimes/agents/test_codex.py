@@ -8,7 +8,7 @@ import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.codex.launch import Codex
+from runtimes.agents.codex import Codex
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_codex import (

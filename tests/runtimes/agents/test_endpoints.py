@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.opencode import OpenCode
 
 HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
 OWN_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MERGEWRIGHT_MODEL_KEY")

@@ -11,7 +11,7 @@ import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
-from runtimes.agents.gemini.launch import Gemini
+from runtimes.agents.gemini import Gemini
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 

@@ -15,10 +15,10 @@ import pytest
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.claude import Claude
 from runtimes.agents.claude.files import parse_line
-from runtimes.agents.claude.launch import Claude
-from runtimes.agents.codex.launch import Codex
-from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.codex import Codex
+from runtimes.agents.opencode import OpenCode
 from runtimes.agents.shared.messages import Message, MessageKind, MessageReader
 from tests.runtimes.agents.recordings import RECORDINGS, adapter_of, copy_recording
 

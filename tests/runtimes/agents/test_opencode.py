@@ -13,9 +13,8 @@ import pytest
 
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.opencode import OpenCode, port
 from runtimes.agents.opencode import files as opencode_files
-from runtimes.agents.opencode import port
-from runtimes.agents.opencode.launch import OpenCode
 from runtimes.agents.opencode.reader import OpenCodeReader
 from runtimes.base import Seen
 from runtimes.files import write_private

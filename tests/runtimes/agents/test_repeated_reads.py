@@ -10,8 +10,8 @@ import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents.base import AgentType, RunFiles
-from runtimes.agents.gemini.launch import Gemini
-from runtimes.agents.opencode.launch import OpenCode
+from runtimes.agents.gemini import Gemini
+from runtimes.agents.opencode import OpenCode
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import (
