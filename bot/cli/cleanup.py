@@ -11,6 +11,7 @@ from bot.act.runs import release
 from bot.archive.archiver import Archive
 from bot.archive.retention import Item, Retention
 from bot.cli import context
+from bot.cli.screens import table
 from bot.decide.policies import Policies
 from bot.store import ResourceOwner, this_process
 from bot.system.clock import utc_now
@@ -82,7 +83,7 @@ def size(count: int) -> str:
 
 
 def _table(items: Sequence[Item]) -> Table:
-    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows = table()
     rows.add_column()
     rows.add_column(overflow="fold")
     rows.add_column(justify="right", no_wrap=True)

@@ -157,6 +157,16 @@ def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
     return all_agents(records, found.identities), sessions
 
 
+def types_of(found: Settings, name: str) -> tuple[str, ...]:
+    """Return the agent types of an agent, or an agent type itself. Raises `CliError`."""
+    if name in found.agents:
+        return found.agents[name].types
+    if name not in found.agent_types:
+        known = {**found.agents, **found.agent_types}
+        raise CliError(f"no agent or agent type {name!r}; {nearest(name, known)}")
+    return (name,)
+
+
 def session(opened: Store, id: str) -> Session:
     """Return a session by its ID. Raises `CliError` with the closest IDs."""
     found = opened.sessions.get(id)

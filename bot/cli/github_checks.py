@@ -52,6 +52,23 @@ def fail(says: str, remedy: str = "") -> CheckResult:
     return CheckResult(Severity.FAIL, says, remedy)
 
 
+def _with_client(
+    check: Callable[[Installation, GitHub], CheckResult],
+) -> Callable[[Installation], CheckResult]:
+    """Run a check with a client; if GitHub cannot be reached, the check `github` reports it."""
+
+    def run(installed: Installation) -> CheckResult:
+        if no_credentials(installed.settings, installed.secrets):
+            return warn("not checked: no credentials")
+        try:
+            with closing(github_client(installed.settings, installed.secrets)) as us:
+                return check(installed, us)
+        except GitHubFailure as failure:
+            return warn(f"not checked: {failure}")
+
+    return run
+
+
 def github(installed: Installation) -> CheckResult:
     if lacking := no_credentials(installed.settings, installed.secrets):
         says, _, remedy = lacking.partition(": ")
@@ -74,88 +91,81 @@ def github(installed: Installation) -> CheckResult:
     return ok(f"{installed.settings.github.api_url}: signed in as {login}")
 
 
-def permissions(installed: Installation) -> CheckResult:
+@_with_client
+def permissions(installed: Installation, us: GitHub) -> CheckResult:
     projects = installed.settings.projects.values()
     places = dict.fromkeys(place for one in projects for place in (one.repository, one.home))
 
-    def look(us: GitHub) -> CheckResult:
-        wrong, unseen = [], []
-        for place in places:
-            try:
-                wrong += [f"{place}: {what}" for what in us.read.missing_permissions(place)]
-            except GitHubFailure as failure:
-                unseen.append(str(failure))
-        if unseen and not wrong:
-            return fail("\n".join(unseen))
-        if not wrong:
-            return ok("complete, as far as GitHub shows them")
-        remedy = (
-            "grant it in the App's settings, then accept the change for the installation"
-            if installed.settings.github.app_id
-            else "give the token's account the role `write`, and a classic token the scope `repo`"
-        )
-        return fail("\n".join([*wrong, *unseen]), remedy)
-
-    return _looked(installed, look)
+    wrong, unseen = [], []
+    for place in places:
+        try:
+            wrong += [f"{place}: {what}" for what in us.read.missing_permissions(place)]
+        except GitHubFailure as failure:
+            unseen.append(str(failure))
+    if unseen and not wrong:
+        return fail("\n".join(unseen))
+    if not wrong:
+        return ok("complete, as far as GitHub shows them")
+    remedy = (
+        "grant it in the App's settings, then accept the change for the installation"
+        if installed.settings.github.app_id
+        else "give the token's account the role `write`, and a classic token the scope `repo`"
+    )
+    return fail("\n".join([*wrong, *unseen]), remedy)
 
 
 def events(installed: Installation) -> CheckResult:
     if installed.settings.polls or not installed.settings.github.app_id:
         return ok("not checked: only Apps subscribe to events")
-
-    def look(us: GitHub) -> CheckResult:
-        places = [project.repository for project in installed.settings.projects.values()]
-        missing = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
-        lines = [f"{place}: {', '.join(sorted(some))}" for place, some in missing.items() if some]
-        if not lines:
-            return ok("the App is subscribed to all events")
-        remedy = "subscribe to them in the App's settings, below its permissions"
-        return warn("the App is not subscribed to\n" + "\n".join(lines), remedy)
-
-    return _looked(installed, look)
+    return _app_events(installed)
 
 
-def workflows(installed: Installation) -> CheckResult:
-    def look(us: GitHub) -> CheckResult:
-        found = [
-            f"{project.repository}: {path}: {', '.join(secrets)}"
-            for project in installed.settings.projects.values()
-            for path, text in us.files.workflows(project.repository).items()
-            if (secrets := secrets_for_branches(text))
-        ]
-        if not found:
-            return ok("no workflow gives secrets to pushed branches")
-        return warn(
-            "these run for every pushed branch and have secrets:\n" + "\n".join(found),
-            "move the secrets to an environment for the default branch, or set `push-to` to a fork",
-        )
-
-    return _looked(installed, look)
+@_with_client
+def _app_events(installed: Installation, us: GitHub) -> CheckResult:
+    places = [project.repository for project in installed.settings.projects.values()]
+    missing = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
+    lines = [f"{place}: {', '.join(sorted(some))}" for place, some in missing.items() if some]
+    if not lines:
+        return ok("the App is subscribed to all events")
+    remedy = "subscribe to them in the App's settings, below its permissions"
+    return warn("the App is not subscribed to\n" + "\n".join(lines), remedy)
 
 
-def signatures(installed: Installation) -> CheckResult:
-    def look(us: GitHub) -> CheckResult:
-        wanted, severity = [], Severity.OK
-        for project in installed.settings.projects.values():
-            place = project.repository
-            here = us.read.repository(place)
-            branch = project.base_branch or here.default_branch
-            if us.read.requires_signatures(place, branch):
-                method = here.merge_method(
-                    _policy(us, place, installed.settings.policy).merge_method
-                )
-                wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
-                if method is not MergeMethod.SQUASH:
-                    severity = Severity.FAIL
-        if not wanted:
-            return ok("no base branch requires signed commits")
-        remedy = (
-            'set policy.merge-method = "squash" and allow squash merging in the repository:'
-            " GitHub signs squashed commits, agents do not sign theirs"
-        )
-        return CheckResult(severity, "\n".join(wanted), remedy if severity is Severity.FAIL else "")
+@_with_client
+def workflows(installed: Installation, us: GitHub) -> CheckResult:
+    found = [
+        f"{project.repository}: {path}: {', '.join(secrets)}"
+        for project in installed.settings.projects.values()
+        for path, text in us.files.workflows(project.repository).items()
+        if (secrets := secrets_for_branches(text))
+    ]
+    if not found:
+        return ok("no workflow gives secrets to pushed branches")
+    return warn(
+        "these run for every pushed branch and have secrets:\n" + "\n".join(found),
+        "move the secrets to an environment for the default branch, or set `push-to` to a fork",
+    )
 
-    return _looked(installed, look)
+
+@_with_client
+def signatures(installed: Installation, us: GitHub) -> CheckResult:
+    wanted, severity = [], Severity.OK
+    for project in installed.settings.projects.values():
+        place = project.repository
+        here = us.read.repository(place)
+        branch = project.base_branch or here.default_branch
+        if us.read.requires_signatures(place, branch):
+            method = here.merge_method(_policy(us, place, installed.settings.policy).merge_method)
+            wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
+            if method is not MergeMethod.SQUASH:
+                severity = Severity.FAIL
+    if not wanted:
+        return ok("no base branch requires signed commits")
+    remedy = (
+        'set policy.merge-method = "squash" and allow squash merging in the repository:'
+        " GitHub signs squashed commits, agents do not sign theirs"
+    )
+    return CheckResult(severity, "\n".join(wanted), remedy if severity is Severity.FAIL else "")
 
 
 def clock(installed: Installation) -> CheckResult:
@@ -170,17 +180,6 @@ def clock(installed: Installation) -> CheckResult:
     if off > _CLOCK_SECONDS:
         return fail(f"{off:.0f} s off GitHub's clock", "set the clock with NTP")
     return ok("in sync with GitHub")
-
-
-def _looked(installed: Installation, look: Callable[[GitHub], CheckResult]) -> CheckResult:
-    """Run a check with a client; if GitHub cannot be reached, the check `github` reports it."""
-    if no_credentials(installed.settings, installed.secrets):
-        return warn("not checked: no credentials")
-    try:
-        with closing(github_client(installed.settings, installed.secrets)) as us:
-            return look(us)
-    except GitHubFailure as failure:
-        return warn(f"not checked: {failure}")
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:

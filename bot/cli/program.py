@@ -233,12 +233,11 @@ def check_agent(
 ) -> None:
     """Check whether an agent can start, with a remedy for each problem."""
     from bot.cli import agent_health, context, screens
-    from bot.cli.smoke_test import smoke_test
 
     installed = context.installation(config)
     checked = agent_health.check_agents(installed, agent_health.cases_of(installed.settings, name))
     answers = {
-        one.case: smoke_test(installed, one.case, patience)
+        one.case: agent_health.smoke_test(installed, one.case, patience)
         for one in checked
         if ask and not one.problems
     }

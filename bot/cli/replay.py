@@ -10,10 +10,10 @@ from rich.text import Text
 
 from bot.cli import context
 from bot.cli.options import PROBLEM, CliError
-from bot.cli.screens import add, grid, show, show_json
+from bot.cli.screens import add, grid, report
 from bot.decide.policies import Policies
 from bot.decide.replay import ReplayedDecision, replay
-from bot.intake.dry_run import Effect, WebhookFile, effects, read_webhook
+from bot.intake.dry_run import Effect, effects, read_webhook
 from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
@@ -27,18 +27,22 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
         found = list(replay(store.decisions.replayable(name)))
         recorded = sum(row.kind is HistoryKind.DECISION for row in store.history.of(name, limit=-1))
     differing = [one for one in found if one.differences]
-    if as_json:
-        show_json(
-            {"session": name, "decisions": recorded, "replayed": len(found), "differ": differing}
-        )
-    else:
-        show(_decisions(name, found, differing, recorded - len(found)))
+    report(
+        {"session": name, "decisions": recorded, "replayed": len(found), "differ": differing},
+        _decisions(name, found, differing, recorded - len(found)),
+        as_json=as_json,
+    )
     return not differing
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
     """Print what a recorded webhook would cause. Raises `CliError`."""
-    webhook = _recorded(file, event)
+    try:
+        webhook = read_webhook(file.read_bytes(), event)
+    except OSError as error:
+        raise CliError(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise CliError(f"{file}: {error}") from None
     settings = context.settings(config)
     with context.store(settings) as store:
         try:
@@ -49,19 +53,8 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(said, PROBLEM) from None
-    if as_json:
-        show_json({"event": webhook.event, "effects": found})
-    else:
-        show(_effects(webhook.event, found))
-
-
-def _recorded(file: Path, event: str) -> WebhookFile:
-    try:
-        return read_webhook(file.read_bytes(), event)
-    except OSError as error:
-        raise CliError(f"{file}: {error.strerror}") from None
-    except ValueError as error:
-        raise CliError(f"{file}: {error}") from None
+    value = {"event": webhook.event, "effects": found}
+    report(value, _effects(webhook.event, found), as_json=as_json)
 
 
 def _decisions(

@@ -31,23 +31,13 @@ _GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE
 _HISTORY = 20
 
 
-def show(screen: RenderableType) -> None:
-    """Print a screen, with colors if standard output is a terminal."""
-    Console(highlight=False, markup=False, emoji=False).print(screen)
-
-
-def show_json(value: object) -> None:
-    """Print a value as JSON."""
-    text = msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2)
-    sys.stdout.write(f"{text.decode()}\n")
-
-
 def report(value: object, screen: RenderableType, *, as_json: bool) -> None:
-    """Print a command's result: its value as JSON, or its screen."""
+    """Print a command's result: its value as JSON, or its screen in colors for a terminal."""
     if as_json:
-        show_json(value)
+        text = msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2)
+        sys.stdout.write(f"{text.decode()}\n")
     else:
-        show(screen)
+        Console(highlight=False, markup=False, emoji=False).print(screen)
 
 
 def table(*head: str) -> Table:

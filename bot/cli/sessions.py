@@ -2,9 +2,8 @@
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,15 +16,7 @@ Run = Annotated[int | None, typer.Option(min=1, help="An earlier run [default: t
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new output until interrupted.")]
 
 
-class UsageGroup(StrEnum):
-    """What the rows of `usage` are grouped by."""
-
-    SESSION = "session"
-    RUN = "run"
-    AGENT = "agent"
-    ISSUE = "issue"
-    REPOSITORY = "repository"
-    DAY = "day"
+UsageGroup = Literal["session", "run", "agent", "issue", "repository", "day"]
 
 
 @app.command()
@@ -235,9 +226,7 @@ def usage(
     settings = context.settings(config)
     with context.store(settings) as store:
         sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
-        rows = store.usage.totals(
-            by or (UsageGroup.RUN if session_id else UsageGroup.SESSION), session_id
-        )
+        rows = store.usage.totals(by or ("run" if session_id else "session"), session_id)
     screens.report(rows, tables.usage(rows, sessions, settings.prices), as_json=as_json)
 
 

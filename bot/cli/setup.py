@@ -1,6 +1,5 @@
 """`mergewright setup`: creates a GitHub App or stores a token, and writes the configuration."""
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
@@ -57,7 +56,10 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
         return f"{made.html_url}/installations/new"
 
     place = f"organizations/{wanted.owner}/settings" if organization else "settings"
-    page = _page(port, f"{settings.github.git_base}{place}/apps/new", take)
+    try:
+        page = SetupPage(port, f"{settings.github.git_base}{place}/apps/new", take)
+    except OSError as error:
+        raise CliError(f"cannot listen on port {port}: {error.strerror}", PROBLEM) from None
     with page:
         page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
         print(f"Open {page.url} in a browser on this machine and press the button.")
@@ -87,13 +89,6 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
         f"Add a webhook to {wanted.repository}: {webhook}, content type application/json,"
         " the secret from mergewright.env, all events.",
     )
-
-
-def _page(port: int, new_app_url: str, take: Callable[[str], str]) -> SetupPage:
-    try:
-        return SetupPage(port, new_app_url, take)
-    except OSError as error:
-        raise CliError(f"cannot listen on port {port}: {error.strerror}", PROBLEM) from None
 
 
 def _say(folder: Path, webhook: str) -> None:

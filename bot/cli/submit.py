@@ -16,7 +16,7 @@ from msgspec import Struct
 from rich.console import Group
 from rich.text import Text
 
-from bot.cli import agent_health, context, screens
+from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
 from bot.intake import local_commands
 from bot.intake.commands import InvalidArgument
@@ -209,7 +209,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     paths = Paths(settings.data)
     if paths.database.stat().st_uid != os.geteuid():
         raise CliError("--resume works only as the user that runs the server")
-    kind = agent_health.cases_of(settings, agent)[0].type
+    kind = context.types_of(settings, agent)[0]
     records = LocalRecords(programs(settings), paths.host)
     try:
         records.adopt(RunRef(session=id, run=1, agent_type=kind), native)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
-from bot.text.page_text import sentence
+from bot.text.page_text import sentence, status_words
 from lifecycle.model.actions import StatusSummary
 from lifecycle.model.names import NAME
 
@@ -159,7 +159,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
     `page` is the URL of the session's page. `slug` is the GitHub App's name, which people can
     mention to give commands; empty for a token's account.
     """
-    blocks = [f"**{NAME.title()}: {_status(summary)}.** {_sentence(summary.because)}"]
+    blocks = [f"**{NAME.title()}: {status_words(summary.status)}.** {_sentence(summary.because)}"]
     if summary.question:
         blocks.append(_quoted(summary.question))
     if summary.blockers:
@@ -180,15 +180,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
 
 def report_title(summary: StatusSummary) -> str:
     """Return the status in one line, as the title of the check run."""
-    return one_line(f"{_status(summary).capitalize()}: {summary.because}")
-
-
-#: Statuses whose words do not read as English.
-_STATUS_WORDS: Final = {"pr_open": "pull request open", "ci_failed": "checks failed"}
-
-
-def _status(summary: StatusSummary) -> str:
-    return _STATUS_WORDS.get(summary.status, summary.status.replace("_", " "))
+    return one_line(f"{status_words(summary.status).capitalize()}: {summary.because}")
 
 
 def _sentence(text: str) -> str:

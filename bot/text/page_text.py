@@ -7,6 +7,8 @@ from lifecycle.model.text import plain, settled
 # Control characters that separate words. Terminal sequences are left to `plain`; the replacement
 # is a tab because, unlike a space, it is not part of any sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+#: Statuses whose names do not read as English.
+_STATUS_WORDS = {"pr_open": "pull request open", "ci_failed": "checks failed"}
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -23,6 +25,11 @@ def line(text: str) -> str:
 def link(url: str) -> str:
     """Return an http or https URL, or an empty string for anything else."""
     return url if url.startswith(("https://", "http://")) else ""
+
+
+def status_words(status: str) -> str:
+    """Return a status as pages and reports show it."""
+    return _STATUS_WORDS.get(status, status.replace("_", " "))
 
 
 def sentence(text: str) -> str:

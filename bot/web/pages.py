@@ -266,7 +266,7 @@ def _templates() -> Callable[..., str]:
         lstrip_blocks=True,
     )
     environment.globals.update(time=_time, tone=tone, sort_key=sort_key)
-    environment.filters.update(sentence=_sentence, counted=_counted)
+    environment.filters.update(sentence=_sentence, counted=_counted, words=page_text.status_words)
 
     def render(name: str, **values: object) -> str:
         return environment.get_template(name).render(values)

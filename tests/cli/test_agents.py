@@ -133,7 +133,9 @@ def test_a_failed_round_trip_shows_the_model_apis_error_with_a_remedy(
     status: int,
     remedy: str,
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", status))
+    error = UpstreamError("api", status)
+    fixed = property(lambda _: error, lambda *_: None)
+    monkeypatch.setattr(ModelProxy, "last_error", fixed, raising=False)
     writes(deployment, codex="codex", says="blocked sorry")
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
 
@@ -141,7 +143,9 @@ def test_a_failed_round_trip_shows_the_model_apis_error_with_a_remedy(
 def test_a_round_trip_ends_early_when_the_key_is_refused(
     mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ModelProxy, "last_error", UpstreamError("api", 403, times=2))
+    error = UpstreamError("api", 403, times=2)
+    fixed = property(lambda _: error, lambda *_: None)
+    monkeypatch.setattr(ModelProxy, "last_error", fixed, raising=False)
     writes(deployment, codex="codex", says="active")
     result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
     assert "no answer: the model's API refuses the key: " in words(result.out)

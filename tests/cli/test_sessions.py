@@ -1,6 +1,7 @@
 """`mergewright usage` and `mergewright transcript`."""
 
 import json
+from typing import get_args
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_usage_of_a_session_is_grouped_by_run_by_default(
 
 
 def test_usage_supports_every_group_of_the_store() -> None:
-    assert [by.value for by in UsageGroup] == [*USAGE_GROUPS]
+    assert [*get_args(UsageGroup)] == [*USAGE_GROUPS]
 
 
 def test_no_usage_has_a_message(mergewright: CommandLine, deployment: Deployment) -> None:

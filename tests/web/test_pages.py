@@ -97,6 +97,7 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
         "Failing checks: unit",
         "A review is required",
         ">b0a6178 waits for a person",
+        ">checks failed</span>",
         "tmux attach -t =widgets-7_r1",
         "mergewright/7-x",
         "line 1\ndone &lt;b&gt;",
