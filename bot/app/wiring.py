@@ -124,7 +124,7 @@ class Wiring:
         self.assignment = Assignment(store, self.settings.identities, projects, self.caps)
         silenced = self.policies.is_silenced
         self.opening = Opening(store, projects, self.assignment, silenced, clock, self.crash_point)
-        names = self.assignment.names
+        names = tuple(sorted(self.assignment.names))
         self.reconciler = Reconciler(
             store, self.policies.of, clock, self.crash_point, on_actions, names
         )

@@ -7,6 +7,7 @@ import fcntl
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -71,28 +72,21 @@ class _Found(NamedTuple):
     size: Callable[[], int]  #: Called only if needed, because it may be slow.
 
 
+@dataclass(eq=False)
 class Retention:
     """Plans and applies the removal of data, for one caller at a time."""
 
-    def __init__(
-        self,
-        store: Store,
-        locations: Locations,
-        archive: Archive,
-        days: Days,
-        policy_of: Callable[[str], Policy],
-        clock: Clock,
-        release: Callable[[ResourceOwner], object] | None = None,
-    ) -> None:
-        """`release` releases a workspace; by default its session is woken, which decides that."""
-        self._store = store
-        self._locations = locations
-        self._records = locations.host.records
-        self._archive = archive
-        self._days = days
-        self._policy_of = policy_of
-        self._clock = clock
-        self._release = release or (lambda owner: store.sessions.wake(owner.id))
+    store: Store
+    locations: Locations
+    archive: Archive
+    days: Days
+    policy_of: Callable[[str], Policy]  #: By project.
+    clock: Clock
+    #: Releases a workspace; by default its session is woken, which decides that.
+    release: Callable[[ResourceOwner], object] | None = None
+
+    def __post_init__(self) -> None:
+        self._records = self.locations.host.records
 
     def plan(self) -> list[Item]:
         """List all data, including orphans, with what would be deleted or kept. Read-only."""
@@ -104,14 +98,14 @@ class Retention:
         Returns what was to be removed; an item that could not be is returned as kept.
         """
         with self._alone():
-            for owner in self._store.sessions.owners():
+            for owner in self.store.sessions.owners():
                 if owner.over:
-                    self._archive.pack(owner.id)
+                    self.archive.pack(owner.id)
             return [_removed(found) for found in self._found(orphans) if found.item.goes]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self._locations.paths.data / "retention.lock").open("w") as lock:
+        with (self.locations.paths.data / "retention.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -120,9 +114,9 @@ class Retention:
 
     def _found(self, orphans: bool) -> Iterator[_Found]:
         # Listed before the sessions are read, so that a new session is known by then.
-        folders, archived = self._records.folders(), self._archive.sessions()
-        running = sorted(self._locations.host.runtime.look()) if orphans else []
-        owners = {owner.id: owner for owner in self._store.sessions.owners()}
+        folders, archived = self._records.folders(), self.archive.sessions()
+        running = sorted(self.locations.host.runtime.look()) if orphans else []
+        owners = {owner.id: owner for owner in self.store.sessions.owners()}
 
         yield self._deliveries()
         for owner in owners.values():
@@ -142,43 +136,44 @@ class Retention:
     # -- by age ----------------------------------------------------------------------------------
 
     def _deliveries(self) -> _Found:
-        days = self._days.transient_days
-        size = self._store.deliveries.processed_size(self._clock() - timedelta(days=days))
+        days = self.days.transient_days
+        size = self.store.deliveries.processed_size(self.clock() - timedelta(days=days))
         why = f"processed more than {days:g} days ago"
         item = Item(
             thing=Thing.DELIVERIES, name=f"{size.rows} webhooks", goes=size.rows > 0, why=why
         )
 
         def remove() -> None:
-            before = self._clock() - timedelta(days=days)
-            self._store.deliveries.prune(before)
-            self._store.outbox.prune(before)
+            before = self.clock() - timedelta(days=days)
+            self.store.deliveries.prune(before)
+            self.store.outbox.prune(before)
 
         return _Found(item, remove, lambda: size.bytes)
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
-        goes, why = self._expired(owner.ended_at, self._days.durable_days)
-        if owner.over and goes and (size := self._store.history.size(owner.id)).rows:
+        goes, why = self._expired(owner.ended_at, self.days.durable_days)
+        if owner.over and goes and (size := self.store.history.size(owner.id)).rows:
             item = Item(thing=Thing.HISTORY, name=owner.id, goes=True, why=why)
-            remove = self._if_over(owner, partial(self._store.history.delete, owner.id))
+            remove = self._if_over(owner, partial(self.store.history.delete, owner.id))
             yield _Found(item, remove, lambda: size.bytes)
 
     def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
         if folder.kind is FolderKind.HOME:
             return  # Removed with the workspace.
-        days, parts = self._days.transient_days, [folder]
+        days, parts = self.days.transient_days, [folder]
         remove: Callable[[], object] = partial(self._records.remove, folder)
         if folder.kind is FolderKind.WORKSPACE:
-            days = self._policy_of(owner.project).workspace_days
-            remove = partial(self._release, owner)
+            days = self.policy_of(owner.project).workspace_days
+            wake = partial(self.store.sessions.wake, owner.id)
+            remove = partial(self.release, owner) if self.release else wake
             parts.append(home_of(owner.id))
         size = partial(sum, map(self._records.folder_bytes, parts))
         yield self._expiring(_THINGS[folder.kind], folder.name, owner, days, remove, size)
 
     def _archived(self, session: str, owner: ResourceOwner | None) -> _Found:
-        remove, size = partial(self._archive.remove, session), partial(self._archive.size, session)
+        remove, size = partial(self.archive.remove, session), partial(self.archive.size, session)
         if owner is not None:
-            days = self._days.transient_days
+            days = self.days.transient_days
             return self._expiring(Thing.ARCHIVE, session, owner, days, remove, size)
         return _Found(Item(thing=Thing.ARCHIVE, name=session, goes=True, why=_NOBODY), remove, size)
 
@@ -200,22 +195,22 @@ class Retention:
     def _expired(
         self, since: datetime | None, days: float, ended: str = "ended"
     ) -> tuple[bool, str]:
-        age = (self._clock() - since) / timedelta(days=1) if since else 0.0
+        age = (self.clock() - since) / timedelta(days=1) if since else 0.0
         return age >= days, f"{ended} {age:.1f} days ago, kept for {days:g}"
 
     def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
         """Wrap `remove` to do nothing if the session was restored meanwhile."""
 
         def checked() -> None:
-            now = self._store.sessions.owner(owner.id)
+            now = self.store.sessions.owner(owner.id)
             if now is not None and now.over:
                 remove()
 
         return checked
 
     def _preserved(self, owners: Mapping[str, ResourceOwner]) -> Iterator[_Found]:
-        for project in self._locations.projects:
-            mirror = self._locations.mirror(project)
+        for project in self.locations.projects:
+            mirror = self.locations.mirror(project)
             try:
                 all_kept = mirror.preserved() if mirror.path.is_dir() else []
             except GitFailure as failure:
@@ -225,7 +220,7 @@ class Retention:
                 continue
             for kept in all_kept:
                 owner = owners.get(kept.session)
-                goes, why = self._expired(kept.at, self._days.preserved_days, "kept")
+                goes, why = self._expired(kept.at, self.days.preserved_days, "kept")
                 if owner is not None and not owner.over:
                     goes, why = False, _NOT_OVER
                 name = f"{kept.session} run {kept.run}"
@@ -252,14 +247,14 @@ class Retention:
         """The project with a mirror whose name a session's id begins with; empty if none."""
         fitting = [
             name
-            for name in self._locations.projects
-            if session.startswith(f"{name}-") and self._locations.mirror(name).path.is_dir()
+            for name in self.locations.projects
+            if session.startswith(f"{name}-") and self.locations.mirror(name).path.is_dir()
         ]
         return max(fitting, key=len, default="")
 
     def _preserve_and_remove(self, project: str, session: str) -> None:
-        mirror = self._locations.mirror(project)
-        workspace = self._locations.host.workspace(session, "orphaned", mirror.path)
+        mirror = self.locations.mirror(project)
+        workspace = self.locations.host.workspace(session, "orphaned", mirror.path)
         mirror.preserve(workspace, 0)
         workspace.remove()
 
@@ -272,7 +267,7 @@ class Retention:
             if owner is None or owner.over:
                 why = "its session is over" if owner else _NOBODY
                 item = Item(thing=Thing.PROGRAM, name=name, goes=True, why=why)
-                yield _Found(item, partial(self._locations.host.runtime.stop, name), lambda: 0)
+                yield _Found(item, partial(self.locations.host.runtime.stop, name), lambda: 0)
 
 
 def _removed(found: _Found) -> Item:

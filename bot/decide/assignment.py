@@ -1,6 +1,7 @@
 """Assigns sessions to agents. An agent keeps the sessions it is assigned."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,34 +20,28 @@ class AssignedAgent(NamedTuple):
     agent_type: str
 
 
+@dataclass(eq=False)
 class Assignment:
     """Chooses among the configured agents, which are requested by name or by agent type."""
 
-    def __init__(
-        self,
-        store: Store,
-        agents: Mapping[str, AgentSettings],
-        projects: Mapping[str, ProjectSettings],
-        caps: Caps = _NO_CAPS,
-    ) -> None:
-        self._store = store
-        self._caps = caps
-        self._agents = agents
-        self._projects = projects
+    store: Store
+    agents: Mapping[str, AgentSettings]
+    projects: Mapping[str, ProjectSettings]
+    caps: Caps = _NO_CAPS
 
     @property
-    def names(self) -> Collection[str]:
+    def names(self) -> Set[str]:
         """What can be requested: names of agents, and the agent types that they run."""
-        return {*self._agents, *(kind for one in self._agents.values() for kind in one.types)}
+        return {*self.agents, *(kind for one in self.agents.values() for kind in one.types)}
 
     def system_prompt(self, agent: str) -> str:
         """The agent's configured system prompt; empty if it is no longer configured."""
-        found = self._agents.get(agent)
+        found = self.agents.get(agent)
         return found.system_prompt if found else ""
 
     def tools(self, agent: str) -> tuple[str, ...]:
         """The kinds of tools that an agent is limited to; empty for all."""
-        found = self._agents.get(agent)
+        found = self.agents.get(agent)
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str) -> AssignedAgent:
@@ -55,14 +50,14 @@ class Assignment:
         With `affinity = "last"` the agent of the requester's last session in the project comes
         first.
         """
-        able = [agent for agent, one in self._agents.items() if name in one.types]
+        able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
-            return AssignedAgent(name, self._agents[name].types[0])
-        if self._projects[project].affinity == "last":
-            last = self._store.agents.last(project, requester)
+            return AssignedAgent(name, self.agents[name].types[0])
+        if self.projects[project].affinity == "last":
+            last = self.store.agents.last(project, requester)
             if last in able:
                 return AssignedAgent(last, name)
-        busy = self._store.agents.open_sessions()
+        busy = self.store.agents.open_sessions()
         return AssignedAgent(min(able, key=lambda agent: (busy.get(agent, 0), agent)), name)
 
     def handover_blocker(self, session: Session, name: str) -> str:
@@ -70,8 +65,8 @@ class Assignment:
         if name in (session.agent_name, session.agent_type):
             return ""
         chosen = self.choose(name, session.project, session.requester)
-        return self._store.slots.handover_blocker(
-            session.id, chosen.agent, chosen.agent_type, self._caps
+        return self.store.slots.handover_blocker(
+            session.id, chosen.agent, chosen.agent_type, self.caps
         )
 
     def hand_over(self, session: Session, name: str, run: int) -> Session:
@@ -82,7 +77,7 @@ class Assignment:
         if name in (session.agent_name, session.agent_type):
             return session
         chosen = self.choose(name, session.project, session.requester)
-        self._store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
+        self.store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
 
 

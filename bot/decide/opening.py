@@ -7,6 +7,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from bot.decide.assignment import Assignment
 from bot.store import NewSession, Outsider, OutsidersTable, Session, Store
@@ -22,30 +23,21 @@ from lifecycle.react.notices import replies
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Opening:
     """Turns candidates into sessions and commands. Every step is safe to repeat."""
 
-    def __init__(
-        self,
-        store: Store,
-        projects: Mapping[str, ProjectSettings],
-        assignment: Assignment,
-        is_silenced: Callable[[str], bool],
-        clock: Clock,
-        crash_point: AtCrashPoint,
-    ) -> None:
-        """`is_silenced` says whether the bot must not write to a repository."""
-        self._store = store
-        self._projects = projects
-        self._assignment = assignment
-        self._is_silenced = is_silenced
-        self._clock = clock
-        self._crash_point = crash_point
+    store: Store
+    projects: Mapping[str, ProjectSettings]
+    assignment: Assignment
+    is_silenced: Callable[[str], bool]  #: Whether the bot must not write to a repository.
+    clock: Clock
+    crash_point: AtCrashPoint
 
     def consider(self, candidate: Candidate) -> None:
         """Open a session, add a command to the existing one, or refuse. Idempotent."""
-        known = self._store.sessions.of_issue(candidate.repository, candidate.number)
-        session = self._store.sessions.get(known) if known else None
+        known = self.store.sessions.of_issue(candidate.repository, candidate.number)
+        session = self.store.sessions.get(known) if known else None
         match candidate.trigger:
             case Requested() as requested:
                 self._start(candidate, requested, session)
@@ -55,29 +47,29 @@ class Opening:
                 self._restore(candidate, reopened, session)
 
     def _start(self, candidate: Candidate, requested: Requested, session: Session | None) -> None:
-        now = self._clock()
+        now = self.clock()
         if session is not None:
-            self._store.commands.grant(requested.key, session.id, now)
+            self.store.commands.grant(requested.key, session.id, now)
             return
         issue, why = candidate.issue, self._unfit(candidate, requested)
         if issue is not None and not why:
-            agent = requested.agent or self._projects[candidate.project].agent
+            agent = requested.agent or self.projects[candidate.project].agent
             if self._open(candidate, issue, agent, requested):
                 return
             why = f"the id or branch of {candidate.project}-{issue.number} is taken"
-        self._store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
+        self.store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
 
     def _reply(self, candidate: Candidate, requested: Requested, why: str) -> tuple[Action, ...]:
-        if requested.is_local or self._is_silenced(candidate.repository):
+        if requested.is_local or self.is_silenced(candidate.repository):
             return ()
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
         """Why a start command opens no session; empty if it does."""
-        if candidate.project not in self._projects:
+        if candidate.project not in self.projects:
             return f"no project is configured for {candidate.repository}"
-        agent = requested.agent or self._projects[candidate.project].agent
-        known = self._assignment.names
+        agent = requested.agent or self.projects[candidate.project].agent
+        known = self.assignment.names
         if agent not in known:
             return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
         if candidate.issue is None or candidate.is_pull or not candidate.issue.open:
@@ -96,10 +88,10 @@ class Opening:
                 key=f"label:{session.id}:{label.at.isoformat()}",
                 kind="restore" if restores else "start",
                 actor=label.actor,
-                at=self._clock(),
+                at=self.clock(),
                 text=label.agent if label.names_agent else "",
             )
-            self._store.commands.add_granted(session.id, command)
+            self.store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
         """Return why a label is ignored; empty if it is not."""
@@ -113,7 +105,7 @@ class Opening:
             login=actor,
             number=candidate.number,
         )
-        self._store.outsiders.add(outsider, self._clock())
+        self.store.outsiders.add(outsider, self.clock())
         return f"@{actor}, who added it, has no write access"
 
     def _restore(self, candidate: Candidate, reopened: Reopened, session: Session) -> None:
@@ -124,22 +116,22 @@ class Opening:
             key=f"reopened:{session.id}:{reopened.number}:{reopened.at.isoformat()}",
             kind="restore",
             actor=reopened.actor,
-            at=self._clock(),
+            at=self.clock(),
         )
-        self._store.commands.add_granted(session.id, command)
+        self.store.commands.add_granted(session.id, command)
 
     def _open(
         self, candidate: Candidate, issue: Issue, agent: str, requested: Requested | None = None
     ) -> bool:
         """Open a session and settle its start command; False if its id or branch is taken."""
-        name, project = candidate.project, self._projects[candidate.project]
+        name, project = candidate.project, self.projects[candidate.project]
         requester = candidate.trigger.actor
-        chosen = self._assignment.choose(agent, name, requester)
+        chosen = self.assignment.choose(agent, name, requester)
         new = NewSession(
             id=f"{name}-{issue.number}",
             project=name,
             repository=project.repository,
-            created=self._clock(),
+            created=self.clock(),
             issue=issue,
             branch=branch_name(project.branch, issue.number, issue.title),
             requester=requester,
@@ -148,10 +140,10 @@ class Opening:
             priority=candidate.priority,
             native_id=requested.resume if requested else "",
         )
-        opened = self._store.sessions.create(new, requested.key if requested else "")
+        opened = self.store.sessions.create(new, requested.key if requested else "")
         if opened:
             log.info("%s: opened for %s#%s", new.id, project.repository, issue.number)
-            self._crash_point(CrashPoint.OBSERVED, new.id)
+            self.crash_point(CrashPoint.OBSERVED, new.id)
         return opened
 
 

@@ -1,7 +1,8 @@
 """Reconciles sessions: loads the facts, decides, and records the decision with its actions."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -43,33 +44,22 @@ class _Confirmed(Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...]
 
 
+@dataclass(eq=False)
 class Reconciler:
     """Reconciles sessions whose facts changed or whose recheck is due."""
 
-    def __init__(
-        self,
-        store: Store,
-        policy_of: Callable[[str], Policy],
-        clock: Clock,
-        crash_point: AtCrashPoint,
-        on_actions: Callable[[], None],
-        agents: Collection[str] = (),
-    ) -> None:
-        """`policy_of`: the policy of a project; `on_actions` is called when new actions were
-        recorded; `agents`: the names that commands may ask for.
-        """
-        self._store = store
-        self._agents = tuple(sorted(agents))
-        self._policy_of = policy_of
-        self._clock = clock
-        self._crash_point = crash_point
-        self._on_actions = on_actions
-        self._confirmed: dict[str, _Confirmed] = {}  # By session.
+    store: Store
+    policy_of: Callable[[str], Policy]  #: By project.
+    clock: Clock
+    crash_point: AtCrashPoint
+    on_actions: Callable[[], None]  #: Called when new actions were recorded.
+    agents: tuple[str, ...] = ()  #: The names that commands may ask for.
+    _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
 
     def reconcile_due(self) -> int:
         """Reconcile every due session, the longest overdue first; returns how many."""
         reconciled = 0
-        while due := self._store.sessions.due(self._clock(), _BATCH):
+        while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)
             reconciled += settled
             if not settled:
@@ -78,7 +68,7 @@ class Reconciler:
 
     def reconcile_live(self) -> int:
         """Reconcile every live session, due or not, because a policy may have changed."""
-        live = self._store.sessions.live_ids()
+        live = self.store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
     def reconcile(self, sessions: Sequence[str]) -> int:
@@ -86,8 +76,8 @@ class Reconciler:
 
         An unchanged decision writes nothing. A session that changed meanwhile stays due.
         """
-        loaded = self._store.facts.load(sessions)
-        now = self._clock()
+        loaded = self.store.facts.load(sessions)
+        now = self.clock()
         changed: list[tuple[LoadedSession, SessionDecision]] = []
         failed: list[str] = []
         for one in loaded:
@@ -102,14 +92,14 @@ class Reconciler:
                     changed.append((one, decided))
         outdated = self._record(changed, failed, now)
         if failed:
-            self._store.sessions.postpone(failed, now + _RETRY)
+            self.store.sessions.postpone(failed, now + _RETRY)
         return len(loaded) - outdated
 
     def _decide(self, one: LoadedSession, now: datetime) -> SessionDecision:
         if isinstance(one.facts, CorruptRow):
             raise one.facts
-        facts = replace(one.facts, agents=self._agents)
-        policy = self._policy_of(facts.project)
+        facts = replace(one.facts, agents=self.agents)
+        policy = self.policy_of(facts.project)
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _record(
@@ -120,7 +110,7 @@ class Reconciler:
     ) -> int:
         """Record decisions, adding failures to `failed`; how many sessions changed meanwhile."""
         outdated = 0
-        written = self._store.decisions.record(decisions, now) if decisions else ()
+        written = self.store.decisions.record(decisions, now) if decisions else ()
         for (one, decided), future in zip(decisions, written, strict=True):
             try:
                 added = future.result()
@@ -152,8 +142,8 @@ class Reconciler:
     def _announce(self, session: str, decided: SessionDecision, added: Sequence[str]) -> None:
         if added:
             log.info("%s: %s: %s -> %s", session, decided.status, decided.because, ", ".join(added))
-            self._crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
-            self._on_actions()
+            self.crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
+            self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
         """Whether a recorded action is still right; None: the session is frozen.
@@ -161,22 +151,22 @@ class Reconciler:
         Decides again only if the session's facts, its policy or something that depends on the time
         have changed since the last decision that wanted this very action.
         """
-        now, confirmed = self._clock(), self._confirmed.get(session)
+        now, confirmed = self.clock(), self._confirmed.get(session)
         if (
             confirmed is not None
             and action in confirmed.actions
             and (confirmed.until is None or now < confirmed.until)
-            and confirmed.policy == self._policy_of(confirmed.project)
-            and confirmed.version == self._store.sessions.version(session)
+            and confirmed.policy == self.policy_of(confirmed.project)
+            and confirmed.version == self.store.sessions.version(session)
         ):
             return True
-        (loaded,) = self._store.facts.load([session])
+        (loaded,) = self.store.facts.load([session])
         if isinstance(loaded.facts, CorruptRow):
             raise loaded.facts
         facts = loaded.facts
         if frozen_by(facts) is not None:
             return None
-        policy = self._policy_of(facts.project)
+        policy = self.policy_of(facts.project)
         wanted, until = self._wants(facts, policy, action, now)
         if wanted:
             self._confirmed[session] = _Confirmed(
@@ -197,7 +187,7 @@ class Reconciler:
         if isinstance(action, Comment) and action.topic == "answer":
             return acts, None  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
-        judged = replace(facts, pending=without, agents=self._agents)
+        judged = replace(facts, pending=without, agents=self.agents)
         decision = decide(judged, policy, now)
         if isinstance(action, Start):
             # Its run counts as ordered, so no reaction asks for it again.

@@ -27,11 +27,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def to_timestamp(at: datetime | None) -> float | None:
-    """A time as its column holds it."""
-    return None if at is None else at.timestamp()
-
-
 def from_timestamp(value: float) -> datetime:
     """A column's time, exact to the microsecond: it converts back to the same number."""
     return datetime.fromtimestamp(value, UTC)
@@ -85,20 +80,20 @@ class RowDecoder(Generic[S]):
         self._kind, self._table, self._id = kind, table, id
         self._columns: Sequence[tuple[str, Callable[[Any], Any] | None]] = ()
 
-    def __call__(self, row: Row, /, **others: Any) -> S:
+    def __call__(self, source: Row, **others: Any) -> S:
         """Build a struct; `others` are fields that are not in the row. Raises `CorruptRow`."""
         if not self._columns:
-            fields, names = msgspec.structs.fields(self._kind), set(row.keys())
+            fields, names = msgspec.structs.fields(self._kind), set(source.keys())
             self._columns = [(f.name, _converter(f.type)) for f in fields if f.name in names]
         values = {}
         for name, convert in self._columns:
-            values[name] = value = row[name]
+            values[name] = value = source[name]
             if convert is None or value is None:
                 continue
             try:
                 values[name] = convert(value)
             except (ValueError, msgspec.DecodeError) as error:
-                raise corrupt_row(self._table, row[self._id], name, error) from error
+                raise corrupt_row(self._table, source[self._id], name, error) from error
         return self._kind(**values, **others)
 
 

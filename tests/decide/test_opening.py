@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.snapshots import Labeling
+from config.settings import ProjectSettings
 from lifecycle.decide import decide
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.actions import Comment
@@ -181,15 +182,20 @@ def test_any_of_several_labels_keeps_the_session(bench: Bench) -> None:
     assert not bench.store.sessions.get("widgets-12").issue.labelled
 
 
+def configure(bench: Bench, project: ProjectSettings) -> None:
+    """Configure the project of the bench in another way."""
+    for part in (bench.issues, bench.opening):
+        part.projects = {**PROJECTS, "widgets": project}
+    bench.issues.__post_init__()
+
+
 @pytest.mark.parametrize(
     ("label", "agent"), [("Robot work", "claude"), ("robot work:rob", "shell")]
 )
 def test_a_project_configures_its_label_and_branch_names(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, label: str, agent: str
+    bench: Bench, label: str, agent: str
 ) -> None:
-    project = replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}")
-    for part in (bench.issues, bench.opening):
-        monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
+    configure(bench, replace(PROJECTS["widgets"], label="Robot Work", branch="bot/{number}"))
     add_label(bench, "mergewright")
     assert bench.store.sessions.all() == []
     add_label(bench, label)
@@ -198,13 +204,11 @@ def test_a_project_configures_its_label_and_branch_names(
 
 
 def test_an_assignment_to_the_machine_user_opens_a_session_until_it_is_removed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
 ) -> None:
     add_label(bench, "@Robot")
     assert bench.store.sessions.all() == []
-    project = replace(PROJECTS["widgets"], assignee="@robot")
-    for part in (bench.issues, bench.opening):
-        monkeypatch.setattr(part, "_projects", {**PROJECTS, "widgets": project})
+    configure(bench, replace(PROJECTS["widgets"], assignee="@robot"))
     add_label(bench, "@Robot", by="mallory")
     assert bench.store.sessions.all() == []
     add_label(bench, "@Robot")

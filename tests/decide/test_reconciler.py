@@ -32,7 +32,7 @@ class Reconciling:
             scenario.clock,
             self._crash_point,
             self._woken,
-            {"eve", "ada"},
+            ("ada", "eve"),
         )
 
     def sessions(self, *numbers: int) -> list[str]:
