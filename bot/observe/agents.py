@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec import Struct
@@ -40,12 +41,14 @@ class _ObservedRun(Struct, kw_only=True):
     """The state of a run that is kept between two looks."""
 
     session: LiveSession
+    awaited: Sequence[AwaitedReceipt] = ()  #: Messages and answers that may have arrived.
     stored: Agent | None = None  #: The last reading, where all of it was stored.
     resting: Observation | None = None  #: A turn that ended, while its workspace is examined.
     #: The dialog and page that the last look for the effect of an answer saw.
     dialog: tuple[str, str] | None = None
 
 
+@dataclass(frozen=True)
 class AgentObserver:
     """Observes agents. One thread looks at a time, so that no older reading is stored last.
 
@@ -53,26 +56,16 @@ class AgentObserver:
     runs beside the sweeps; `on_rest` is called when there is something to examine.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        locations: Locations,
-        policy_of: Callable[[str], Policy],
-        priced: Callable[[Usage], Usage],
-        clock: Clock,
-        crash_point: AtCrashPoint,
-        on_rest: Callable[[], None],
-    ) -> None:
-        self._store = store
-        self._locations = locations
-        self._policy_of = policy_of
-        self._priced = priced
-        self._clock = clock
-        self._crash_point = crash_point
-        self._on_rest = on_rest
-        self._runs: dict[str, _ObservedRun] = {}  # By session.
-        self._resting: deque[_ObservedRun] = deque()
-        self._lock = threading.Lock()
+    store: Store
+    locations: Locations
+    policy_of: Callable[[str], Policy]
+    priced: Callable[[Usage], Usage]
+    clock: Clock
+    crash_point: AtCrashPoint
+    on_rest: Callable[[], None]
+    _runs: dict[str, _ObservedRun] = field(default_factory=dict, init=False)  #: By session.
+    _resting: deque[_ObservedRun] = field(default_factory=deque, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def sweep(self) -> int:
         """Look at every session that has a program; return how many changed."""
@@ -82,7 +75,7 @@ class AgentObserver:
                 del self._runs[gone]
             changed = self._look(running, self._awaited(), whole=True)
         if self._resting:
-            self._on_rest()
+            self.on_rest()
         return changed
 
     def confirm_receipts(self) -> int:
@@ -96,7 +89,7 @@ class AgentObserver:
             running = [live for live in self._running() if live.id in sent] if sent else []
             self._look(running, awaited, whole=False)
         if self._resting:
-            self._on_rest()
+            self.on_rest()
         return len(running)
 
     def examine(self) -> int:
@@ -127,20 +120,19 @@ class AgentObserver:
         """
         return [
             live
-            for live in self._store.sessions.live()
+            for live in self.store.sessions.live()
             if live.run
             and live.agent.run == live.run
             and not live.agent.stopped
-            and live.work.path
-            and live.project in self._locations.projects
-            and live.agent_type in self._locations.adapters
+            and live.project in self.locations.projects
+            and live.agent_type in self.locations.adapters
         ]
 
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
         """Return the messages and answers that may have arrived, by session."""
-        found: dict[str, list[AwaitedReceipt]] = {}
-        for awaited in self._store.outbox.awaited():
-            found.setdefault(awaited.session, []).append(awaited)
+        found = defaultdict[str, list[AwaitedReceipt]](list)
+        for awaited in self.store.outbox.awaited():
+            found[awaited.session].append(awaited)
         return found
 
     def _look(
@@ -153,9 +145,10 @@ class AgentObserver:
         """Look at these, with the lock held: at all sessions (`whole`), or at some out of turn."""
         if not sessions:
             return 0
-        now = self._clock()
-        queries = [self._query(live, awaited.get(live.id, ()), whole) for live in sessions]
-        look = self._locations.host.runs.look(queries, now)
+        now = self.clock()
+        runs = [self._tracked(live, awaited.get(live.id, ())) for live in sessions]
+        queries = [self._query(run, whole) for run in runs]
+        look = self.locations.host.runs.look(queries, now)
         if look.failure:
             self._report("runtime", f"The runtime does not answer: {look.failure}")
             if not whole:
@@ -164,37 +157,34 @@ class AgentObserver:
             self._report("runtime", "")
         believed = self._believed(sessions, look, whole)
         observed: list[Observation] = []
-        for query, live in zip(queries, sessions, strict=True):
-            reading = look.readings.get(query.run.name)
-            if reading is None or live.id not in believed:
+        for query, run in zip(queries, runs, strict=True):
+            reading, name = look.readings.get(query.run.name), run.session.id
+            if reading is None or name not in believed:
                 continue
-            found = awaited.get(live.id, ())
             try:
-                seen = self._observe(live, reading, believed[live.id], found, now)
+                seen = self._observe(run, reading, believed[name], now)
             except Exception:
                 # One session that cannot be read must not keep the others from being read.
-                log.exception("%s: its agent could not be observed", live.id)
+                log.exception("%s: its agent could not be observed", name)
             else:
                 observed += [seen] if seen is not None else []
         return self._record(observed)
 
-    def _query(self, live: LiveSession, awaited: Sequence[AwaitedReceipt], whole: bool) -> RunQuery:
+    def _tracked(self, live: LiveSession, awaited: Sequence[AwaitedReceipt]) -> _ObservedRun:
         run = self._runs.get(live.id)
         if run is None or run.session.run != live.run:
             run = self._runs[live.id] = _ObservedRun(session=live)
-        run.session = live
-        unchanged = (
-            whole
-            and live.agent.activity in _STILL
-            and live.agent.probe_failure is None
-            and run.stored == live.agent
-            and not any(map(_may_arrive, awaited))
-        )
+        run.session, run.awaited = live, awaited
+        return run
+
+    def _query(self, run: _ObservedRun, whole: bool) -> RunQuery:
+        live, agent = run.session, run.session.agent
+        still = agent.activity in _STILL and agent.probe_failure is None and run.stored == agent
         return RunQuery(
-            run=self._locations.run_of(live),
-            alive=live.agent.program is not Probe.DEAD,
-            unchanged=unchanged,
-            awaiting=tuple(keys.visible(live.id, one.key) for one in awaited),
+            run=self.locations.run_of(live),
+            alive=agent.program is not Probe.DEAD,
+            unchanged=whole and still and not any(map(_may_arrive, run.awaited)),
+            awaiting=tuple(keys.visible(live.id, one.key) for one in run.awaited),
         )
 
     def _believed(
@@ -208,22 +198,20 @@ class AgentObserver:
         if look.failure:
             return {live.id: False for live in sessions}
         probes = [
-            (live, look.probes.get(self._locations.run_of(live).name, MISSING)) for live in sessions
+            (live, look.probes.get(self.locations.run_of(live).name, MISSING)) for live in sessions
         ]
         lost = too_many_lost(probes) if whole else 0
+        text = (
+            f"{lost} of {len(probes)} programs vanished in one look and left no trace, so the look"
+            " is not believed and no agent counts as exited. Run `mergewright doctor`; if the"
+            " programs are really gone, restart or stop their sessions"
+        )
         if whole:
-            self._report(
-                "many-lost",
-                f"{lost} of {len(probes)} programs vanished in one look and left no trace, so the"
-                " look is not believed and no agent counts as exited. Run `mergewright doctor`; if"
-                " the programs are really gone, restart or stop their sessions"
-                if lost
-                else "",
-            )
+            self._report("many-lost", text if lost else "")
         found = {}
         for live, seen in probes:
             lived = live.agent.program is not Probe.DEAD
-            if seen.program is Probe.DEAD and lived and self._store.outbox.ends_program(live.id):
+            if seen.program is Probe.DEAD and lived and self.store.outbox.ends_program(live.id):
                 continue
             gone = lost_without_trace(live, seen)
             if whole or not gone:
@@ -233,32 +221,26 @@ class AgentObserver:
     def _report(self, key: str, text: str) -> None:
         """Report what is wrong with looking as an incident; without a text, it is over."""
         if text:
-            if self._store.incidents.report(key, text, self._clock()):
+            if self.store.incidents.report(key, text, self.clock()):
                 log.error("%s", text)
-        elif self._store.incidents.clear(key, self._clock()):
+        elif self.store.incidents.clear(key, self.clock()):
             log.info("%s: incident closed", key)
 
     def _observe(
-        self,
-        live: LiveSession,
-        reading: RunReading,
-        gone: bool,
-        awaited: Sequence[AwaitedReceipt],
-        now: datetime,
+        self, run: _ObservedRun, reading: RunReading, gone: bool, now: datetime
     ) -> Observation | None:
         """What to record now of one session. The end of a turn waits for the workspace.
 
         Receipts go into one commit with what the agent does: it may be their effect.
         """
-        run = self._runs[live.id]
-        run.stored = None
-        read = replace(reading.agent, run=live.run, usage=self._priced(reading.agent.usage))
+        live, run.stored = run.session, None
+        read = replace(reading.agent, run=live.run, usage=self.priced(reading.agent.usage))
         if gone:
             read = replace(read, runtime=Probe.DEAD, program=Probe.DEAD)
             read = exited(MISSING, read) or read
-        agent = believable_agent(live.agent, read, now, self._policy_of(live.project))
+        agent = believable_agent(live.agent, read, now, self.policy_of(live.project))
         written = without_frequent_news(live.agent, agent, now)
-        receipts = self._receipts(run, reading, awaited, now)
+        receipts = self._receipts(run, reading, now)
         observed = self._observation(run, written, reading.head, receipts)
         if written == agent:
             run.stored = agent
@@ -278,7 +260,7 @@ class AgentObserver:
         if head == live.work.head and live.work.dirty is not None and not turned:
             return observed
         resting = replace(observed, work=replace(live.work, head=head, dirty=None))
-        if before is not None and _same_rest(before, resting):
+        if before is not None and _rest(before) == _rest(resting):
             run.resting = before
             held = before.received
             return replace(receipts, received=tuple(s for s in receipts.received if s not in held))
@@ -287,18 +269,10 @@ class AgentObserver:
         self._resting.append(run)
         return None
 
-    def _receipts(
-        self,
-        run: _ObservedRun,
-        reading: RunReading,
-        awaited: Sequence[AwaitedReceipt],
-        now: datetime,
-    ) -> Observation:
+    def _receipts(self, run: _ObservedRun, reading: RunReading, now: datetime) -> Observation:
         """Which messages have arrived, which step of an answer has, and which are missing."""
-        received: list[int] = []
-        advanced: list[int] = []
-        missing: list[int] = []
-        for one in awaited:
+        received, advanced, missing = list[int](), list[int](), list[int]()
+        for one in run.awaited:
             receipt = one.receipt
             if receipt is not None and receipt.dialog:
                 arrived, finished = self._answer_arrived(run, receipt)
@@ -321,7 +295,7 @@ class AgentObserver:
         Two looks in a row have to agree: one of them may find a screen that is being drawn.
         """
         try:
-            dialog = self._locations.host.runs.dialog(self._locations.run_of(run.session))
+            dialog = self.locations.host.runs.dialog(self.locations.run_of(run.session))
         except RuntimeFailure:
             return False, False
         shows = (dialog.id, dialog.state) if dialog else ("", "")
@@ -333,15 +307,15 @@ class AgentObserver:
 
     def _dirty(self, live: LiveSession) -> bool | None:
         try:
-            return self._locations.workspace_of(live).dirty()
+            return self.locations.workspace_of(live).dirty()
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
             log.warning("%s: its workspace could not be read: %s", live.id, failure)
             return None
 
     def _record(self, observed: Sequence[Observation]) -> int:
-        changed = self._store.observations.record(observed, self._clock()) if observed else []
+        changed = self.store.observations.record(observed, self.clock()) if observed else []
         if changed:
-            self._crash_point(CrashPoint.OBSERVED, " ".join(changed))
+            self.crash_point(CrashPoint.OBSERVED, " ".join(changed))
         return len(changed)
 
 
@@ -355,13 +329,7 @@ def _may_arrive(awaited: AwaitedReceipt) -> bool:
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 
-def _same_rest(one: Observation, other: Observation) -> bool:
-    """Whether two readings are of the same end of a turn, at the same commit."""
-    first, second = one.agent, other.agent
-    return (
-        first is not None
-        and second is not None
-        and one.work == other.work
-        and (first.activity, first.since, first.exit)
-        == (second.activity, second.since, second.exit)
-    )
+def _rest(seen: Observation) -> object:
+    """What two readings of the same end of a turn have in common."""
+    agent = seen.agent
+    return seen.work, agent and (agent.activity, agent.since, agent.exit)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from bot.system.locations import Locations
 from bot.text.markdown import addresses
 from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Thread, Verdict
+from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Verdict
 from lifecycle.model.names import FREEZES
 from lifecycle.model.status import CheckState, Mover
 
@@ -49,35 +50,37 @@ class PullFacts:
         `before`: its facts so far. Raises `GitHubFailure`.
         """
         repository, pull, now = session.repository, reading.pull, self.clock()
+        was = before or Pull(number=pull.number)
         project = self.projects.get(session.project)
         flaky = project.flaky_checks if project else ()
-        known = (*before.checks, *_failed_in_queue(before)) if before else ()
-        reported = {check.run_id: check for check in known}
-        green = _is_green(pull)
-        was_green = before is not None and _is_green(before)
+        reported = {check.run_id: check for check in (*was.checks, *_failed_in_queue(was))}
+        report = partial(self._with_report, repository, reported)
+        remark = partial(self._remark, repository, reading.edited_by)
+        dequeued = pull.dequeued
+        if dequeued:
+            dequeued = replace(dequeued, checks=tuple(map(report, dequeued.checks)))
         return replace(
             self._with_mover(session, pull, before, now),
             checks=tuple(
-                replace(
-                    self._with_report(repository, check, reported),
-                    flaky=_matches(check.name, flaky),
-                )
+                replace(report(check), flaky=any(fnmatchcase(check.name, name) for name in flaky))
                 for check in pull.checks
             ),
-            dequeued=pull.dequeued
-            and replace(
-                pull.dequeued,
-                checks=tuple(
-                    self._with_report(repository, one, reported) for one in _failed_in_queue(pull)
-                ),
+            dequeued=dequeued,
+            verdicts=tuple(
+                replace(
+                    one,
+                    allowed=self._counts(repository, one),
+                    remark=one.remark and remark(one.remark),
+                )
+                for one in pull.verdicts
             ),
-            verdicts=tuple(self._verdict(repository, reading, one) for one in pull.verdicts),
-            threads=tuple(self._thread(repository, reading, one) for one in pull.threads),
-            comments=tuple(self._remark(repository, reading, one) for one in pull.comments),
-            green_since=(
-                now if green and not was_green else before.green_since if before else None
+            threads=tuple(
+                replace(thread, remarks=tuple(map(remark, thread.remarks)))
+                for thread in pull.threads
             ),
-            frozen=self._frozen(repository, reading, before),
+            comments=tuple(map(remark, pull.comments)),
+            green_since=now if _is_green(pull) and not _is_green(was) else was.green_since,
+            frozen=self._frozen(repository, reading, was.frozen),
             read_at=before.read_at if before else now,
         )
 
@@ -87,11 +90,10 @@ class PullFacts:
         for pull in pulls:
             remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
             remarks += [one.remark for one in pull.verdicts if one.remark]
-            logins = {one.author for one in remarks if not one.allowed}
-            logins |= {one.author for one in pull.verdicts if not one.allowed}
-            logins -= {one.author for one in remarks if one.bot or one.own}
-            logins -= {one.author for one in pull.verdicts if one.bot}
-            logins -= {self.github.read.me(), ""}
+            said: list[Remark | Verdict] = [*remarks, *pull.verdicts]
+            logins = {one.author for one in said if not one.allowed}
+            logins -= {one.author for one in said if one.bot} | {self.github.read.me(), ""}
+            logins -= {one.author for one in remarks if one.own}
             # A remark of somebody with write access does not count either if another edited it.
             found += [
                 Outsider(
@@ -105,12 +107,14 @@ class PullFacts:
             ]
         return found
 
-    def _frozen(self, repository: str, reading: PullSnapshot, before: Pull | None) -> Frozen | None:
+    def _frozen(
+        self, repository: str, reading: PullSnapshot, before: Frozen | None
+    ) -> Frozen | None:
         """The freeze by a label; who added it is read once, when the label is first seen."""
         if not has_any(reading.labels, {FREEZES}):
             return None
-        if before is not None and before.frozen is not None:
-            return before.frozen
+        if before is not None:
+            return before
         issue, now = self.github.read.issue(repository, reading.pull.number), self.clock()
         return (
             frozen_by_label(issue, None, now) if issue else Frozen(scope="session", by="", at=now)
@@ -118,27 +122,18 @@ class PullFacts:
 
     def _with_mover(self, session: Session, pull: Pull, before: Pull | None, now: datetime) -> Pull:
         """The pull request with who moved its branch, and which approved heads remain valid."""
-        if before is not None and before.head == pull.head:
-            return replace(
-                pull,
-                head_by=before.head_by,
-                head_since=before.head_since,
-                person=before.person,
-                carried=before.carried,
-            )
-        mover = self.who_pushed(session, pull, before)
-        pushed = Push(sha=pull.head, at=now) if mover is Mover.PERSON else None
-        kept = before is not None and mover is Mover.UPDATE
-        return replace(
-            pull,
-            head_by=mover,
-            head_since=now,
-            person=pushed or (before.person if before else None),
-            carried=before.carried | {before.head} if before and kept else frozenset(),
-        )
+        was = before or Pull(number=pull.number)
+        if before is not None and was.head == pull.head:
+            mover, since, person, carried = was.head_by, was.head_since, was.person, was.carried
+        else:
+            mover, since = self.who_pushed(session, pull, before), now
+            person = Push(sha=pull.head, at=now) if mover is Mover.PERSON else was.person
+            kept = before is not None and mover is Mover.UPDATE
+            carried = was.carried | {was.head} if kept else frozenset()
+        return replace(pull, head_by=mover, head_since=since, person=person, carried=carried)
 
     def _with_report(
-        self, repository: str, check: Check, reported: Mapping[int | None, Check]
+        self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
         """A failed check with its log and annotations, which are read once for each run."""
         if check.state is not CheckState.FAILED or check.red_on_base:
@@ -164,29 +159,24 @@ class PullFacts:
         self._log_failures.pop(check.run_id, None)
         return replace(check, log=found.log, notes=found.notes)
 
-    def _verdict(self, repository: str, reading: PullSnapshot, verdict: Verdict) -> Verdict:
-        remark = self._remark(repository, reading, verdict.remark) if verdict.remark else None
+    def _counts(self, repository: str, verdict: Verdict) -> bool:
         author = verdict.author
         # Some bots approve whatever passes its checks, and have write access too.
-        counts = not verdict.bot or self.people.is_listed(repository, author)
-        allowed = counts and author != self.github.read.me()
-        allowed = allowed and self.people.may_write(repository, author)
-        return replace(verdict, allowed=allowed, remark=remark)
+        if author == self.github.read.me() or (
+            verdict.bot and not self.people.is_listed(repository, author)
+        ):
+            return False
+        return self.people.may_write(repository, author)
 
-    def _thread(self, repository: str, reading: PullSnapshot, thread: Thread) -> Thread:
-        remarks = tuple(self._remark(repository, reading, remark) for remark in thread.remarks)
-        return replace(thread, remarks=remarks)
-
-    def _remark(self, repository: str, reading: PullSnapshot, remark: Remark) -> Remark:
+    def _remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
         """Return the remark with whether its author is allowed and whether it addresses the bot."""
         if remark.own:
             return remark
-        editor = reading.edited_by.get(remark.id, remark.author)
+        editor = edited_by.get(remark.id, remark.author)
         # The policy decides which bots count; people who edit a bot's remark need access too.
         people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
         allowed = all(self.people.may_command(repository, login) for login in people)
-        addressed = bool(addresses(remark.body, self.app_slug))
-        return replace(remark, allowed=allowed, to_bot=addressed)
+        return replace(remark, allowed=allowed, to_bot=bool(addresses(remark.body, self.app_slug)))
 
 
 def who_pushed(
@@ -216,10 +206,6 @@ def who_pushed(
     if updated and mirror.is_update(old, pull.head, pull.base_branch):
         return Mover.UPDATE
     return Mover.PERSON
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:

@@ -128,7 +128,7 @@ def watch(scenario: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentO
 @pytest.fixture
 def checkout(watch: AgentObserver, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     made = Checkout()
-    monkeypatch.setattr(watch._locations, "workspace_of", lambda _: made)
+    monkeypatch.setattr(watch.locations, "workspace_of", lambda _: made)
     monkeypatch.setattr("runtimes.local_runs.branch_tip", lambda *_: made)
     return made
 

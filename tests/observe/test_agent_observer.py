@@ -72,9 +72,9 @@ def test_a_session_of_an_unconfigured_project_is_not_observed(
     scenario: Any, edge: Edge, watch: AgentObserver
 ) -> None:
     running(scenario, edge, 1)
-    watch._locations.projects = {}
+    watch.locations.projects = {}
     assert watch.sweep() == 0
-    watch._locations.projects, watch._locations.adapters = PROJECTS, {}
+    watch.locations.projects, watch.locations.adapters = PROJECTS, {}
     assert watch.sweep() == 0
 
 
