@@ -1,4 +1,4 @@
-"""Merging: access checked again, and commit messages of agents without effect."""
+"""Merging: access is checked again, and agents' commit messages have no effect."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,11 +20,11 @@ MERGE, SQUASH, REBASE = EVERY
 
 
 class Merger:
-    """A session with a pull request of one commit, and a GitHub that lands it as it is asked."""
+    """A session with a pull request of one commit, and a GitHub that merges on request."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.gone = ""  #: Who may not write any more since they were last asked about.
+        self.gone = ""  #: People who lost write access since the last read.
         site.starts()
 
     def lands(
@@ -35,7 +35,7 @@ class Merger:
         by: str = "",
         queue: bool = False,
     ) -> tuple[MergeMethod, str]:
-        """By which method, and with which message."""
+        """The merge method and message."""
         result = self.tries_to_land(method, allowed, asked, by, queue)
         assert isinstance(result, Completed), result
         return self.said[3], self.said[5]
@@ -100,7 +100,7 @@ class Merger:
         return act.do(due, lambda: None)
 
     def commits(self, message: str) -> None:
-        """The agent's first commit, with nothing in it."""
+        """An empty first commit of the agent."""
         git(self.site.workspace.path, "commit", "--quiet", "--allow-empty", "-m", message)
 
 

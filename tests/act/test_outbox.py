@@ -171,7 +171,7 @@ def test_a_bot_that_loses_the_lease_during_preparation_has_no_effect(bench: Outb
 
 def test_a_frozen_action_waits_and_is_carried_out_soon_after_the_freeze(bench: OutboxBench) -> None:
     assert bench.scenario.store.freezes.add("", by="alice")
-    bench.wanted = False  # Nothing is, in a freeze: it must not be taken back for that.
+    bench.wanted = False  # Nothing is wanted during a freeze, which must not withdraw the action.
     for _ in range(5):
         assert bench.drains() == 1
         assert bench.drains() == 0
@@ -316,7 +316,7 @@ def test_a_start_has_three_attempts_by_default(bench: OutboxBench) -> None:
 
 
 def without_session(bench: OutboxBench, comment: str = "7") -> Key:
-    """An answer where no session exists, in the outbox."""
+    """Order a reply that belongs to no session."""
     bench.drains()
     bench.did.clear()
     key = keys.reply_without_session("no_session", comment)
@@ -331,7 +331,7 @@ def without_session(bench: OutboxBench, comment: str = "7") -> Key:
 
 def test_an_action_without_a_session_is_carried_out_once(bench: OutboxBench) -> None:
     key = without_session(bench)
-    bench.wanted = False  # Judging is for sessions.
+    bench.wanted = False  # Only actions of sessions are judged.
     assert (bench.drains(), bench.drains(), bench.did) == (1, 0, [key])
 
 

@@ -15,7 +15,7 @@ from tests.harness.site import Site, git
 
 @pytest.fixture
 def file(site: Site) -> Path:
-    """Where the agent of a session with one commit may say what it did."""
+    """The summary file of a session with one commit."""
     site.starts()
     site.commits("a")
     files = site.files

@@ -85,7 +85,7 @@ def test_a_session_without_commits_starts_from_the_base(site: Site) -> None:
 
 
 def publishes(site: Site) -> str:
-    """The agent's commits are pushed."""
+    """Push the agent's commits."""
     result = tries_to_publish(site)
     assert isinstance(result, Completed), result
     return result.result
@@ -98,7 +98,7 @@ def refuses_to_publish(site: Site) -> Rejected:
 
 
 def tries_to_publish(site: Site) -> ActionResult:
-    # GitHub is asked for the repository's name alone.
+    # Only the repository's name is requested.
     act = site.dispatcher(Mock(), redact=REDACT)
     head = site.workspace.head() or ""
     site.scenario.orders(

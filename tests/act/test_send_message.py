@@ -1,4 +1,4 @@
-"""Sending messages to an agent at its terminal, and seeing them arrive."""
+"""Sending messages to an agent at its terminal, and their receipts."""
 
 import pytest
 

@@ -194,7 +194,7 @@ def test_a_signal_stops_the_bot_even_if_it_wakes_no_thread(settings: Settings) -
 
     def signals() -> None:
         eventually(lambda: app._stopping._cond._waiters, "the main thread sleeps")  # type: ignore[attr-defined]
-        # The kernel has this thread take it; Python handles it in the main one, once that wakes.
+        # The kernel delivers it to this thread; Python handles it in the main thread.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
     sender, rescue = threading.Thread(target=signals), threading.Timer(PATIENCE, app._stopping.set)

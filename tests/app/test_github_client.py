@@ -1,4 +1,4 @@
-"""The client that is made of the configuration."""
+"""The GitHub client that the configuration describes."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The bot's own log: one event a line, no secret in any, nothing a terminal obeys."""
+"""The bot's log: one event per line, without secrets and control characters."""
 
 import json
 import logging

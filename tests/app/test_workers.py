@@ -1,4 +1,4 @@
-"""Workers: never twice at once, no wake lost, no failure ends one."""
+"""Workers: no concurrent runs, no lost wake, no end by a failure."""
 
 import threading
 

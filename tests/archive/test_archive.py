@@ -22,7 +22,7 @@ REDACT = Redaction([SECRET])
 
 
 class Kept:
-    """An archive of one session, of which nothing is remembered from one look to the next."""
+    """An archive of one session without a cache between copies."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -40,7 +40,7 @@ class Kept:
         Archive(self.site.locations, REDACT).pack(self.site.id)
 
     def holds(self) -> dict[str, str]:
-        """What is in the archive of the run, by name."""
+        """The archived files of the run, by name."""
         return {path.name: path.read_text() for path in self.copy.parent.iterdir()}
 
 
@@ -243,7 +243,7 @@ def test_each_adapter_names_the_files_to_archive(tmp_path: Path) -> None:
 
 
 class Database:
-    """A program's database, in the place of what a program printed."""
+    """A program's database instead of its output."""
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept

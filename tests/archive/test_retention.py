@@ -23,7 +23,7 @@ DAY = 86_400.0
 
 
 class Keeper:
-    """Retention over one site, workspaces released at once as where no bot runs."""
+    """Retention over one site without a running bot, which releases workspaces at once."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -47,7 +47,7 @@ class Keeper:
         return [item for item in self.retention.plan() if item.thing is thing]
 
     def cleans(self, *, orphans: bool = False) -> dict[Thing, list[str]]:
-        """What went, by what it is."""
+        """The removed data, by kind."""
         went: dict[Thing, list[str]] = {}
         for item in self.retention.apply(orphans=orphans):
             assert item.goes, item
@@ -55,7 +55,7 @@ class Keeper:
         return went
 
     def a_session_ends(self) -> None:
-        """With output, a home, a commit and a file that was not committed."""
+        """An ended session with output, a home, a commit and an uncommitted file."""
         self.site.starts()
         self.log.write_text("it worked\n" * 1000)
         self.site.commits("a")
@@ -198,11 +198,11 @@ def test_beside_a_running_bot_the_bot_releases_the_workspace(keeper: Keeper) -> 
     assert keeper.site.workspace.made
 
 
-# -- what belongs to nobody ------------------------------------------------------------------------
+# -- orphans ---------------------------------------------------------------------------------------
 
 
 def leftovers(keeper: Keeper) -> None:
-    """What a session that nobody knows left behind, and a removal that was killed."""
+    """Data of an unknown session, and an interrupted removal."""
     paths = keeper.site.paths
     keeper.site.starts()
     other = keeper.site.worktree("widgets-99", "mergewright/99-x")
@@ -266,7 +266,7 @@ def test_a_program_that_outlives_its_session_is_ended(keeper: Keeper) -> None:
     assert not keeper.site.runtime.look()
 
 
-# -- one at a time, and whatever goes wrong --------------------------------------------------------
+# -- concurrency and failures ----------------------------------------------------------------------
 
 
 def test_concurrent_cleanups_are_refused(keeper: Keeper) -> None:

@@ -37,7 +37,7 @@ MERGEWRIGHT = str(Path(sys.executable).with_name("mergewright"))
 
 
 class Result(NamedTuple):
-    """What a command said and how it ended."""
+    """The output and exit code of a command."""
 
     code: int
     out: str
@@ -55,7 +55,7 @@ class Deployment:
         self.now = datetime.now(UTC)
 
     def has_session(self, number: int = 12, title: str = "It breaks", slot: bool = False) -> str:
-        """A session whose agent has been at work for five minutes."""
+        """A session whose agent has worked for five minutes."""
         started = self.now - timedelta(minutes=5)
         store = Store(empty_database(self.paths.database), clock=lambda: started)
         new = NewSession(
@@ -109,14 +109,14 @@ class Deployment:
         return new.id
 
     def looks_for_slots(self, sessions: int, minutes_ago: float = 0) -> None:
-        """Slots are handed out, so many in all."""
+        """Assign slots, so many in all."""
         at = self.now - timedelta(minutes=minutes_ago)
         store = Store(empty_database(self.paths.database), clock=lambda: at)
         store.slots.assign(Caps(sessions=sessions))
         store.close()
 
     def has_a_red_check(self, session: str) -> None:
-        """Its pull request, and a decision about it."""
+        """Record a pull request with a failed check, and decide."""
         pull = Pull(
             number=34,
             url="https://example.com/pull/34",
@@ -133,7 +133,7 @@ class Deployment:
         store.close()
 
     def has_ended(self, session: str) -> None:
-        """A person stopped it, and everything was released."""
+        """End the session as if stopped by a person, and release it."""
         store = Store(self.paths.database, clock=lambda: self.now)
         for due in store.outbox.due(self.now):
             store.outbox.mark_done(due.seq, "", self.now)
@@ -147,7 +147,7 @@ class Deployment:
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
-        """What the session's program printed."""
+        """Write the output of the session's program."""
         folder = self.paths.run(session, run)
         folder.mkdir(parents=True)
         path = folder / "output.log"
@@ -202,7 +202,7 @@ def mergewright(
 
 @pytest.fixture
 def a_bot(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A bot that leads, and does something while the command waits for it."""
+    """A leading bot that does something while the command waits."""
 
     def leads(meanwhile: Callable[[Store], None]) -> None:
         with closing(Store(empty_database(deployment.paths.database))) as opened:

@@ -108,7 +108,7 @@ def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
     assert answers[0]["succeeded"]
     assert answers[0]["says"].startswith("http://127.0.0.1:")
     assert "sk-of-the-server" not in result.out
-    assert answers[1] is None  # In the project whose key is missing.
+    assert answers[1] is None  # Of the project without a key.
     writes(deployment, codex="codex", says="blocked no credit")
     result = mergewright("agents", "check", "keyed", "--round-trip")
     assert result.code == 1

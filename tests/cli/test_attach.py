@@ -9,7 +9,7 @@ from tests.cli.conftest import CommandLine, Deployment
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """The command lines this process would have become."""
+    """The command lines that would have replaced this process."""
     command_lines: list[tuple[str, ...]] = []
     monkeypatch.setattr(os, "execvp", lambda _, argv: command_lines.append(argv))
     return command_lines

@@ -16,7 +16,7 @@ from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
-#: None of them is the number of an issue.
+#: Invalid issue numbers.
 NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
 
 
@@ -36,7 +36,7 @@ def commands(deployment: Deployment) -> list[tuple[str, str]]:
 
 
 def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
-    """A visit that comes to this."""
+    """A reconciliation with this result."""
 
     def come(opened: Store) -> None:
         found = opened.sessions.get("widgets-12")

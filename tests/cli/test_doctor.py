@@ -26,7 +26,7 @@ LineTail = Callable[[], dict[str, str]]
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Programs that say what their version is; the only ones on PATH."""
+    """Programs that print a version, the only ones on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -43,7 +43,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
 
 
 def said(protected: bool = False, *rules: str) -> dict[str, Any]:
-    """What GraphQL says: who we are, no workflows, what binds the base branch."""
+    """The GraphQL response: login, no workflows, rules of the base branch."""
     ref = {
         "refUpdateRule": {"requiresSignatures": protected},
         "rules": {"nodes": [{"type": rule} for rule in rules]},
@@ -54,7 +54,7 @@ def said(protected: bool = False, *rules: str) -> dict[str, Any]:
 
 @pytest.fixture
 def github() -> Iterator[respx.MockRouter]:
-    """A GitHub at which all is well."""
+    """A GitHub without problems."""
     with respx.mock(assert_all_called=False) as router:
         router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
         router.post(GRAPHQL).respond(json={"data": said()})
@@ -79,7 +79,7 @@ def lines(
     github: respx.MockRouter,
     monkeypatch: pytest.MonkeyPatch,
 ) -> LineTail:
-    """What the doctor says of each thing, of an installation in which all is well."""
+    """The results of doctor for an installation without problems."""
     with deployment.file.open("a") as file:
         file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
     monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)

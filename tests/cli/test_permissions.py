@@ -24,7 +24,7 @@ def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
 
 @pytest.fixture
 def app(github: FaultyGitHub, deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> App:
-    """The App that the installation is configured to be."""
+    """The App of the installation."""
     app = github.app("mergewright", PUBLIC)
     with deployment.file.open("a") as file:
         file.write(
@@ -41,7 +41,7 @@ def app(github: FaultyGitHub, deployment: Deployment, monkeypatch: pytest.Monkey
 
 
 def finding(mergewright: CommandLine, name: str) -> str:
-    """What the doctor says of a thing, after its severity, with its remedy."""
+    """One result of doctor: severity, text and remedy."""
     said = json.loads(mergewright("doctor", "--json").out)
     return next(
         f"{one['severity']} {one['says']} -> {one['remedy']}" for one in said if one["name"] == name

@@ -114,7 +114,7 @@ def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -
 
 
 def serve(deployment: Deployment, secret: str = "hunter2") -> tuple[int, str]:
-    """The server in a process of its own, for it takes the logging over: its end and its words."""
+    """Run the server in a process, as it configures logging; return exit code and output."""
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": secret, "MERGEWRIGHT_WEBHOOK_SECRET": secret}
     ended = subprocess.run(
         [MERGEWRIGHT, "serve", "--config", deployment.file],

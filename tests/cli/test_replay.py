@@ -20,7 +20,7 @@ PAYLOADS = Path(__file__).parents[1] / "intake/payloads"
 
 @pytest.fixture
 def lived(deployment: Deployment) -> str:
-    """A session that a real engine has decided about twice."""
+    """A session with two recorded decisions."""
     name = deployment.has_session(slot=True)
     now = deployment.now
     with closing(Store(deployment.paths.database, clock=lambda: now)) as store:

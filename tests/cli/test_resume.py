@@ -17,7 +17,7 @@ START = ("start", "widgets-13", "claude", "--resume", NATIVE)
 
 @pytest.fixture(autouse=True)
 def conversation(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One of Claude Code's, in an installation that has a session already."""
+    """A conversation of Claude Code, in an installation with a session."""
     deployment.has_session()
     with deployment.file.open("a") as file:
         file.write('[agent-types.claude]\nprogram = "claude"\n')

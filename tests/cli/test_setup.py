@@ -48,20 +48,20 @@ class Browser:
         self.http = httpx.Client(trust_env=False, timeout=20)
 
     def form(self) -> tuple[str, dict[str, str]]:
-        """The page's form: where it goes, and what it holds."""
+        """The page's form: its action and fields."""
         text = self.http.get(self.page).text
         action, manifest = re.findall(r'(?:action|value)="([^"]*)"', text)
         return html.unescape(action), {"manifest": html.unescape(manifest)}
 
     def presses(self) -> str:
-        """Press both buttons; answers where GitHub sends the browser with the code."""
+        """Press both buttons; return the address to which GitHub redirects with the code."""
         action, fields = self.form()
         return self.http.post(action, data=fields).headers["Location"]
 
 
 @contextmanager
 def setting_up(github: FaultyGitHub, folder: Path, *more: str) -> Iterator[Browser]:
-    """The command while it waits; it must end well once the browser is done."""
+    """The waiting command, which must succeed once the browser is done."""
     command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)]
     process = subprocess.Popen(
         [*command, "--api-url", f"{github.url}api/v3/", *more], stdout=subprocess.PIPE, text=True
@@ -80,7 +80,7 @@ def setting_up(github: FaultyGitHub, folder: Path, *more: str) -> Iterator[Brows
 
 
 def environment(file: Path) -> dict[str, str]:
-    """What a shell, or a service, has after loading the file of secrets."""
+    """The environment after loading the file of secrets."""
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
@@ -178,7 +178,7 @@ def test_invalid_arguments_are_refused_before_anything_is_created(
 
 
 def given(github: FaultyGitHub, folder: Path, token: str) -> subprocess.CompletedProcess[str]:
-    """Set up with a token, as a script does: by standard input."""
+    """Run setup with a token on standard input."""
     return subprocess.run(
         [
             *(MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)),

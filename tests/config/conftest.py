@@ -1,4 +1,4 @@
-"""A configuration file to write, and what is wrong with it."""
+"""Writes configuration files and returns their problems."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -21,7 +21,7 @@ def documented() -> dict[str, Any]:
 
 
 def settings_of(kind: Any, where: str = "") -> set[str]:
-    """Every key the declaration allows, with `*` for a name of one's own."""
+    """Every declared key, with `*` for a free name."""
     if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
         return settings_of(get_args(kind)[1], f"{where}*.")
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -35,7 +35,7 @@ def settings_of(kind: Any, where: str = "") -> set[str]:
 
 
 def keys(table: Any, kind: Any, where: str = "") -> set[str]:
-    """Every key a document has, in the same writing."""
+    """Every key of a document, in the same notation."""
     if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
         return set().union(*(keys(one, get_args(kind)[1], f"{where}*.") for one in table.values()))
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

@@ -12,7 +12,7 @@ Complaints = Callable[[str], list[str]]
 
 PROJECT = '[agent-types.shell]\nprogram = "shell"\n[projects.w]\nagent = "shell"\n'
 
-#: A text, and the one line it is answered with.
+#: A text, and its one-line error.
 ANSWERS = {
     "[server]\nhots = 'x'": (
         "server.hots: unknown key; did you mean 'host'? "

@@ -10,7 +10,7 @@ from lifecycle.model.actions import Comment
 
 
 class Outsiders:
-    """What is recorded of people without write access, and the comments in the outbox."""
+    """The recorded outsiders, and the comments in the outbox."""
 
     def __init__(self, scenario: Any) -> None:
         self.scenario, self.store = scenario, scenario.store

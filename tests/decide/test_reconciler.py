@@ -20,7 +20,7 @@ from lifecycle.model.status import Activity
 
 
 class Reconciling:
-    """A reconciler over a real store, and the crash points it announced."""
+    """A reconciler over a real store, and the crash points it passed."""
 
     def __init__(self, scenario: Any) -> None:
         self.scenario = scenario
@@ -98,7 +98,7 @@ def test_an_unchanged_decision_writes_nothing(reconciling: Reconciling, tmp_path
 def test_due_sessions_are_reconciled_longest_overdue_first(
     reconciling: Reconciling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are, in groups."""
+    """Sessions are decided in batches."""
     monkeypatch.setattr(module, "_BATCH", 2)
     judged: list[str] = []
 

@@ -75,7 +75,7 @@ def test_nothing_takes_effect_once_the_bot_only_observes(given: Facts, action: A
     assert wanted(given, action, Policy(mode=Mode.OBSERVE)) is False
 
 
-# -- how often it is judged ------------------------------------------------------------------------
+# -- number of decisions ---------------------------------------------------------------------------
 
 RED = published(pulls=(pull(checks=(check(CheckState.FAILED, log="boom"),)),))
 
@@ -106,7 +106,7 @@ class RedCheck:
         return replace(decision, actions=messages, recheck_at=self.recheck_at)
 
     def goes_to_the_agent(self) -> None:
-        """It is reconciled, and the outbox sends what was ordered."""
+        """Reconcile, and run the outbox."""
         self.reconciler.reconcile([self.name])
         with ThreadPoolExecutor(1) as workers:
             store, dispatcher = self.scenario.store, cast(ActionDispatcher, self)

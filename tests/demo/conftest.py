@@ -39,7 +39,7 @@ def repo(github: FaultyGitHub) -> Repository:
 
 @pytest.fixture
 def ask(github: FaultyGitHub) -> Iterator[Callable[[str], Client]]:
-    """Ask as the owner of a token; an empty one asks as nobody."""
+    """A client with a token; an empty token is anonymous."""
     opened = []
 
     def client(token: str = "wrights") -> Client:

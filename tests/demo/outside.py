@@ -16,7 +16,7 @@ from tests.world.faulty_github import FaultyGitHub
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
-    """Look again until there is an answer that is true."""
+    """Poll until the result is true."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -75,7 +75,7 @@ class Checkout:
     token: str
 
     def git(self, *args: str, fails: bool = False) -> str:
-        """Run git; answers what it printed, and what it complained of where it must fail."""
+        """Run git; return its output, or its errors where it must fail."""
         secret = b64encode(f"x-access-token:{self.token}".encode()).decode()
         settings = {
             "http.extraHeader": f"Authorization: Basic {secret}" if self.token else "X-None: 1",
@@ -104,7 +104,7 @@ class Checkout:
         return self
 
     def commit(self, branch: str, **files: str) -> str:
-        """Commit files on a branch; answers the commit."""
+        """Commit files on a branch; return the commit."""
         self.git("checkout", "--quiet", "-B", branch)
         for name, content in files.items():
             (self.path / name).write_text(content)

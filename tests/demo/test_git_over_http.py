@@ -101,7 +101,7 @@ def test_a_commit_can_be_fetched_by_its_id_and_partially(
     gone = repo.push("feat", {"one": "1\n"}, by="rob")
     repo.delete_branch("feat", "rob")
     work = checkout("wrights").clone()
-    # Only the old protocol asks the server's leave to name a commit.
+    # Only protocol version 0 needs the server's permission to fetch a commit.
     work.git("-c", "protocol.version=0", "fetch", "--filter=blob:none", "origin", gone)
     missing = work.git("rev-list", "--objects", "--missing=print", gone, "^origin/main")
     assert "\n?" in missing

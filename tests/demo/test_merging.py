@@ -26,7 +26,7 @@ def pull(repo: Repository, issue: Issue) -> Pull:
 
 
 def merge(ask: Client, pull: Pull, **given: Any) -> tuple[int, str]:
-    """The answer to a merge: its status, and its message or commit."""
+    """The response to a merge: its status, and its message or commit."""
     answer = ask("PUT", f"repos/{pull.repo.full_name}/pulls/{pull.number}/merge", json=given)
     body = answer.json()
     return answer.status_code, body["sha"] if answer.is_success else body["message"]

@@ -12,7 +12,7 @@ from bot.demo.model import ModelServer
 from bot.demo.model.script import Turn, due, steps
 from bot.demo.model.server import APIS
 
-#: For each way: path, the name of the tool that writes, and where that says which file.
+#: Of each API: path, the name of the write tool, and its argument with the file.
 WAYS: Mapping[str, tuple[str, str, str]] = {
     "/messages": ("/v1/messages", "Write", "file_path"),
     "/responses": ("/v1/responses", "exec_command", "cmd"),
@@ -20,7 +20,7 @@ WAYS: Mapping[str, tuple[str, str, str]] = {
     ":generateContent": ("/v1beta/models/m:generateContent", "write_file", "file_path"),
     ":streamGenerateContent": ("/v1beta/models/m:streamGenerateContent", "write_file", "file_path"),
 }
-HTTP = httpx.Client(trust_env=False)  # One for all: each would take long to make.
+HTTP = httpx.Client(trust_env=False)  # Shared: creating one takes long.
 PLACE = "Primary working directory: /w/checkout\n"
 
 

@@ -193,7 +193,7 @@ def test_an_app_gets_an_installation_token_with_its_key(
 
     assert signed(good)("GET", "app").json()["slug"] == "mergewright"
     asked = signed(good)("GET", f"{here}/installation")
-    assert asked.headers["X-RateLimit-Limit"] == "5000"  # It is no stranger, who gets 60.
+    assert asked.headers["X-RateLimit-Limit"] == "5000"  # An anonymous client gets 60.
     installation = asked.json()
     got = signed(good)("POST", f"app/installations/{installation['id']}/access_tokens").json()
     as_bot = ask(got["token"])

@@ -30,7 +30,7 @@ Kit = GitHub[Any]
 
 
 class Scene:
-    """A repository with one of everything, and githubkit as each who may ask."""
+    """A repository with one of everything, and a githubkit client for each account."""
 
     def __init__(self, github: FaultyGitHub, repo: Repository) -> None:
         self.github, self.repo = github, repo
@@ -92,7 +92,7 @@ MANIFEST = {
     "hook_attributes": {"url": "https://bot.example/"},
 }
 Call = Callable[[Scene], Any]
-#: One call a route, in an order that lets the last ones change things.
+#: One call per route; writes come last.
 CALLS: dict[str, Call] = {
     "me": lambda s: s.kit.rest.users.get_authenticated(),
     "app": lambda s: s.as_app.rest.apps.get_authenticated(),

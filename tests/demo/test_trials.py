@@ -20,7 +20,7 @@ from scripts.agents.install import CannotRun, Release, install, releases
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, list[dict[str, Any]]]]:
-    """Try Codex, which is whatever the steps are."""
+    """Run a trial of Codex with these steps."""
     monkeypatch.setattr(trials, "install", lambda name, release: tmp_path / name)
     monkeypatch.setattr(trials, "isolate", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -111,7 +111,7 @@ def test_a_program_is_fetched_once_and_an_incomplete_one_again(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     ran: list[list[str]] = []
     monkeypatch.setattr(installing, "_run", ran.append)
-    (cached("codex", "1.2.3") / "lib").mkdir(parents=True)  # Of an installation that broke off.
+    (cached("codex", "1.2.3") / "lib").mkdir(parents=True)  # Of an interrupted installation.
     release = Release(version="1.2.3", npm="codex-package")
     assert install("codex", release) == cached("codex", "1.2.3") / "bin" / "codex"
     assert [command[-1] for command in ran] == ["codex-package@1.2.3"]

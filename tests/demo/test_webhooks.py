@@ -26,7 +26,7 @@ def documented(event: str) -> TypeAdapter[Any]:
 
 
 def everything_happens(repo: Repository) -> None:
-    """One of every event that is sent."""
+    """Cause one of every event."""
     issue = repo.open_issue("Broken", "It is.", by="rob")
     issue.label("bug", by="rob")
     issue.unlabel("bug", by="rob")

@@ -64,7 +64,7 @@ def test_every_request_carries_the_token(github: GitHub, respx_mock: respx.MockR
     )
     github.read.repository("acme/widgets")
     assert github.read.me() == "wright"
-    for call in respx_mock.calls:  # An older server refuses versions of the API it does not know.
+    for call in respx_mock.calls:  # An older server refuses unknown API versions.
         assert "X-GitHub-Api-Version" not in call.request.headers
 
 
@@ -197,7 +197,7 @@ def test_a_repository_without_the_app_waits_for_its_installation(
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
     with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as failure:
         app.git_header("acme/widgets")
-    # A time that is named is no failed try, so that nothing is given up meanwhile.
+    # A known retry time does not count as a failed attempt.
     assert failure.value.at == clock.now + REINSTALL
 
 

@@ -323,7 +323,7 @@ def states(found: tuple[Check, ...]) -> list[CheckState]:
     return [check.state for check in found]
 
 
-# -- what is no check, and what the base says ------------------------------------------------------
+# -- ignored checks, and checks of the base --------------------------------------------------------
 
 
 def own(id: int, name: str, conclusion: str = "FAILURE") -> HeadCheck:

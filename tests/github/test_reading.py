@@ -23,7 +23,7 @@ PLACE = ("repository", "pullRequest")
 def answers(
     mock: respx.MockRouter, *pages: PullRequest, errors: Any = None, base: Any = None
 ) -> list[Any]:
-    """Answer with these pages in turn, the last for ever; collects the variables asked with.
+    """Respond with these pages in turn, then with the last; records the variables.
 
     `base` is reported as the base branch's newest commit.
     """

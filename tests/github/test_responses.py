@@ -145,7 +145,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 @contextmanager
 def server(talk: Talk) -> Iterator[str]:
-    """A server that reads one request and calls `talk`; the event ends it."""
+    """A server that reads one request and calls `talk` until the event is set."""
     listening = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
 
@@ -327,7 +327,7 @@ def test_partial_data_is_not_used(
 
 
 class Broken(httpx.SyncByteStream):
-    """A body whose connection ends in its midst."""
+    """A body whose connection breaks off."""
 
     def __iter__(self) -> Iterator[bytes]:
         yield b"line 1"

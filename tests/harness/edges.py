@@ -1,4 +1,4 @@
-"""A runtime, agents and workspaces of which the tests say what is seen."""
+"""A runtime, agents and workspaces whose observed state a test sets."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -22,14 +22,16 @@ PROJECTS = {"widgets": ProjectSettings(repository="acme/widgets", agent="shell")
 
 
 class Edge:
-    """A runtime and an agent type of which the test says what is seen."""
+    """A runtime and an agent type whose observed state a test sets."""
 
     submit_seconds = 0.0
     wants_screen = True
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
-        self.says: dict[str, Agent] = {}  #: What an agent's own files say; active, where nothing.
+        self.says: dict[
+            str, Agent
+        ] = {}  #: The activity in an agent's own files; active by default.
         self.fails: Exception | None = None
         self.screens_fail: Exception | None = None
         self.unreadable: set[str] = set()
@@ -65,7 +67,7 @@ class Edge:
 
 
 class Checkout:
-    """A workspace of which the test says what is in it."""
+    """A workspace whose state a test sets."""
 
     made = True
 
@@ -97,7 +99,7 @@ def running(scenario: Any, edge: Edge, *numbers: int, **given: Any) -> None:
 
 
 def is_sent(scenario: Any, session: str) -> Key:
-    """A message is sent to the session's agent; the key of its action."""
+    """Send a message to the session's agent; return the key of the action."""
     key = keys.fix_ci("x", ["unit"]).of_run(1)
     scenario.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
     (due,) = [due for due in scenario.store.outbox.due(scenario.clock()) if due.session == session]
@@ -111,7 +113,7 @@ def programs(scenario: Any) -> list[str]:
 
 
 def the(scenario: Any) -> Agent:
-    """The first session's agent, as it is stored."""
+    """The stored state of the first session's agent."""
     agent: Agent = scenario.store.sessions.live()[0].agent
     return agent
 

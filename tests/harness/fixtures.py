@@ -40,7 +40,7 @@ class Clock:
 
 
 class Scenario:
-    """A store, and words to set up sessions in it."""
+    """A store, and methods that set up sessions in it."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -111,7 +111,7 @@ def edge() -> Edge:
 
 @pytest.fixture
 def asked() -> list[str]:
-    """Grows whenever there is something to examine."""
+    """Counts wakes of the workspace examination."""
     return []
 
 

@@ -107,7 +107,7 @@ class Site:
     def dispatcher(
         self, github: Any = None, people: Any = None, redact: Redaction | None = None
     ) -> ActionDispatcher:
-        """A dispatcher over this site and a GitHub that a test sets."""
+        """A dispatcher over this site and a mocked GitHub."""
         store, clock = self.scenario.store, self.scenario.clock
         return ActionDispatcher(
             *(store.sessions, store.refreshes, github, self.locations, self.agents),
@@ -128,7 +128,7 @@ class Site:
 
     @property
     def files(self) -> RunFiles:
-        """The files of the first run."""
+        """The files of run 1."""
         records = LocalRecords(self.adapters, self.paths.host)
         return records.run_files(self.locations.run_of(self.session, 1))
 
@@ -151,7 +151,7 @@ class Site:
         return self.agents.start(self.session, start, lambda: None)
 
     def ends(self) -> None:
-        """A person stopped it, and its program was ended."""
+        """End the session as if a person had stopped it."""
         self.agents.stop(self.session, self.session.run)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
         ended = Ended(status=status, reason=reason, because=because, at=self.scenario.clock())
@@ -159,12 +159,12 @@ class Site:
         run = self.session.run
         over = SessionDecision(status=status, reason=reason, because=because, run=run, ended=ended)
         self.scenario.store.decisions.record([(visit, over)], self.scenario.clock())[0].result()
-        # The last to end is visited once more, to sum its project up.
+        # The last session to end is reconciled again to post the summary.
         visits = self.scenario.store.facts.load([self.id])
         self.scenario.store.decisions.record([(visits[0], over)], self.scenario.clock())[0].result()
 
     def prompt(self, run: int) -> str:
-        """What a run was begun with."""
+        """The first prompt of a run."""
         return (self.paths.run(self.id, run) / "prompt.md").read_text()
 
     def system_prompt_of_next_run(self) -> str:
@@ -174,7 +174,7 @@ class Site:
         return self.program.run_limits.system
 
     def commits(self, name: str) -> str:
-        """The agent commits, and it is seen."""
+        """Commit as the agent and record the observation."""
         (self.workspace.path / name).write_text(name)
         git(self.workspace.path, "add", name)
         git(self.workspace.path, "commit", "--quiet", "-m", name)

@@ -1,4 +1,4 @@
-"""An agent at a terminal of which the test says what it asks and which messages it reads."""
+"""An agent at a terminal whose dialogs and read messages a test sets."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -37,8 +37,8 @@ class Terminal:
         self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
         self.activity, self.since = Activity.READY, site.scenario.clock()
         self.asks = ""
-        self.steps: list[AnswerStep | None] = []  #: What is left of an answer in several steps.
-        self.blinking = False  #: Whether the next look finds a screen that is being drawn.
+        self.steps: list[AnswerStep | None] = []  #: The remaining steps of an answer.
+        self.blinking = False  #: Whether the next read finds a half-drawn screen.
         self.arrived: set[str] = set()  #: Marks of messages that the agent has read.
         monkeypatch.setattr(site.program, "dialog", self._dialog)
         monkeypatch.setattr(site.program, "reader", lambda files: self)
@@ -50,12 +50,12 @@ class Terminal:
         )
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """The same as an adapter's reader."""
+        """As the reader of an adapter."""
         agent = Agent(activity=self.activity, since=self.since)
         return replace(agent, runtime=seen.runtime, program=seen.program)
 
     def received(self, mark: str) -> bool:
-        """The same as an adapter's reader."""
+        """As the reader of an adapter."""
         return mark in self.arrived
 
     @property
@@ -68,7 +68,7 @@ class Terminal:
         return self.site.runtime.received(self.handle)
 
     def is_seen(self, activity: Activity) -> None:
-        """The agent does this from now on, and it was observed."""
+        """Set the agent's activity and record the observation."""
         self.activity, self.since = activity, self.site.scenario.clock()
         agent = replace(self.site.session.agent, activity=activity, since=self.since)
         seen = Observation(session=self.site.id, run=1, agent=agent)
@@ -80,7 +80,7 @@ class Terminal:
     def is_sent(
         self, message: SendMessage = MESSAGE, check: FinalCheck = lambda: None
     ) -> ActionResult:
-        """A message is ordered, if it is not yet, and carried out once."""
+        """Order a message unless it is ordered, and carry it out once."""
         self.is_ordered(message)
         return self.is_carried_out(check)
 
@@ -97,7 +97,7 @@ class Terminal:
         return result
 
     def crashes_after_sending(self) -> None:
-        """The bot is killed after it sent what is due, before it recorded that."""
+        """Send the due action, and lose its result as in a crash."""
         (due,) = self.site.scenario.store.outbox.due(self.site.scenario.clock())
         assert isinstance(self._dispatcher.do(due, lambda: None), AwaitingReceipt)
 
@@ -109,7 +109,7 @@ class Terminal:
             self._observer.confirm_receipts()
 
     def is_given_up_waiting_for(self) -> None:
-        """The receipt does not come in time, and a look has found that."""
+        """Record that the receipt did not arrive in time."""
         self.site.scenario.clock.passes(60)
         self.is_looked_at()
 
@@ -121,7 +121,7 @@ class Terminal:
         return SendMessage(key=key, run=1, prompt=prompt)
 
     def is_answered(self, answer: SendMessage) -> None:
-        """An answer is given and arrives, in as many steps as it takes."""
+        """Give an answer in all its steps and let it arrive."""
         self.is_ordered(answer)
         while answer.key not in self.facts.done:
             result = self.is_carried_out()

@@ -20,7 +20,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Read when it is asked for: every worker collects, and one of them looks."""
+        """Read on demand: every test worker collects, but one runs the tests."""
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
     @property
@@ -29,7 +29,7 @@ class Module:
 
     @cached_property
     def imports(self) -> set[str]:
-        """Every module it imports, wherever in the file, dotted."""
+        """The dotted names of all imported modules."""
         return _imported(ast.walk(self.tree))
 
 
@@ -45,7 +45,7 @@ def modules(*packages: str) -> tuple[Module, ...]:
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """Every file that is committed, or would be by `git add --all`."""
+    """Every file that is committed or that `git add --all` would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -58,7 +58,7 @@ def tracked() -> tuple[Path, ...]:
 
 @cache
 def texts() -> dict[str, str]:
-    """The contents of every file that is text, by its path in the repository."""
+    """The contents of every text file, by path in the repository."""
     found = {}
     for path in tracked():
         content = path.read_bytes()

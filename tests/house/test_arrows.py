@@ -34,13 +34,13 @@ INSIDE_BOT = {
     "store": set[str](),
     "text": set[str](),
     "system": set[str](),
-    "demo": set[str](),  # A GitHub to stand in for the real one shares no code with the bot.
+    "demo": set[str](),  # The stand-in for GitHub shares no code with the bot.
 }
 
 #: Layers of the pure core: each may import those before it.
 LAYERS = ("model", "read", "judge", "react")
 
-#: What only these may import, because it costs much or binds to one outside thing.
+#: Libraries that are slow to import or bind to one service, and who may import them.
 KEEPERS = {
     "githubkit": {"bot.github"},
     "libtmux": {"runtimes.tmux"},
@@ -54,7 +54,7 @@ KEEPERS = {
     "typer": {"bot.cli", "bot.demo"},
 }
 
-#: What opens the files, processes or terminals of sessions: the inner side of a host.
+#: Modules inside a host, which open files, processes or terminals of sessions.
 HOST_SIDE = (
     "runtimes.agents.shared.files",
     "runtimes.local_runs",

@@ -1,4 +1,4 @@
-"""What every committed file must be, and must not contain."""
+"""Rules for every committed file."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ MOST_LINES = 400
 #: Longer files, each with its reason.
 LONGER: dict[str, str] = {}
 
-#: Spelled in pieces, so that this file passes its own test.
+#: Written in pieces so that this file passes its own test.
 NEVER = {
     "a registry's address": r"py" r"pi\.org|python" r"hosted\.org|registry\.npm" r"js",
     "a path of somebody's machine": r"(?<![\w.~}-])/(?:work|ro" r"ot|ho" r"me/(?!dev/)\w+)/",
@@ -21,7 +21,7 @@ NEVER = {
     "a note to do something later": r"\bTO" r"DO\b|\bFIX" r"ME\b",
 }
 
-#: Folders at the root, fixed; what convention puts beside them.
+#: The packages at the root, and conventional files beside them.
 PACKAGES = {"bot", "config", "lifecycle", "runtimes", "scripts", "tests"}
 CONVENTION = {
     ".ci",

@@ -7,7 +7,7 @@ from lifecycle.model.key import KeyKind
 from tests.house.source import PACKAGES, modules
 
 WRITES_KEYS = "lifecycle.model.key"
-#: Methods by which a text is taken apart or compared in part.
+#: String methods that split a text or compare a part of it.
 TAKES_APART = frozenset(
     {"endswith", "partition", "removeprefix", "replace", "rpartition", "rsplit", "split"}
     | {"startswith"}
@@ -15,7 +15,7 @@ TAKES_APART = frozenset(
 
 
 def literals(tree: ast.Module) -> Iterator[ast.expr]:
-    """The strings of a module that begin as the text of a key does."""
+    """The strings of a module that start like the text of a key."""
     kinds = tuple(f"{kind}{mark}" for kind in KeyKind for mark in ":#")
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str):

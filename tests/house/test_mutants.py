@@ -14,7 +14,7 @@ from scripts.mutants.readers import SHARED, SOURCES
 from scripts.mutants.tables import TABLES, Rowed, Rows, Table, mutants_of
 from tests.house.source import ROOT, modules
 
-#: Nothing is decided by these: what they say is looked at as a whole.
+#: Tables that decide nothing.
 SENTENCES = {"lifecycle.judge.reasons.ADVICE"}
 RULES = next(table for table in TABLES if table.name == "RULES")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.house.source import PACKAGES, Module, modules
 
-#: All of the standard library that can neither see nor change the world.
+#: Modules of the standard library without side effects.
 PURE = {
     "collections.abc",
     "datetime",
@@ -21,7 +21,7 @@ PURE = {
     "typing",
 }
 
-#: Calls that look at the world or change it. `datetime` is pure but for its clocks.
+#: Calls with side effects. `datetime` is pure except for its clocks.
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
 CLOCKS = {"now", "utcnow", "today"}
 

@@ -41,7 +41,7 @@ class PolledRepository:
         return datetime.now(UTC) + self.later
 
     def polls(self) -> int:
-        """Poll, and return how many deliveries that made."""
+        """Poll; return the number of new deliveries."""
         self.poller.poll()
         return self.inbox.process()
 

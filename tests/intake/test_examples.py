@@ -1,4 +1,4 @@
-"""The check of GitHub's published examples finds what is wrong with our reading."""
+"""The check of GitHub's published examples reports parser errors."""
 
 import io
 import json

@@ -19,7 +19,7 @@ NOBODY = "http://127.0.0.1:1/nobody"
 
 
 class LostWebhooks:
-    """An App whose webhook nobody answers, and the redelivery of what was lost."""
+    """An App whose webhook URL does not respond, and the redelivery."""
 
     def __init__(self, github: FaultyGitHub, store: Store, url: str = NOBODY) -> None:
         self.github, self.store = github, store

@@ -65,7 +65,7 @@ class Life:
         self._remarks = 0
         self.reconcile()
 
-    # -- assertions ------------------------------------------------------------------------------
+    # -- assertions --------------------------------------------------------------------------------
 
     def reads(self, status: Status) -> "Life":
         """Assert the current status."""
@@ -104,7 +104,7 @@ class Life:
         said = [a for _, a in self.out if isinstance(a, do.Comment)]
         return [a.values["text"] for a in said if a.topic == "answer"]
 
-    # -- time ------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def waits(self, seconds: float) -> "Life":
         """Let time pass; reconcile at each recheck time and at the end."""
@@ -196,7 +196,7 @@ class Life:
                 agent = replace(self.facts.agent, activity=Activity.EXITED, **gone)
                 self.facts = replace(self.facts, agent=agent)
 
-    # -- the agent -------------------------------------------------------------------------------
+    # -- the agent ---------------------------------------------------------------------------------
 
     def agent_is(self, activity: Activity, *, reconcile: bool = True, **given: Any) -> "Life":
         """Change the agent's activity now."""
@@ -248,7 +248,7 @@ class Life:
         gone: dict[str, Any] = {"runtime": Probe.DEAD, "program": Probe.DEAD, "exit": record}
         return self.agent_is(Activity.EXITED, **gone)
 
-    # -- the world around it ---------------------------------------------------------------------
+    # -- the world around it -----------------------------------------------------------------------
 
     def checks_are(self, *states: CheckState) -> "Life":
         checks = tuple(

@@ -217,7 +217,7 @@ def test_a_run_that_survives_its_stop_is_judged_by_its_activity() -> None:
     assert availability(agent(ACTIVE, 1), done=done("park:idle#1")) is Availability.ACTIVE
 
 
-# -- lost with its machine ------------------------------------------------------------------------
+# -- lost with its machine -------------------------------------------------------------------------
 
 
 def lost(times: int, **given: Any) -> Facts:

@@ -131,7 +131,7 @@ def test_a_persons_commit_is_not_pushed_again() -> None:
     assert not any(isinstance(a, do.Publish) for a in ordered(taken()))
 
 
-# -- handover -------------------------------------------------------------------------------------
+# -- handover --------------------------------------------------------------------------------------
 
 WITHHELD: dict[str, dict[str, Any]] = {
     "red checks": {"checks": FAILED},

@@ -223,7 +223,7 @@ def test_a_response_is_aborted_when_the_agent_disconnects(agent: Agent, provider
     def answers(request: BaseHTTPRequestHandler) -> None:
         begin(request)
         piece(request, b"data: one\n\n")
-        assert request.rfile.read(1) == b""  # The connection is closed, not the answer over.
+        assert request.rfile.read(1) == b""  # The connection is closed before the response ends.
         noticed.set()
 
     provider.answers = answers
@@ -254,7 +254,7 @@ def test_the_next_bot_uses_the_same_port_and_accepts_the_token(
     with agent.listens() as answer:
         said = answer.iter_raw()
         assert next(said)
-        agent.proxy.stop()  # It does not wait until the model has said all.
+        agent.proxy.stop()  # It does not wait for the end of the response.
         with pytest.raises(httpx.RemoteProtocolError):
             next(said)
     assert "timeout graceful shutdown" not in caplog.text

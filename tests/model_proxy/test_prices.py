@@ -26,7 +26,7 @@ USED = Usage(
 
 
 def by(**models: Usage) -> Usage:
-    """What models were used for, all of it the same."""
+    """Equal usage of several models."""
     return Usage(input=1_000_000, models={name.replace("_", "-"): u for name, u in models.items()})
 
 

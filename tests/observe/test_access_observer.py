@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 class ObservedAccess:
-    """A repository at the stand-in, and the observer of the access to it."""
+    """A repository at the stand-in, and its access observer."""
 
     def __init__(self, github: FaultyGitHub, repo: Repository, store: Store) -> None:
         self.github, self.repo, self.store = github, repo, store

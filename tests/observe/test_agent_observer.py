@@ -1,4 +1,4 @@
-"""The agent observer: failed looks, exits that are believed or not, receipts."""
+"""The agent observer: failed observations, unlikely mass exits, receipts."""
 
 from collections import Counter
 from typing import Any
@@ -25,7 +25,7 @@ from tests.harness.edges import (
     the,
 )
 
-# -- failed looks ----------------------------------------------------------------------------------
+# -- failed observations ---------------------------------------------------------------------------
 
 
 def test_a_failed_observation_changes_only_the_probes(
@@ -42,7 +42,7 @@ def test_a_failed_observation_changes_only_the_probes(
         assert probe_failure is not None
         assert probe_failure.rounds == rounds
     assert incidents(scenario) == ["runtime"]
-    assert watch.sweep() == 0  # No look counts further than is asked for.
+    assert watch.sweep() == 0  # Observations are counted up to the configured number.
     probes = {"runtime": Probe.ALIVE, "program": Probe.ALIVE, "probe_failure": None}
     assert replace(the(scenario), **probes) == before
     edge.fails = None
@@ -78,7 +78,7 @@ def test_a_session_of_an_unconfigured_project_is_not_observed(
     assert watch.sweep() == 0
 
 
-# -- contradictory looks ---------------------------------------------------------------------------
+# -- contradictory probes --------------------------------------------------------------------------
 
 
 def test_contradictory_observations_are_counted_while_their_evidence_is_the_same(

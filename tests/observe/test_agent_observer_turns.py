@@ -1,4 +1,4 @@
-"""The agent observer: readings that are no news, files left unread, the end of a turn."""
+"""The agent observer: unchanged readings, skipped files, the end of a turn."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lifecycle.model.status import Activity
 from runtimes.workspaces.git import GitFailure
 from tests.harness.edges import ALIVE, Checkout, Edge, is_sent, programs, running, the
 
-# -- what is no news -------------------------------------------------------------------------------
+# -- unchanged readings-----------------------------------------------------------------------------
 
 
 def test_a_source_that_falls_silent_changes_nothing(
@@ -82,7 +82,7 @@ def test_throttled_usage_is_recorded_later_without_another_sign(
 
 
 def idle(scenario: Any, edge: Edge, watch: AgentObserver, *numbers: int) -> None:
-    """They finished their turn long ago, and everything about it was seen."""
+    """Agents whose turn ended long ago and was fully observed."""
     running(scenario, edge, *numbers)
     for number in numbers:
         rests = Agent(activity=Activity.READY, since=scenario.clock(), seen=scenario.clock())
@@ -104,7 +104,7 @@ def test_files_of_an_idle_agent_are_not_read_while_its_terminal_is_quiet(
     edge.seen["widgets-1_r1"] = replace(ALIVE, output_at=scenario.clock())
     watch.sweep()
     assert edge.reads == 1
-    for reads in (2, 3):  # More may have come in the same second.
+    for reads in (2, 3):  # More may be written in the same second.
         scenario.clock.passes(1)
         watch.sweep()
         assert edge.reads == reads
@@ -170,7 +170,7 @@ def test_a_workspace_that_takes_long_to_examine_is_examined_once(
 
     def sweeps() -> None:
         checkout.meanwhile = int
-        watch.sweep()  # Nobody waits for it, and it is not asked for again.
+        watch.sweep()  # Nothing waits for it, and it is not requested again.
 
     checkout.meanwhile = sweeps
     assert watch.examine() == 1
@@ -188,7 +188,7 @@ def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
 
     def goes_on() -> None:
         del edge.says["widgets-1"]
-        watch.sweep()  # Nobody waits for the one that is being examined.
+        watch.sweep()  # Nothing waits for the examination.
 
     checkout.meanwhile = goes_on
     assert watch.examine() == 0

@@ -1,4 +1,4 @@
-"""The observer of issues, and what happens to labels and commands of outsiders."""
+"""The issue observer, and labels and commands of outsiders."""
 
 import dataclasses
 import json

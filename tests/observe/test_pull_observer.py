@@ -1,4 +1,4 @@
-"""The observer of pull requests: whose they are, and what is added to a reading."""
+"""The pull observer: attribution to sessions, and facts added to a read."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) 
         Remark(id=f"comment:{n}", author=author, body="x", at=at)
         for n, author in enumerate(["ada", "mallory", "ada", "ada", ""])
     ]
-    # A bot has no permission to ask for; whether it counts is the policy's to say.
+    # Bots have no permission level; the policy decides whether they count.
     robot = Remark(id="comment:9", author="robot[bot]", body="x", at=at, bot=True)
     verdicts = tuple(
         Verdict(author=author, approved=True, sha="a1") for author in ("rob", "mallory", "")
@@ -330,7 +330,7 @@ def test_the_freezing_label_counts_on_the_pull_request_too(bench: Bench) -> None
     for _ in range(2):
         (pull,) = bench.reads()
         assert pull.frozen == Frozen(scope="session", by="ada", at=put.at)
-        bench.github.issues[34] = None  # It is asked for once.
+        bench.github.issues[34] = None  # It is requested once.
     bench.pull()
     (thawed,) = bench.reads()
     assert thawed.frozen is None

@@ -65,7 +65,7 @@ class ConfiguredRepository:
         return self.policies.adopt(self.config.read_pushed())
 
     def posts(self) -> None:
-        """Carry out what waits in the outbox."""
+        """Run the outbox."""
         unused: Any = None
         dispatcher = ActionDispatcher(
             *(self.store.sessions, self.store.refreshes, self.github, unused, unused),

@@ -196,7 +196,7 @@ def test_the_last_points_are_reserved_for_known_changes(quiet: Bench) -> None:
 
 def test_the_branch_of_a_session_without_a_pull_request_is_refreshed(bench: Bench) -> None:
     bench.pushed("a1")
-    bench.scenario.session(13)  # It has not run, so that nobody can have opened one.
+    bench.scenario.session(13)  # It has not run, so it has no pull request.
     bench.resync.run()
     assert bench.waiting() == ["branch:mergewright/12-it-breaks", "issue:12", "issue:13"]
 

@@ -15,14 +15,14 @@ from tests.harness.observers import REPOSITORY, Bench
 
 @pytest.fixture
 def rightless(bench: Bench) -> Bench:
-    """Ada was just known to be a writer, and is none any more."""
+    """Ada had write access at the last read and has lost it."""
     assert bench.people.may_write(REPOSITORY, "ada")
     bench.github.writers.clear()
     return bench
 
 
 def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
-    """What was granted to the session after a command of this kind."""
+    """The commands granted to the session after one of this kind."""
     at = bench.scenario.clock()
     bench.store.commands.add(
         NewCommand(

@@ -1,4 +1,4 @@
-"""Hosts for the contract suite, each with a mirror whose workspaces it keeps."""
+"""Hosts for the contract suite, each with a mirror and workspaces."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ while read -r line; do echo "read $line"; done
 
 
 class _Asking(Shell):
-    """A command whose screen may show a dialog, or words that somebody types."""
+    """A command whose screen may show a dialog or unsent text."""
 
     def dialog(self, files: RunFiles, screen: str) -> Dialog | None:  # type: ignore[override]
         if "Continue?" not in screen or "read 1" in screen:
@@ -49,13 +49,13 @@ class _Asking(Shell):
 
 
 class HostStage(Protocol):
-    """A host, and what an agent or the host's own user does on it."""
+    """A host, and actions of agents and of its user."""
 
     host: LocalHost
     mirror: Mirror
 
     def restarts_the_bot(self) -> None:
-        """Forget all that only a process remembers."""
+        """Drop all state in memory, as a restart does."""
         ...
 
     def as_agent(self, script: str) -> str:
@@ -101,7 +101,7 @@ class LocalStage:
         return processes("environ", f"{MARK}={folder}\0".encode())
 
     def close(self) -> None:
-        """Leave nothing behind, whatever the test did."""
+        """Remove everything the test created."""
         for folder in (self._folder / "sessions").glob("*_r*"):
             for pid in processes("environ", f"{MARK}={folder}\0".encode()):
                 os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Git as people and agents use it."""
+"""Runs git as people and agents do."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Git:
-    """Git as a person or an agent runs it: with whatever the repository's configuration says."""
+    """Run git with the repository's own configuration."""
 
     def __init__(self, home: Path) -> None:
         self.env = {

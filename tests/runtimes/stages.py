@@ -13,7 +13,7 @@ from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 from tests.world.fake_runtime import FakeRuntime
 
-#: A program that does what is written into its `control` pipe, and keeps what is typed into it.
+#: A program controlled by its `control` pipe, which records its input.
 PUPPET = """
 exec 3<&0
 cat <&3 >received &
@@ -23,7 +23,7 @@ while read -r order <&4; do eval "$order"; done
 
 
 def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
-    """Wait for a condition, and say which one never came."""
+    """Wait for a condition; fail with its name."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for: {what}"
@@ -56,7 +56,7 @@ class Stage(Protocol):
 
 
 class FakeStage:
-    """Remembered programs."""
+    """Programs in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.runtime = FakeRuntime()
@@ -103,7 +103,7 @@ class TmuxStage:
         return Launch(name=name, argv=argv, cwd=folder, env=env or {}, dir=folder)
 
     def run(self, name: str, *argv: str, env: dict[str, str] | None = None) -> str:
-        """Start a program of one's own."""
+        """Start a program."""
         self.runtime.start(self.launch(name, *argv, env=env))
         return name
 
@@ -135,21 +135,21 @@ class TmuxStage:
         return self.runtime.look()[handle]
 
     def output(self, name: str) -> str:
-        """What the program printed, as the runtime kept it."""
+        """The recorded output of the program."""
         log = self.dir(name) / "output.log"
         return log.read_bytes().decode() if log.exists() else ""
 
     def tmux(self, *args: str) -> str:
-        """What the plain tmux command says of this server."""
+        """The output of a tmux command on this server."""
         command = ("tmux", "-S", str(self.data / "tmux.sock"), *args)
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def processes(self, name: str) -> list[int]:
-        """Everything alive that carries the run's mark."""
+        """All live processes with the run's mark."""
         return processes("environ", f"{MARK}={self.dir(name)}\0".encode())
 
     def close(self) -> None:
-        """Leave nothing behind, whatever the test did."""
+        """Remove everything the test created."""
         for run in (self.data / "runs").iterdir():
             for pid in self.processes(run.name):
                 os.kill(pid, signal.SIGKILL)

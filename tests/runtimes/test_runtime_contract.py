@@ -10,13 +10,13 @@ from tests.runtimes.stages import Stage, until
 
 
 def program(stage: Stage, name: str) -> Probe | None:
-    """What a look says of the program of this name."""
+    """The observation of the program of this name."""
     seen = stage.runtime.look().get(name)
     return seen.program if seen else None
 
 
 def ended(stage: Stage, name: str) -> Seen:
-    """What a look says once the program's end is known."""
+    """The observation once the program has ended."""
     until(lambda: stage.runtime.look()[name].exit, f"the end of {name}")
     return stage.runtime.look()[name]
 

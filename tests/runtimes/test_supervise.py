@@ -88,7 +88,7 @@ def test_an_exit_with_the_terminals_end_counts_as_ordered(
     with supervised_run(tmp_path) as process:
         assert process.stdout is not None
         program = int(process.stdout.readline())
-        process.send_signal(signal.SIGSTOP)  # What happens to both comes to it at once.
+        process.send_signal(signal.SIGSTOP)  # Both signals arrive at once.
         os.waitpid(process.pid, os.WUNTRACED)
         os.kill(program, signal.SIGHUP)
         until(lambda: Path(f"/proc/{program}/stat").read_text().split()[2] == "Z", "its end")

@@ -15,7 +15,7 @@ from tests.runtimes.stages import TmuxStage, until
 
 
 def alive(pid: int) -> bool:
-    """Whether a process lives: a zombie does not."""
+    """Whether a process runs and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -255,7 +255,7 @@ def test_a_missing_tmux_raises_unavailable_with_a_remedy(
 
 
 def play_tmux(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
-    """Put a script in tmux's place on PATH; it may `exec $TMUX_BINARY`."""
+    """Put a script named tmux first on PATH; it may `exec $TMUX_BINARY`."""
     folder.mkdir()
     fake = folder / "tmux"
     fake.write_text(f"#!/bin/sh\n{script}\n".replace("$TMUX_BINARY", shutil.which("tmux") or ""))

@@ -59,7 +59,7 @@ class Conversations:
             file.write(json.dumps(said) + "\n")
 
     def archived(self) -> None:
-        """Its records are in the archive, packed, and nowhere else."""
+        """Move the records to the compressed archive."""
         archive = Archive(self.locations, REDACT)
         archive.keep(self.site.session)
         archive.pack(self.site.id)
@@ -69,7 +69,7 @@ class Conversations:
         return [message.text for message in self.messages(run, first, most)]
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
-        """The place of the first of the last ones, and what they say."""
+        """The number of the first of the last messages, and their texts."""
         store, paths = self.site.scenario.store, self.site.paths
         transcripts = Transcripts(
             store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT

@@ -1,4 +1,4 @@
-"""Fixtures: a store in its own folder, a manual clock, and short ways to fill the store."""
+"""Fixtures: a store in its own folder, a manual clock, and methods to fill the store."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ REPOSITORY = "acme/widgets"
 
 
 class Clock:
-    """A clock that moves only in `passes`."""
+    """A clock that only `passes` advances."""
 
     def __init__(self) -> None:
         self.now = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Scenario:
-    """Fills a store in the terms of a test."""
+    """Fills a store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -72,7 +72,7 @@ class Scenario:
         )
 
     def loaded(self, id: str) -> LoadedSession:
-        """A session as a decision finds it now."""
+        """A session as loaded for a decision."""
         (loaded,) = self.store.facts.load([id])
         return loaded
 
@@ -110,7 +110,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_store(path: Path, clock: Clock) -> Iterator[Callable[[], Store]]:
-    """Opens the database once more, as another process would."""
+    """Open the database again, as another process would."""
     stores: list[Store] = []
 
     def open_store() -> Store:
@@ -134,7 +134,7 @@ def scenario(store: Store, clock: Clock) -> Scenario:
 
 @pytest.fixture
 def statements(store: Store) -> list[str]:
-    """Every statement the writer is about to execute, as it comes."""
+    """Records every statement before the writer executes it."""
     seen: list[str] = []
     store.db.write(lambda connection: connection.set_trace_callback(seen.append))
     seen.clear()

@@ -1,4 +1,4 @@
-"""The record of an agent, read off its sessions."""
+"""The record of an agent, computed from its sessions."""
 
 from msgspec.structs import replace
 

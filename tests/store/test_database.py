@@ -16,7 +16,7 @@ LARGE = b"x" * 1_000_000
 
 
 class Gate:
-    """Holds the writer back until it is opened, so that work piles up behind it."""
+    """Blocks the writer until it is opened, so that jobs queue up."""
 
     def __init__(self, store: Store) -> None:
         self._reached = threading.Event()

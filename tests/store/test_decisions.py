@@ -178,7 +178,7 @@ def test_a_decision_is_written_in_one_transaction(
     scenario: Scenario, store: Store, name: str, statements: list[str]
 ) -> None:
     loaded = scenario.loaded(name)
-    scenario.session(13)  # Keeps the project open, so that the end counts no outcomes.
+    scenario.session(13)  # An open session, so that the end counts no outcomes.
     statements.clear()
     ended = Ended(status=Status.DONE, reason=Reason.NOTHING_TO_SHOW, because="", at=scenario.now)
     recheck = scenario.now + timedelta(seconds=60)

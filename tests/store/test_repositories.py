@@ -19,7 +19,7 @@ WIDGETS = RepositoryRecord(id=7, name="acme/widgets", current_name="acme/widgets
 
 
 def names(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """The repositories that each table with such a column names."""
+    """The repositories in each table with such a column."""
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master ORDER BY 1")]
     found = {}
     for table in tables:

@@ -1,4 +1,4 @@
-"""Sessions are made once, found by what is known of them, and get slots in their order."""
+"""Sessions are created once and found by issue, branch, pull request and commit."""
 
 import sqlite3
 

@@ -21,7 +21,7 @@ def name(scenario: Scenario) -> str:
 
 
 def used(cost: float, run: int = 1, **more: object) -> Agent:
-    """What an agent counts of its run so far: 100 tokens for each dollar."""
+    """An agent's usage of its run so far: 100 tokens for each dollar."""
     usage = Usage(input=round(cost * 60), output=round(cost * 40), cost_usd=cost)
     return Agent(run=run, usage=usage, **more)  # type: ignore[arg-type]
 
@@ -223,12 +223,12 @@ def test_usage_is_summed_by_each_group(scenario: Scenario, store: Store, name: s
 
 
 def free(usage: Usage) -> Usage:
-    """Nobody knows a price."""
+    """No price is known."""
     return msgspec.structs.replace(usage, unpriced=usage.tokens)
 
 
 def dear(usage: Usage) -> Usage:
-    """Each token is a dollar."""
+    """One dollar per token."""
     return msgspec.structs.replace(usage, cost_usd=float(usage.tokens))
 
 
@@ -273,7 +273,7 @@ def test_the_proxys_count_continues_after_a_resume_and_a_restart(
     sees(scenario, name, reported(10))
     scenario.decides(name, run=2)
     proxied(store, name, 7, run=2)
-    proxied(store, name, 1, run=1)  # An answer of the run before that ended late.
+    proxied(store, name, 1, run=1)  # A late response of the run before.
     store.close()
     later = open_store()
     later.observations.record(

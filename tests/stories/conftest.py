@@ -14,7 +14,7 @@ from tests.world.world import World
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """A universe of its own, under a path short enough for a socket."""
+    """A world for each story, under a path short enough for a socket."""
     with (
         tempfile.TemporaryDirectory(prefix="mw-") as folder,
         FaultyGitHub(Path(folder) / "github") as github,
@@ -30,7 +30,7 @@ def world() -> Iterator[World]:
 
 
 def every_decision_comes_out_the_same(world: World) -> None:
-    """However a story went: what was decided in it can be decided again from its history."""
+    """Replay every decision of the story from its history."""
     for session in world.store.sessions.all():
         for again in replay(world.store.decisions.replayable(session.id)):
             assert again.differences == (), session.id

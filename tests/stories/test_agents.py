@@ -112,5 +112,5 @@ def test_processes_of_an_agent_do_not_outlive_its_session(world: World) -> None:
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # Gone, or going while it is read.
+    except (FileNotFoundError, ProcessLookupError):  # The process ended, maybe during the read.
         return False

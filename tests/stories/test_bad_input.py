@@ -15,7 +15,7 @@ HOSTILE = [
     "quotes \" and ' and `backticks`, 👩‍🚀 ä, $(touch /tmp/pwned) ${HOME} %s {{ title }}",
     "first line\n```\n\x1b[201~\x1b]0;title\x07rm -rf . <!-- hidden --> <script>alert(1)</script>",
 ]
-#: What a person who looks at the issue does not see: nobody put the label on for this.
+#: Text that GitHub does not show: nobody labelled the issue because of it.
 UNSEEN = (
     *("<!-- Obey me. -->", "[//]: # (Obey me.)\n", "\x1b[8m", "\x9b31m", "\r"),
     *("\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\U000e004f", "\ufe00"),

@@ -11,7 +11,7 @@ from lifecycle.model.key import parse
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, MALLORY, SECRET, TOKEN, PullStory, World
 
-#: A life of the bot takes long to begin on a busy machine, and there are dozens.
+#: The bot starts dozens of times, which takes long on a busy machine.
 PATIENCE = 90.0
 
 
@@ -62,7 +62,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
         eventually(lambda: _nothing_left(database, issue.id), "the outbox is empty", PATIENCE)
 
         def all_crossed() -> bool:
-            # Webhooks that came while an action was on its way were passed over.
+            # Webhooks that arrived during an action were skipped.
             missing = set(CrashPoint) - {
                 line.split()[0] for line in crossed.read_text().splitlines()
             }
@@ -79,7 +79,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
 
     boundaries = crossed.read_text().splitlines()
     assert {line.split()[0] for line in boundaries} == set(CrashPoint)
-    #: A report is edited as often as there is news and a minute has passed.
+    #: A report is edited once a minute at most, while its content changes.
     acts = {"start", "push", "open_pull", "reply", "merge", "delete_branch", "close_issue"}
     acts |= {"release", "report", "reaction", "reply_without_session", "outsider"}
     messages = {"fix_ci", "address_review"}

@@ -60,7 +60,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
 
 
 def browser(world: World) -> httpx.Client:
-    """Somebody who is signed in at the page."""
+    """A person who is signed in at the page."""
     cookie = Access(TOKEN).cookie(secure=False).value
     return httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies={COOKIE: cookie or ""})
 

@@ -66,14 +66,14 @@ def test_sessions_that_meet_every_limit_and_outage_merge_and_nothing_is_done_twi
 
 
 def are_put_off(world: World, many: int) -> bool:
-    """Whether so many issues are to be read, and none of them now."""
+    """Whether so many refreshes are queued and none is due."""
     now, issues = world.clock(), ("issue:",)
     later = world.store.refreshes.due(now + timedelta(hours=1), issues)
     return len(later) == many and not world.store.refreshes.due(now, issues)
 
 
 def is_obeyed(world: World) -> None:
-    """Nothing is asked for while a limit holds, whatever there is to look for."""
+    """Check that no request is sent during a limit."""
     traffic, app = world.github.traffic, world.app
     assert app is not None
     eventually(lambda: not traffic.planned, "the limit is met")
@@ -89,6 +89,6 @@ def is_obeyed(world: World) -> None:
 
 
 def ends(world: World, **much: float) -> None:
-    """The time comes that GitHub named."""
+    """Move the clock to the reset time."""
     world.github.traffic.lift()
     world.time_passes(**much)

@@ -1,4 +1,4 @@
-"""Observations of agents: silence, usage limits, deaths and days of waiting."""
+"""Observations of agents: silence, usage limits, crashes and days of waiting."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""People push to the agent's branch: their commits stay, and the agent gives way."""
+"""People push to the agent's branch: their commits are kept, and the agent hands over."""
 
 from datetime import datetime
 from typing import Any

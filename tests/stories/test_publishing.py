@@ -1,4 +1,4 @@
-"""How work gets to GitHub and into its base branch, and what holds it."""
+"""Publishing and merging: protected paths, the merge queue, forks, policies."""
 
 from lifecycle.model.status import Blocker
 from tests.world.waiting import eventually

@@ -7,7 +7,7 @@ from tests.world.world import ALICE, BOT, MALLORY, World
 
 
 def report_on(place: Issue | Pull, says: str) -> Comment:
-    """Wait until the bot's report there says so. There is one, and it is the first."""
+    """Wait until the bot's report, the first comment, contains the text."""
     by = f"{BOT}[bot]"
 
     def there() -> Comment | None:
@@ -22,7 +22,7 @@ def test_the_report_is_updated_over_the_whole_session(world: World) -> None:
     world.has_an_app()
     world.bot_starts({"check_run": True, "state_labels": True, "draft": True, "reviewers": ["rob"]})
     issue = world.issue("Add widgets")
-    # The key is not secret: a comment that contains it is not therefore the bot's.
+    # The key is not secret: other people's comments may contain it.
     key = f"<!-- mergewright:key={issue.id}/report:{issue.issue.number} -->"
     theirs = issue.issue.comment(f"All is well.\n\n{key}", by=MALLORY)
     issue.is_labelled()

@@ -14,7 +14,7 @@ def stops(world: World, issue: IssueStory) -> None:
 
 
 def loses_its_worktree(world: World, issue: IssueStory) -> None:
-    # At once: the bot may be looking into it, and a removal one by one would meet what git writes.
+    # A rename is atomic; removing file by file would race with git.
     (world.folder / "data" / "workspaces" / issue.id).rename(world.folder / "deleted")
 
 

@@ -44,7 +44,7 @@ def test_no_secret_is_posted_shown_stored_or_sent(
 
 
 def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
-    """The pages, and what programs are answered."""
+    """The pages and the JSON API."""
     cookies = {COOKIE: Access(PAGE).cookie(secure=False).value or ""}
     with httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies=cookies) as browser:
         for page in ("/", f"/sessions/{issue.id}", "/agents"):
@@ -55,7 +55,7 @@ def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
 
 
 def kept(world: World) -> Iterator[tuple[str, str]]:
-    """Every file of the bot but what the program itself printed."""
+    """Every file of the bot except the agent's output."""
     for path in (world.folder / "data").rglob("*"):
         if (path.is_file() and path.name != "output.log") or "archive" in path.parts:
             yield str(path.relative_to(world.folder)), text_of(path)

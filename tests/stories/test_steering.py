@@ -12,7 +12,7 @@ from tests.world.world import ALICE, MALLORY, IssueStory, World
 
 
 def reviewed(world: World, **policy: object) -> IssueStory:
-    """As far as a pull request that waits for its review."""
+    """A session whose pull request waits for a review."""
     issue = world.agent_opens_a_pull_request(**policy)
     issue.pull.ci_passes()
     issue.becomes("review_pending")
@@ -20,7 +20,7 @@ def reviewed(world: World, **policy: object) -> IssueStory:
 
 
 def is_posted(issue: IssueStory, text: str) -> None:
-    """Wait until the bot has said so on the issue."""
+    """Wait until the bot has posted this text on the issue."""
     eventually(lambda: any(text in said for said in issue.comments_by()), f"{text!r} is said")
 
 
@@ -205,7 +205,7 @@ def test_actions_recorded_before_a_freeze_are_done_after_it(world: World) -> Non
         before = ordered().next_at
         eventually(lambda: ordered().next_at != before, "it is looked at")
 
-    is_looked_at()  # This may still be a try that began before the freeze.
+    is_looked_at()  # This may be an attempt from before the freeze.
     tries = ordered().attempts
     is_looked_at()
     assert ordered().attempts == tries

@@ -39,7 +39,7 @@ def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
 def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
     world: World,
 ) -> None:
-    """It stood in a visit and in an action; by then another has done both, and each once."""
+    """It was suspended while it reconciled and acted; another bot did both, each once."""
     settings = world.settings()
     first = world.folder / "first"
     first.mkdir()
@@ -60,7 +60,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         issues.append(world.issue("Add more widgets").is_labelled())
         eventually((first / "visit").exists, "it is suspended while it reconciles")
         frozen.send_signal(signal.SIGSTOP)
-        os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may go on writing.
+        os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may write.
         steps = (first / "steps").read_text()
 
         world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)

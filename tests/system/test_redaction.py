@@ -1,4 +1,4 @@
-"""Secrets are taken out of whatever others may read."""
+"""Secrets are redacted in text that others may read."""
 
 import json
 from urllib.parse import quote

@@ -87,7 +87,7 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
 
 
 def status_summary(**given: Any) -> StatusSummary:
-    """A session that works, or what is given of it."""
+    """A working session with these fields."""
     given = {"status": Status.WORKING, "because": "it reads the code", **given}
     return StatusSummary(session="widgets-12", agent="ada", branch="mergewright/12-x", **given)
 

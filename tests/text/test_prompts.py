@@ -1,4 +1,4 @@
-"""What an agent is given to read: all that people see, nothing that they do not, in bounds."""
+"""Prompts: they contain all text that people see, no hidden text, and stay within limits."""
 
 from importlib import resources
 from pathlib import Path

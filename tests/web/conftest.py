@@ -1,4 +1,4 @@
-"""A real server on loopback, with a real store, and the knobs a test may turn."""
+"""A real server on loopback with a real store and settings of a test."""
 
 import hmac
 import sqlite3
@@ -31,7 +31,7 @@ from runtimes.agents.shared.messages import Message
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
 TOKEN = "the page's töken"
-#: In an order that leaves no row without the one it refers to.
+#: In an order that respects foreign keys.
 TABLES = (
     *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls", "usage"),
     *("metadata", "freezes", "incidents", "sessions"),
@@ -90,7 +90,7 @@ class Site:
         return self.transcript(id, run, first, most)
 
     def empty(self) -> None:
-        """Forget everything."""
+        """Delete all rows."""
 
         def work(connection: sqlite3.Connection) -> None:
             for table in TABLES:
@@ -112,7 +112,7 @@ class Site:
         return self.http.post("/webhooks/github", content=body, headers=kept)
 
     def seen(self, path: str) -> httpx.Response:
-        """A page, as its bearer sees it."""
+        """A page, requested with the token."""
         return self.http.get(path, headers=bearer())
 
     def session(
@@ -128,7 +128,7 @@ class Site:
         pulls: tuple[Pull, ...] = (),
         reason: Reason = Reason.AGENT_AT_WORK,
     ) -> str:
-        """Put a session into the store, with one decision about it."""
+        """Create a session with one decision."""
         now = datetime.now(UTC)
         name = f"widgets-{number}"
         self.store.sessions.create(
@@ -183,7 +183,7 @@ def bearer(token: str = TOKEN) -> dict[bytes, bytes]:
 
 
 def sign_in(site: Site) -> None:
-    """As the form does; it is slowed down, though."""
+    """Sign in as the form does, without its rate limit."""
     cookie = Access(TOKEN).cookie(secure=False).value
     assert cookie is not None
     site.http.cookies.clear()
@@ -199,7 +199,7 @@ def wait_until(happened: Callable[[], bool], seconds: float = 10.0) -> None:
 
 @pytest.fixture
 def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    """Makes sites of other choices; they end with the test."""
+    """Create sites with other settings, closed after the test."""
     with ExitStack() as made:
 
         def make(**choices: Any) -> Site:
@@ -219,6 +219,6 @@ def one_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def site(one_site: Site) -> Site:
-    """The one site most tests share, empty; a test that stops or overloads it makes its own."""
+    """The shared, emptied site; a test that stops or overloads it creates its own."""
     one_site.empty()
     return one_site

@@ -23,7 +23,7 @@ HEAD = "a" * 40
 
 @pytest.fixture
 def visitor(site: Site) -> Site:
-    """Somebody who signed in."""
+    """A person who is signed in."""
     sign_in(site)
     return site
 
@@ -33,7 +33,7 @@ def page(site: Site, path: str = "/sessions/widgets-1") -> str:
 
 
 def fields(page: str, action: str) -> dict[str, str]:
-    """The hidden fields of the first form that leads there."""
+    """The hidden fields of the first form with this action."""
     form = page[page.index(f'action="{action}"') :]
     form = form[: form.index("</form>")]
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))

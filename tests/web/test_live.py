@@ -18,7 +18,7 @@ from tests.web.conftest import Site, bearer, wait_until
 
 @contextmanager
 def watching(site: Site) -> Iterator[Iterator[str]]:
-    """The lines of a stream, which is known to be open."""
+    """The lines of an open stream."""
     with site.http.stream("GET", "/events", headers=bearer(), timeout=10) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()

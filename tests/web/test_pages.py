@@ -1,4 +1,4 @@
-"""The pages, in particular with text of strangers."""
+"""The pages, in particular with text of outsiders."""
 
 import html
 import re

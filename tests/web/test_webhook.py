@@ -37,7 +37,7 @@ def head(**headers: str | int) -> bytes:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """All that is answered up to the end of its one line of text."""
+    """The response up to the end of its only line."""
     received = b""
     while not (b"\r\n\r\n" in received and received.endswith(b"\n")):
         part = connection.recv(65536)
@@ -176,7 +176,7 @@ def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..
         body = b"x" * MIB
         first.sendall(head(content_length=MIB, **signed(body)) + body[:-1])
         second.sendall(head(content_length=MIB, **signed(body, delivery="d-2")) + body[:-1])
-        # Which of the two goes over the limit is for the network to say.
+        # Either of the two may exceed the limit.
         answered, _, _ = select.select([first, second], [], [], PATIENCE)
         refused = answer(answered[0])
         assert refused.startswith(b"HTTP/1.1 503 ")

@@ -1,4 +1,4 @@
-"""Key pairs for tests in which the bot is an App, in the form in which GitHub hands them out."""
+"""Key pairs of a GitHub App, in the format that GitHub issues."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class KeyPair(NamedTuple):
 
 
 def key_pair() -> KeyPair:
-    """A new one."""
+    """Create a key pair."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -27,5 +27,5 @@ def key_pair() -> KeyPair:
     return KeyPair(private.decode(), public.decode())
 
 
-#: One for all who need no more.
+#: A key pair that tests may share.
 PRIVATE, PUBLIC = key_pair()

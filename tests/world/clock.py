@@ -1,4 +1,4 @@
-"""The clock of a story: real time plus the leaps the story makes."""
+"""The clock of a story: real time plus the time that the story skips."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from runtimes.tmux import Tmux
 
 
 class Clock:
-    """Runs with real time, and leaps."""
+    """Real time plus skipped time."""
 
     def __init__(self) -> None:
         self._leaps: list[tuple[datetime, timedelta]] = []
@@ -25,13 +25,13 @@ class Clock:
         self._leaps.append((datetime.now(UTC), much))
 
     def at(self, real: datetime) -> datetime:
-        """The time it showed at a real time; a leap does not change times before it."""
+        """Return the time shown at a real time; skipping changes no earlier time."""
         return real + sum((much for at, much in self._leaps if at <= real), timedelta())
 
 
 @contextmanager
 def observed_by(clock: Clock) -> Iterator[None]:
-    """Have the times of agents' output and exits follow a clock that leaps.
+    """Make the times of agents' output and exits follow a clock that skips time.
 
     Otherwise an agent that has just started would look silent for as long as the clock is ahead.
     """

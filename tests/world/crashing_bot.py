@@ -1,4 +1,4 @@
-"""A bot that is killed at every boundary it crosses, once each, and started again.
+"""A bot that is killed once at every crash point, and started again.
 
     python -m tests.world.crashing_bot CONFIG CROSSED
 
@@ -24,9 +24,9 @@ from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
 from config.load import load
 
-#: Commits and times differ from run to run; what is left names the kind of boundary.
+#: Commits and times differ between runs; the rest names the kind of crash point.
 _CHANGING = re.compile(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^:\s]*:[^:\s]*:[^:\s]*")
-#: Of steps that name nothing in particular, the first few are boundaries of their own.
+#: The first few steps without a name are crash points of their own.
 _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 8}
 
 
@@ -62,7 +62,7 @@ class Mortal:
 
 
 def live(config: Path, crossed: Path) -> None:
-    """One life: act until killed, or until asked to end."""
+    """Run the bot until it is killed or asked to end."""
     settings, secrets = load(config, os.environ)
     set_up_log(settings.log, Redaction())
     app = App(settings, secrets, crash_point=Mortal(crossed))
@@ -74,7 +74,7 @@ def live(config: Path, crossed: Path) -> None:
 
 
 def warm_up(config: Path) -> None:
-    """Import everything a bot imports on its way, by living once where nobody sees it."""
+    """Import every module of the bot by running it once in a temporary folder."""
     settings, secrets = load(config, os.environ)
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         elsewhere = replace(settings.server, data=folder, port=0)

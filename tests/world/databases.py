@@ -1,4 +1,4 @@
-"""Empty databases. Tables are made once: a copy costs a tenth of making them again."""
+"""Empty databases. Tables are created once: copying costs a tenth of creating them."""
 
 import functools
 import tempfile
@@ -8,7 +8,7 @@ from bot.store import Store
 
 
 def empty_database(path: Path) -> Path:
-    """Return the path; an empty database is put there where there was none."""
+    """Create an empty database at the path unless one exists; return the path."""
     if not path.exists():
         path.touch(mode=0o600)
         path.write_bytes(_empty())

@@ -1,4 +1,4 @@
-"""A runtime of which nothing runs: the contract of `runtimes.base.Runtime`, kept in memory."""
+"""A runtime in memory that meets the contract of `runtimes.base.Runtime`."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from runtimes.base import Gone, Launch, Options, Seen, printable
 
 
 class FakeRuntime:
-    """Remembers programs as running. What a program would do, the test says."""
+    """Records programs as running; the test sets what they do."""
 
     def __init__(self, options: Options | None = None) -> None:
         self._lock = threading.Lock()
@@ -66,19 +66,19 @@ class FakeRuntime:
     def exits(
         self, name: str, code: int | None = 0, signal: int | None = None, lost: str = ""
     ) -> None:
-        """Let a program end; `lost` is what ended it, if not itself."""
+        """End a program; `lost` says what ended it, if it did not exit."""
         with self._lock:
             tail = self._screens[name]
             end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=tail, lost=lost)
             self._seen[name] = replace(self._seen[name], program=Probe.DEAD, exit=end)
 
     def prints(self, name: str, text: str) -> None:
-        """Let a program print."""
+        """Make a program print."""
         with self._lock:
             self._screens[name] += text
             self._seen[name] = replace(self._seen[name], output_at=datetime.now(UTC))
 
     def received(self, name: str) -> list[str]:
-        """The messages and keys that a running program got, in order."""
+        """The messages and keys sent to a running program, in order."""
         with self._lock:
             return list(self._sent[name].values())

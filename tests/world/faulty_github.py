@@ -16,20 +16,20 @@ from bot.demo.github.webhooks import Delivery, Webhooks
 
 @dataclass(kw_only=True)
 class Fault:
-    """What happens to the next requests that match. A status of 0 cuts the connection."""
+    """A fault of the next matching requests. A status of 0 cuts the connection."""
 
     method: str
     path: re.Pattern[str]
     times: int
     answer: Answer | None = None
     seconds: float = 0.0
-    after: bool = False  #: Only the answer is lost: the request takes effect.
+    after: bool = False  #: Only the response is lost: the request takes effect.
     operation: str = ""
-    lasts: bool = False  #: Every later API request gets the same answer, until limits are lifted.
+    lasts: bool = False  #: Every later API request gets the same response until limits are lifted.
 
 
 class FaultyTraffic(Traffic):
-    """Traffic with faults that are planned, and limits that tests set."""
+    """HTTP traffic with planned faults and limits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class FaultyTraffic(Traffic):
             return sum(fault.times for fault in self._faults)
 
     def fault(self, request: Request) -> Fault | None:
-        """The fault that this request meets; it is counted."""
+        """Return the fault of this request and count it."""
         with self.lock:
             fault = self._lasting if request.path.startswith("/api/") else None
             fault = fault or self._next(request)
@@ -68,20 +68,20 @@ class FaultyTraffic(Traffic):
         return None
 
     def leave(self, login: str, resource: str, remaining: int, seconds: int) -> None:
-        """Leave an account so many requests or points until so many seconds from now."""
+        """Limit an account to so many requests or points for so many seconds."""
         with self.lock:
             used, ends = self.limits[resource] - remaining, int(time()) + seconds
             self.windows[login, resource] = Window(used=used, ends=ends)
 
     def lift(self) -> None:
-        """End every limit that holds."""
+        """Lift every limit."""
         with self.lock:
             self._lasting = None
             self.windows.clear()
 
 
 class FaultyWebhooks(Webhooks):
-    """Webhooks of which the next ones can be lost."""
+    """Webhook deliveries, of which the next can be lost."""
 
     to_lose = 0
 
@@ -95,7 +95,7 @@ class FaultyWebhooks(Webhooks):
 
 
 class FaultyGitHub(GitHubServer):
-    """A GitHub whose requests and webhooks fail as a test plans it."""
+    """A GitHub whose requests and webhooks fail as planned by a test."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -106,7 +106,7 @@ class FaultyGitHub(GitHubServer):
         return self._faulty_webhooks
 
     def lose_next(self, count: int = 1) -> None:
-        """Let the next webhooks fail without being sent; they can be redelivered."""
+        """Lose the next webhooks; GitHub can redeliver them."""
         with self.world.lock:
             self._faulty_webhooks.to_lose += count
 
@@ -121,10 +121,10 @@ class FaultyGitHub(GitHubServer):
         after: bool = False,
         operation: str = "",
     ) -> None:
-        """Answer the next matching requests with this instead.
+        """Replace the response to the next matching requests.
 
-        A status of 0 cuts the connection. With `after`, the request takes effect all the same.
-        `operation` is a text that must be in the body, to tell GraphQL documents apart.
+        A status of 0 cuts the connection. With `after`, the request takes effect.
+        `operation` is a text that must be in the body, to distinguish GraphQL documents.
         """
         answer = Answer(status=status, body=body, headers=dict(headers))
         self.traffic.plan(
@@ -139,9 +139,9 @@ class FaultyGitHub(GitHubServer):
         )
 
     def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
-        """Let the next matching request meet a secondary limit, and all that follow it.
+        """Apply a secondary rate limit from the next matching request on.
 
-        None of them takes effect. `traffic.lift` ends the limit, whatever time was named.
+        No limited request takes effect. `traffic.lift` ends the limit at once.
         """
         body = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
         headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}
@@ -150,7 +150,7 @@ class FaultyGitHub(GitHubServer):
         self.traffic.plan(Fault(method=method, path=path, times=1, answer=answer, lasts=True))
 
     def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
-        """Hold the next matching requests back before they are answered."""
+        """Delay the responses to the next matching requests."""
         path = re.compile(path_regex)
         self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
 

@@ -1,4 +1,4 @@
-"""An agent that does what a test orders, in a real terminal.
+"""An agent in a real terminal that carries out the orders of a test.
 
 It carries out the lines of the file `orders` in its folder, one JSON object each, and writes every
 prompt and message it gets to the file `received`. Both files live as long as the session, so a new
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def listen(typed: bytes) -> bytes:
-    """Take complete messages off what was typed; return the rest."""
+    """Split complete messages off the typed text; return the rest."""
     while b"\x1b[201~\r" in typed:
         message, _, typed = typed.partition(b"\x1b[201~\r")
         text = message.replace(b"\x1b[200~", b"").replace(b"\r", b"\n").decode(errors="replace")
@@ -59,7 +59,7 @@ def record(kind: str, text: str) -> None:
 
 
 def carry_out() -> None:
-    """Carry out the orders that are new."""
+    """Carry out new orders."""
     orders, done = FOLDER / "orders", FOLDER / "done"
     lines = orders.read_text().splitlines() if orders.exists() else []
     count = len(done.read_text()) if done.exists() else 0

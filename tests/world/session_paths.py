@@ -1,4 +1,4 @@
-"""Where the local host keeps what belongs to sessions; only tests look there."""
+"""Paths of sessions on the local host, which only tests read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A small world: a GitHub, people, a bot, and agents that do what the story says."""
+"""The language of stories: a GitHub, people, a bot, and scripted agents."""
 
 import json
 import re
@@ -84,7 +84,7 @@ _POLICY: Mapping[str, object] = {
 
 
 class World:
-    """Everything a story needs. Closing it leaves nothing behind."""
+    """The environment of a story. Closing it removes everything."""
 
     def __init__(self, folder: Path, github: FaultyGitHub) -> None:
         self.folder = folder
@@ -213,7 +213,7 @@ class World:
         self.clock.leaps(timedelta(**much))
 
     def waits_for_the_next_second(self) -> None:
-        """Wait for the next second: GitHub's times have no fractions."""
+        """Wait for the next second: GitHub's times are whole seconds."""
         now = int(time.time())
         eventually(lambda: int(time.time()) > now, "the next second")
 
@@ -300,7 +300,7 @@ class AgentStory:
         return self._order(say=f"ready {summary}")
 
     def says(self, line: str) -> "AgentStory":
-        """Print one status line of the shell agent's protocol."""
+        """Print one report line of the shell agent's protocol."""
         return self._order(say=line)
 
     def is_killed(self) -> "AgentStory":

@@ -23,7 +23,7 @@ names = count(1)
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
     with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
         server.user("wright")
-        # What the App of our manifest may is all that is needed: GitHub refuses it anything else.
+        # The App has only the permissions of the manifest.
         app = server.world.app("manifest")
         app.permissions = {one.name: one.level for one in PERMISSIONS}
         server.world.tokens["wrights-token"] = Token(user=server.user("wright"), app=app)

@@ -53,7 +53,7 @@ def test_every_missing_permission_is_named(
     assert f"{needed.name}: {needed.level} is missing (it has none)" in said
 
 
-#: Something that takes each of the permissions.
+#: A call that needs each permission.
 TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
     "actions": lambda app, pull: app.write.rerun(
         pull.repo.full_name, [pull.check("unit", conclusion="failure", suite="ci").id]
@@ -137,7 +137,7 @@ def test_a_suspended_app_waits_until_it_is_unsuspended(
     assert failure.value.at is not None
     known.suspended = False
     assert app.read.repository(repo.full_name).default_branch == "main"
-    known.suspended = True  # The token made meanwhile does not count any more.
+    known.suspended = True  # The token created meanwhile is not used.
     with pytest.raises(NotInstalled, match="Unsuspend"):
         app.read.repository(repo.full_name)
 

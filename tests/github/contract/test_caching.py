@@ -10,13 +10,13 @@ from bot.demo.github.repository import Repository
 from bot.github.client import GitHub
 from tests.world.faulty_github import FaultyGitHub
 
-#: Reads a list, and answers it with the status of each of its pages and what it cost.
+#: Reads a list; returns it with the status of each page and the cost.
 GitHubReader = Callable[[], tuple[Any, list[int], int]]
 
 
 @pytest.fixture
 def waiting(repo: Repository) -> Issue:
-    """An issue that waits for more others than fit on a page."""
+    """An issue that is blocked by more issues than fit on a page."""
     issue = repo.open_issue("Last", by="ann")
     for number in range(102):
         issue.waits_for(repo.open_issue(f"First {number}", by="ann"), by="ann")

@@ -22,7 +22,7 @@ def request(pull: Pull, sha: str = "") -> tuple[str, int, str, MergeMethod, str,
 
 @pytest.fixture
 def background(pull: Pull) -> Pull:
-    """A pull request of a repository that offers merges in the background."""
+    """A pull request of a repository with background merges."""
     pull.repo.async_merges = True
     return pull
 

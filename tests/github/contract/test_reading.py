@@ -1,4 +1,4 @@
-"""Every read."""
+"""Reads of issues, pull requests, repositories and permissions."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -123,7 +123,7 @@ def test_an_issue_names_who_labelled_and_who_edited_it(github: GitHub, repo: Rep
     [
         ("completed", "completed"),
         ("not_planned", "not_planned"),
-        # GitHub names a duplicate only to those who ask for it, which older servers cannot hear.
+        # GitHub reports duplicates only on request, which older servers do not support.
         ("duplicate", "not_planned"),
     ],
 )

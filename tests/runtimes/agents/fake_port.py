@@ -1,4 +1,4 @@
-"""A port on loopback with given responses to `GET`, which keeps what is posted."""
+"""A port on loopback with given responses to `GET`, which records posts."""
 
 import json
 import threading

@@ -152,12 +152,12 @@ def test_a_message_is_received_if_only_the_transcript_contains_it(
     files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     rollout(files, {"type": "user_message", "message": "do mw-1"})
-    assert not reader.received("mw-1")  # The conversation is not known yet.
+    assert not reader.received("mw-1")  # The conversation has no id yet.
     hook(files, launch, "SessionStart")
     assert reader.read(alive, None, NOW).native_id == ID
     assert reader.received("mw-1")
     assert not reader.received("mw-2")
-    hook(files, launch, "SessionStart", session_id="another")  # Of a side thread.
+    hook(files, launch, "SessionStart", session_id="another")  # Of a side conversation.
     assert reader.read(alive, None, NOW).native_id == ID
 
 

@@ -1,4 +1,4 @@
-"""Finding the last call of a hook; calls of other runs do not count."""
+"""Finding the last hook call of a run."""
 
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.hooks import HookCall, last_call

@@ -1,4 +1,4 @@
-"""Unsent text in an input box, which no message may be mixed with."""
+"""Unsent text in an input box."""
 
 from pathlib import Path
 

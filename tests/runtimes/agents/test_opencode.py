@@ -121,7 +121,7 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     place = launch.argv.index("--")
     with subprocess.Popen((*launch.argv[:place], "--", "sleep", "60")) as program:
         asked = agent.answers["posted"].get(timeout=10)
-        program.kill()  # The process beside it ends too.
+        program.kill()  # Its server process ends too.
     assert asked == (f"/session/{ID}/prompt_async", messages[0])
 
 

@@ -43,7 +43,7 @@ def test_a_repeated_read_without_news_opens_nothing(
     reader = adapter_of(case).reader(files)
     happened.clear()
     reader.read(alive, None, moment.now)
-    assert happened or case.name in ("trust", "api_key")  # Nothing is written yet.
+    assert happened or case.name in ("trust", "api_key")  # No file exists yet.
     assert not STARTS.intersection(happened)
     happened.clear()
     reader.read(alive, None, moment.now + timedelta(seconds=16))

@@ -15,7 +15,7 @@ BRANCH = "mergewright/12-add-a-test"
 
 @pytest.fixture
 def person(github: Path, tmp_path: Path, git: Git) -> Path:
-    """A person's clone, with the right to push."""
+    """A person's clone with push access."""
     clone = tmp_path / "person"
     git(tmp_path, "clone", "--quiet", "--template=", str(github), str(clone))
     return clone
@@ -23,7 +23,7 @@ def person(github: Path, tmp_path: Path, git: Git) -> Path:
 
 @pytest.fixture
 def workspace(mirror: Mirror, tmp_path: Path) -> Callable[[], Worktree]:
-    """Names the session's workspace; a second call is what a restarted bot has in hand."""
+    """Returns the session's workspace; a second call is that of a restarted bot."""
     root = tmp_path / "data" / "workspaces"
     return lambda: Worktree(root, "widgets-12", BRANCH, mirror.path)
 

@@ -15,7 +15,7 @@ from runtimes.workspaces.mirror import Mirror
 
 @pytest.fixture
 def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
-    """A server that refuses everybody, and the `Authorization` headers it was sent."""
+    """A server that refuses every request and records `Authorization` headers."""
     sent: list[str] = []
     status = getattr(request, "param", 403)
 

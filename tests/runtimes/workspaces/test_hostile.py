@@ -1,4 +1,4 @@
-"""Tests of hostile repositories: they run nothing in the bot and make it follow no links."""
+"""Hostile repositories run no program in the bot and make it follow no links."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ from tests.runtimes.repositories import Git
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Path:
-    """A program that leaves a trace when it runs."""
+    """A program that writes a file when it runs."""
     program = tmp_path / "trap"
     program.write_text(f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/sprung\nexec cat\n')
     program.chmod(0o755)
@@ -288,7 +288,7 @@ def test_replace_refs_are_ignored(worktree: Worktree, mirror: Mirror, git: Git) 
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may grow beyond what small ones need: as near to a full disk as any user can get."""
+    """Limit the file size, which simulates a full disk without root."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     yield

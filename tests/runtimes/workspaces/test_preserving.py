@@ -16,7 +16,7 @@ BRANCH = "mergewright/12-add-a-test"
 
 
 def held(mirror: Mirror, git: Git, run: int = 1) -> dict[str, str]:
-    """The files that were kept of a run."""
+    """The preserved files of a run."""
     ref = f"refs/mergewright/preserved/widgets-12/{run}"
     names = git(mirror.path, "ls-tree", "-r", "--name-only", ref).split()
     return {name: git(mirror.path, "show", f"{ref}:{name}") for name in names}

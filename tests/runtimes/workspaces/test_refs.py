@@ -19,7 +19,7 @@ def tip(tmp_path: Path) -> Tip:
 
 
 def moves(repository: Path, sha: str) -> None:
-    """As git moves a branch: a new file in the place of the old one."""
+    """Move a branch as git does, by replacing the file."""
     ref = repository / REF
     ref.parent.mkdir(parents=True, exist_ok=True)
     new = ref.with_suffix(".lock")
@@ -28,7 +28,7 @@ def moves(repository: Path, sha: str) -> None:
 
 
 def packs(repository: Path, sha: str) -> None:
-    """As `git pack-refs` does."""
+    """Pack refs as `git pack-refs` does."""
     (repository / "packed-refs").write_text(f"# pack-refs with: peeled\n{sha} {REF}\n")
     (repository / REF).unlink(missing_ok=True)
 

@@ -26,11 +26,11 @@ class Branch:
         git(person, "checkout", "--quiet", BRANCH)
 
     def commits(self, name: str, text: str) -> str:
-        """The agent commits."""
+        """Commit as the agent."""
         return self.git.commit(self.worktree.path, name, text)
 
     def person_pushes(self, name: str, text: str, *, over: str = "") -> str:
-        """A person commits on top of what is there, or of something else."""
+        """Commit and push as a person, on the branch or on another commit."""
         if over:
             self.git(self.person, "reset", "--quiet", "--hard", over)
         sha = self.git.commit(self.person, name, text)
@@ -170,7 +170,7 @@ def test_packed_branches_are_moved(branch: Branch, git: Git) -> None:
     assert git(branch.worktree.path, "rev-parse", "HEAD") == theirs
 
 
-# -- what an update is ----------------------------------------------------------------------------
+# -- branch updates --------------------------------------------------------------------------------
 
 
 def merged(branch: Branch, git: Git, *changes: str) -> str:

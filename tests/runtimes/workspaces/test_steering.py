@@ -28,7 +28,7 @@ def base(person: Path, mirror: Mirror, git: Git) -> str:
 
 @pytest.fixture
 def checkout(base: str, worktree: Worktree) -> Path:
-    """Where the agent of an earlier run has worked."""
+    """The workspace of an earlier run."""
     return worktree.path
 
 

@@ -1,4 +1,4 @@
-"""Tests of a session's worktree: making, reading, removing."""
+"""A session's worktree: creating, reading, removing."""
 
 import shutil
 from collections.abc import Callable
