@@ -11,7 +11,6 @@ from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.judge import Judged, judge, of_pull
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
-from lifecycle.judge.stages import parked
 from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
@@ -91,7 +90,7 @@ def _holds_slot(judged: Judged) -> bool:
     if view.instructed_at is None:
         starting = any(key.kind is _START for key in view.facts.pending)
         return starting or stage is _SPAWNING or _waits_for_slot(judged)
-    return not parked(view)
+    return not view.parked
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
@@ -139,8 +138,10 @@ def _reactions_of(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
 
 
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
-    views, signals = judged.view.several, judged.signals
-    each = [replace(judged, view=view, signals=of_pull(view, signals)) for view in views]
+    s = judged.signals
+    shared = s.stage, s.availability, s.attention, s.output, s.hold
+    views = judged.view.several
+    each = [replace(judged, view=view, signals=of_pull(view, *shared)) for view in views]
     for row in BY_STATUS[judged.status]:
         for one in each if row.each else (judged,):
             if row.when(one.signals):

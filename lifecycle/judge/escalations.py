@@ -130,11 +130,8 @@ def repairs_exhausted(view: SessionView) -> Finding | None:
     cause, pull, tries = causes.ci(view), view.pull, causes.repairs(view)
     if not cause or not pull or not causes.spent(cause, tries, view.policy.ci_repairs):
         return None
-    return Finding(
-        keys.repairs_exhausted(pull.head),
-        Reason.REPAIRS_EXHAUSTED,
-        f"checks still fail after {len(tries)} repairs: {names(view.checks_to_fix)}",
-    )
+    why = f"checks still fail after {len(tries)} repairs: {names(view.checks_to_fix)}"
+    return Finding(keys.repairs_exhausted(pull.head), Reason.REPAIRS_EXHAUSTED, why)
 
 
 def repair_without_commit(view: SessionView) -> Finding | None:
@@ -143,12 +140,9 @@ def repair_without_commit(view: SessionView) -> Finding | None:
     told = view.history.last_sent(cause) if cause else None
     if cause is None or told is None or not view.without_commit_since(told.at):
         return None
-    return Finding(
-        keys.no_result(cause),
-        Reason.REPAIRS_EXHAUSTED,
-        f"the agent was sent the failed checks ({names(view.checks_to_fix)}) "
-        "but ended its turn without a commit",
-    )
+    failed = names(view.checks_to_fix)
+    why = f"the agent was sent the failed checks ({failed}) but ended its turn without a commit"
+    return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)
 
 
 def red_on_base(view: SessionView) -> Finding | None:
@@ -156,11 +150,8 @@ def red_on_base(view: SessionView) -> Finding | None:
     failed, pull = view.failed_checks, view.pull
     if pull is None or not failed or view.checks_to_fix or view.pending_checks:
         return None
-    return Finding(
-        keys.base_red(pull.head, (check.id for check in failed)),
-        Reason.BASE_RED,
-        f"all failed checks also fail on {pull.base_branch}: {names(failed)}",
-    )
+    why = f"all failed checks also fail on {pull.base_branch}: {names(failed)}"
+    return Finding(keys.base_red(pull.head, (check.id for check in failed)), Reason.BASE_RED, why)
 
 
 def checks_held(view: SessionView) -> Finding | Recheck | None:
@@ -172,11 +163,9 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
         return None
     if wait := view.wait(pull.head_since, view.policy.settle_seconds):
         return wait
-    return Finding(
-        keys.checks_held(pull.head, (check.id for check in held)),
-        Reason.CHECKS_HELD,
-        f"checks were cancelled or wait for a person: {names(held)}",
-    )
+    key = keys.checks_held(pull.head, (check.id for check in held))
+    why = f"checks were cancelled or wait for a person: {names(held)}"
+    return Finding(key, Reason.CHECKS_HELD, why)
 
 
 def rounds_exhausted(view: SessionView) -> Finding | None:
@@ -186,11 +175,8 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     cause, rounds = causes.review(view), causes.review_rounds(view)
     if cause is None or not causes.spent(cause, rounds, view.policy.review_rounds):
         return None
-    return Finding(
-        keys.rounds_exhausted(len(rounds)),
-        Reason.REPAIRS_EXHAUSTED,
-        f"reviewers request more changes after {len(rounds)} rounds of review",
-    )
+    why = f"reviewers request more changes after {len(rounds)} rounds of review"
+    return Finding(keys.rounds_exhausted(len(rounds)), Reason.REPAIRS_EXHAUSTED, why)
 
 
 def review_without_commit(view: SessionView) -> Finding | Recheck | None:
@@ -206,11 +192,8 @@ def review_without_commit(view: SessionView) -> Finding | Recheck | None:
         return None
     if wait := view.wait(at, view.policy.review_escalation_seconds):
         return wait
-    return Finding(
-        keys.no_result(cause),
-        Reason.REPAIRS_EXHAUSTED,
-        "the agent was sent the requested changes and pushed nothing",
-    )
+    why = "the agent was sent the requested changes and pushed nothing"
+    return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)
 
 
 def conflict_unresolved(view: SessionView) -> Finding | None:
@@ -222,11 +205,8 @@ def conflict_unresolved(view: SessionView) -> Finding | None:
     over = causes.spent(cause, causes.conflict_repairs(view), view.policy.conflict_repairs)
     if not (view.without_commit_since(told.at) if told else over):
         return None
-    return Finding(
-        keys.no_result(cause),
-        Reason.REPAIRS_EXHAUSTED,
-        "the conflict with the base branch remains after the agent was asked to resolve it",
-    )
+    why = "the conflict with the base branch remains after the agent was asked to resolve it"
+    return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)
 
 
 def left_uncommitted(view: SessionView) -> Finding | None:
@@ -236,11 +216,8 @@ def left_uncommitted(view: SessionView) -> Finding | None:
     cause = causes.uncommitted(view)
     if not cause or view.history.last_sent(cause) is None:
         return None
-    return Finding(
-        keys.no_result(cause),
-        Reason.UNCOMMITTED_WORK,
-        "the agent left uncommitted work in its workspace after a reminder",
-    )
+    why = "the agent left uncommitted work in its workspace after a reminder"
+    return Finding(keys.no_result(cause), Reason.UNCOMMITTED_WORK, why)
 
 
 def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
@@ -254,11 +231,8 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     elif view.last_availability is not _EXITED:
         return None
     words = agent.summary or (agent.exit.tail.strip() if agent.exit else "")
-    return Finding(
-        keys.nothing_to_show(view.facts.run),
-        Reason.NOTHING_TO_SHOW,
-        "the agent finished without a commit" + (f': "{words[-300:]}"' if words else ""),
-    )
+    why = "the agent finished without a commit" + (f': "{words[-300:]}"' if words else "")
+    return Finding(keys.nothing_to_show(view.facts.run), Reason.NOTHING_TO_SHOW, why)
 
 
 #: In order of importance: people are notified of the first that finds something.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lifecycle.judge.escalations import escalation
 from lifecycle.judge.rules import RULES, blockers_for, rule_for
-from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
+from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
 from lifecycle.model import keys
@@ -41,8 +41,7 @@ def foremost(view: SessionView) -> SessionView:
     """Return the view of the open pull request that matches the earliest rule."""
     if not view.several:
         return view
-    running = Signals(stage=Stage.RUNNING)
-    return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one, running))))
+    return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one))))
 
 
 def read(view: SessionView) -> Reading:
@@ -63,26 +62,32 @@ def read(view: SessionView) -> Reading:
         evidence = Evidence(finding.reason, finding.because, finding.key)
     elif view.pull is not None:
         evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
-    signals = Signals(
-        stage=stage, availability=view.availability, attention=attention, output=_output(view)
-    )
-    signals = of_pull(view, signals)
+    signals = of_pull(view, stage, view.availability, attention, _output(view))
     if signals.ci in _SETTLING or view.several:
         recheck_at = earliest(recheck_at, _ci_changes_at(view))
     return signals, evidence, recheck_at
 
 
-def of_pull(view: SessionView, signals: Signals) -> Signals:
-    """Return the signals with those of this view's pull request filled in."""
+def of_pull(
+    view: SessionView,
+    stage: Stage = _RUNNING,
+    availability: Availability = Availability.NONE,
+    attention: Attention = _UNCALLED,
+    output: Output = Output.NOTHING,
+    hold: Hold = Hold.HELD,
+) -> Signals:
+    """Return the signals of a view, with those of its pull request if there is one."""
     pull = view.pull
     if pull is None:
-        return signals
+        return Signals(
+            stage=stage, hold=hold, availability=availability, attention=attention, output=output
+        )
     return Signals(
-        stage=signals.stage,
-        hold=signals.hold,
-        availability=signals.availability,
-        attention=signals.attention,
-        output=signals.output,
+        stage=stage,
+        hold=hold,
+        availability=availability,
+        attention=attention,
+        output=output,
         pull=PullStage.DRAFT if pull.draft else _OPEN,
         stacked=bool(view.several) and view.parent is not None,
         ci=_ci(view, pull),
@@ -228,13 +233,12 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     view = foremost(SessionView(this_life(facts), policy, now))
     signals, evidence, recheck_at = read(view)
     rule, blockers = rule_for(signals), blocking(signals, view)
-    listed = "; ".join([blocker.sentence for blocker in blockers])
     return Judged(
         view,
         signals,
         rule.status,
         rule.reason or evidence.reason,
-        sentence(rule.because, view, why=evidence.why, blockers=listed),
+        sentence(rule.because, view, evidence.why, blockers),
         recheck_at,
         evidence.cause,
         blockers,

@@ -77,7 +77,7 @@ class Ci(StrEnum):
     NONE = "none"  #: No checks, long enough after the push, and none are expected.
 
 
-class Signals(Struct, frozen=True, kw_only=True, cache_hash=True):
+class Signals(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """The signals of one session at one instant."""
 
     stage: Stage

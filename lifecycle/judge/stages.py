@@ -12,7 +12,8 @@ from lifecycle.judge.pauses import exhausted, pause
 from lifecycle.judge.signals import Hold, Stage
 from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
-from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.facts import Exit
+from lifecycle.model.key import Key, KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.read.availability import Availability
@@ -21,7 +22,7 @@ from lifecycle.read.session_view import Recheck, SessionView, earliest
 # Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
-_RELEASE, _STOP, _PARK = KeyKind.RELEASE, KeyKind.STOP, KeyKind.PARK
+_RELEASE, _STOP = KeyKind.RELEASE, KeyKind.STOP
 _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 #: What ended a session, in the words of its outcome.
 _OUTCOMES: Final = {
@@ -33,7 +34,7 @@ _OUTCOMES: Final = {
 }
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """Why a session has its stage or status, for programs and for people."""
 
     reason: Reason = Reason.AGENT_AT_WORK
@@ -58,7 +59,7 @@ def stage_of(view: SessionView) -> StageReading:
         evidence = Evidence(facts.ended.reason, facts.ended.because)
         return _OUTCOMES[facts.ended.status], evidence, None
     recheck_at: datetime | None = None
-    for stage, ends in _ENDS:
+    for stage, ends in _ENDS if _may_end(view) else ():
         found = ends(view)
         if found is None:
             continue
@@ -113,9 +114,10 @@ def _killed(view: SessionView) -> Evidence | None:
     ending = view.facts.agent.exit
     if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None
-    if view.losses < view.policy.lost_runs:
+    losses = view.in_a_row(StartCause.LOST)
+    if losses < view.policy.lost_runs:
         return None
-    why = f"its program was lost again after {view.losses} restarts: {ending.lost}"
+    why = f"its program was lost again after {losses} restarts: {ending.lost}"
     return Evidence(Reason.RUNTIME_LOST, why)
 
 
@@ -145,7 +147,8 @@ def _errored(view: SessionView) -> Evidence | Recheck | None:
     ending = facts.agent.exit
     if view.availability is not _CRASHED or (ending is not None and ending.lost):
         return starting
-    return _crash(view) if view.crashes >= view.policy.restarts else starting
+    crashes = view.in_a_row(StartCause.CRASH)
+    return _crash(ending, crashes) if crashes >= view.policy.restarts else starting
 
 
 def _done(view: SessionView) -> Evidence | Recheck | None:
@@ -167,9 +170,19 @@ _ENDS: Final = (
 )
 
 
-def _crash(view: SessionView) -> Evidence:
+def _may_end(view: SessionView) -> bool:
+    """Whether a row of `_ENDS` may find something; usually none does."""
+    facts, issue, pull = view.facts, view.facts.issue, view.pull
+    if facts.commands or facts.failures or facts.start_due or view.availability is _CRASHED:
+        return True
+    if not issue.open or not issue.labelled or view.policy.nothing_to_show is _DONE:
+        return True
+    return pull is not None and pull.state is _CLOSED
+
+
+def _crash(ending: Exit | None, crashes: int) -> Evidence:
     """How the last of several failed runs ended."""
-    ending, after = view.facts.agent.exit, f"after {view.crashes} restarts"
+    after = f"after {crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
         return Evidence(Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
     if ending.signal is None:
@@ -177,17 +190,6 @@ def _crash(view: SessionView) -> Evidence:
     else:
         how = f"was ended by signal {ending.signal}"
     return Evidence(Reason.PROVIDER_EXIT, f"the agent {how} {after}")
-
-
-def parked(view: SessionView) -> bool:
-    """Whether the bot stopped this run's program, so that it needs no slot.
-
-    A stop that failed for good counts too, as in `hold_of`.
-    """
-    run, failures = view.facts.run, view.facts.failures
-    if run in view.history.ended:
-        return True
-    return bool(failures) and any(key.kind is _PARK and key.run == run for key in failures)
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from lifecycle.judge.judge import Judged, Wanted
-from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Thread
@@ -30,7 +29,7 @@ _NO_ANSWER: Final = (
 def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
     """Send a message to the running program, or start a new run with it as the prompt."""
     facts = judged.view.facts
-    if parked(judged.view) or judged.signals.availability is Availability.EXITED:
+    if judged.view.parked or judged.signals.availability is Availability.EXITED:
         run = facts.run + 1
         yield do.Start(
             key=keys.start(StartCause.MESSAGE, run),

@@ -80,13 +80,13 @@ def report_pull(judged: Judged) -> Wanted:
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
     """Return a fingerprint of what makes an edit necessary; it includes all other changes."""
-    sentences = [blocker.sentence for blocker in blockers]
-    return _fingerprint((judged.status, judged.reason, judged.cause, *sentences))
+    return _fingerprint((judged.status, judged.reason, judged.cause, *blockers))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _fingerprint(says: tuple[Key | str | None, ...]) -> str:
-    return keys.fingerprint(map(str, says))
+def _fingerprint(says: tuple[Key | Blocker | str | None, ...]) -> str:
+    parts = [one.sentence if isinstance(one, Blocker) else str(one) for one in says]
+    return keys.fingerprint(parts)
 
 
 def _edit(

@@ -3,7 +3,6 @@
 from typing import Final
 
 from lifecycle.judge.judge import Judged, Wanted
-from lifecycle.judge.stages import parked
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
@@ -33,11 +32,11 @@ def restart(judged: Judged) -> Wanted:
     began = view.instructed_at or facts.created
     ended = end.at if end else facts.agent.since or began
     lost = end is not None and bool(end.lost)
-    tries = view.losses if lost else view.crashes
-    if wait := view.wait(ended, delay(tries + 1, view.policy.restart_seconds)):
+    cause = StartCause.LOST if lost else StartCause.CRASH
+    if wait := view.wait(ended, delay(view.in_a_row(cause) + 1, view.policy.restart_seconds)):
         yield wait
     else:
-        yield from _next_run(judged, StartCause.LOST if lost else StartCause.CRASH)
+        yield from _next_run(judged, cause)
 
 
 def restart_on_command(judged: Judged) -> Wanted:
@@ -110,7 +109,7 @@ def pause(judged: Judged) -> Wanted:
 def park(judged: Judged) -> Wanted:
     """Stop the program of a session that has waited long for people; a message resumes it."""
     view, pull = judged.view, judged.view.pull
-    if parked(view):
+    if view.parked:
         return
     times = (
         view.instructed_at,
@@ -119,9 +118,8 @@ def park(judged: Judged) -> Wanted:
         pull.head_since if pull else None,
         pull.green_since if pull else None,
     )
-    since = max(filter(None, times), default=view.facts.created)
-    wait = view.wait(since, view.policy.park_seconds)
-    yield wait or _park(judged, _AT_REST)
+    since = max([at for at in times if at], default=view.facts.created)
+    yield view.wait(since, view.policy.park_seconds) or _park(judged, _AT_REST)
 
 
 def _park(judged: Judged, cause: ParkCause) -> do.Action:

@@ -140,24 +140,15 @@ class ActionHistory:
         """Whether the branch was updated from its base after `then`, for any cause."""
         return any(at > then for _, at in self._of(*_UPDATES))
 
-    @cached_property
-    def crashes(self) -> dict[int, datetime]:
-        """Runs whose program failed, each with the start of the next run."""
-        return self._before(StartCause.CRASH)
-
-    @cached_property
-    def losses(self) -> dict[int, datetime]:
-        """Runs lost with their machine or runtime, each with the start of the next run."""
-        return self._before(StartCause.LOST)
+    def ended_by(self, *causes: StartCause) -> dict[int, datetime]:
+        """Runs after which another was started for one of these causes, each with that start."""
+        starts = self._of(_START)
+        return {key.run - 1: at for key, at in starts if key.cause[0] in causes}
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
         """Runs that failed or were lost, each with the start of the next run."""
-        return self.crashes | self.losses
-
-    def _before(self, cause: StartCause) -> dict[int, datetime]:
-        starts = self._of(_START)
-        return {key.run - 1: at for key, at in starts if key.cause[0] == cause}
+        return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def _tellings(self, cause: Key) -> list[MessageSent]:
         done = self._done

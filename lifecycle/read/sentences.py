@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
+from lifecycle.model.status import Blocker
 from lifecycle.read.session_view import SessionView
 
 
@@ -72,12 +73,19 @@ def _parts(template: str) -> tuple[str, ...]:
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
-def sentence(template: str, view: SessionView, **given: str) -> str:
-    """Return a table's sentence with its placeholders filled in."""
+def sentence(
+    template: str, view: SessionView, why: str = "", blockers: Sequence[Blocker] = ()
+) -> str:
+    """Return a table's sentence with its placeholders filled in, `{why}` and `{blockers}` too."""
     if "{" not in template:
         return template
     parts = list(_parts(template))
     for place in range(1, len(parts), 2):
         name = parts[place]
-        parts[place] = given[name] if name in given else NAMES[name](view)
+        if name == "why":
+            parts[place] = why
+        elif name == "blockers":
+            parts[place] = "; ".join(blocker.sentence for blocker in blockers)
+        else:
+            parts[place] = NAMES[name](view)
     return "".join(parts)

@@ -4,13 +4,15 @@ No query has a side effect. What depends on the clock is either a `Recheck`, ret
 an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
-from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.key import Key, KeyKind, StartCause
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
 from lifecycle.read.action_history import ActionHistory
@@ -31,7 +33,7 @@ _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)
 _CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
 _ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Activity.ACTIVE
 _AT_REST: Final = (Availability.IDLE, Availability.EXITED)
-_MERGE: Final = KeyKind.MERGE
+_MERGE, _PARK = KeyKind.MERGE, KeyKind.PARK
 _WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _HOUR: Final = span(3600)
 #: What the world asks of the agent: all messages but reminders of uncommitted work.
@@ -45,7 +47,7 @@ RESUMING: Final = ("resume", "restart", "tell", "answer")
 _NAMES_AGENT: Final = ("agent", "review", "start")
 
 
-class Recheck(NamedTuple):
+class Recheck(Struct, frozen=True, gc=False):
     """No answer yet: the same facts may give one at this instant."""
 
     at: datetime
@@ -74,6 +76,12 @@ class SessionView:
         self.history = ActionHistory(facts.done)
         #: When this run was last given something to do; None: it was not started.
         self.instructed_at = self.history.instructed_at(facts.run)
+        #: Whether the bot stopped this run's program, so that it needs no slot. A stop that failed
+        #: for good counts too.
+        self.parked = facts.run in self.history.ended
+        if facts.failures and not self.parked:
+            parks = [key.run for key in facts.failures if key.kind is _PARK]
+            self.parked = facts.run in parks
         self._read_agent()
         self._read_work()
         #: An open pull request, else the newest merged, else the newest.
@@ -81,21 +89,17 @@ class SessionView:
         #: Views of all open pull requests, if there are several.
         self.several: tuple[SessionView, ...] = ()
         if pull is None and len(facts.pulls) > 1:
-            self._read_several()
+            opened = [one for one in facts.pulls if one.state is _OPEN]
+            if len(opened) > 1:
+                self.several = tuple([SessionView(facts, policy, now, one) for one in opened])
+                for view in self.several:
+                    view.several = self.several
         if not self.several:
             #: That the merge queue removed this head, unless a person had it queued again.
             self.dequeued = self._dequeued()
             self._read_checks()
             self._read_review()
             self._read_branch()
-
-    def _read_several(self) -> None:
-        opened = [pull for pull in self.facts.pulls if pull.state is _OPEN]
-        if len(opened) > 1:
-            several = [SessionView(self.facts, self.policy, self.now, one) for one in opened]
-            self.several = tuple(several)
-            for view in several:
-                view.several = self.several
 
     def wait(self, since: datetime, seconds: float) -> Recheck | None:
         """Return the wait until so many seconds after `since`; None if it is over."""
@@ -145,20 +149,11 @@ class SessionView:
         """Whether the agent ended its turn without a commit since the message sent at `sent`."""
         return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
 
-    @property
-    def crashes(self) -> int:
-        """How many runs failed since the last progress, such as green checks."""
-        return self._in_a_row(self.history.crashes)
+    def in_a_row(self, cause: StartCause) -> int:
+        """Count the runs that ended by this cause since the last progress.
 
-    @property
-    def losses(self) -> int:
-        """How many runs were lost with their runtime since the last progress."""
-        return self._in_a_row(self.history.losses)
-
-    def _in_a_row(self, runs: Mapping[int, datetime]) -> int:
-        """Count the runs since the last progress. A push alone is no progress.
-
-        Progress is a new pull request, green checks, a person's push, or a new request.
+        Progress is a new pull request, green checks, a person's push, or a new request; a push
+        alone is none.
         """
         opened = self.facts.done.get(keys.open_pull(self.facts.branch))
         marks = list(self.history.first_sent(REQUESTS).values())
@@ -167,6 +162,7 @@ class SessionView:
             marks += [pull.green_since] if pull.green_since else []
             marks += [pull.person.at] if pull.person else []
         since = max(marks, default=None)
+        runs = self.history.ended_by(cause)
         return sum(since is None or at > since for at in runs.values())
 
     # -- commands ----------------------------------------------------------------------------------
@@ -387,8 +383,4 @@ def _those(checks: Sequence[Check], *states: CheckState) -> list[Check]:
 def _foremost(pulls: Sequence[Pull]) -> Pull | None:
     if len(pulls) == 1:  # As in nearly every session.
         return pulls[0]
-    return max(pulls, key=_weight, default=None)
-
-
-def _weight(pull: Pull) -> tuple[int, int]:
-    return _WEIGHT.index(pull.state), pull.number
+    return max(pulls, key=lambda one: (_WEIGHT.index(one.state), one.number), default=None)

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 
+import pytest
+
+from lifecycle.judge import stages
 from lifecycle.judge.escalations import ESCALATIONS, escalation
 from lifecycle.judge.judge import judge
 from lifecycle.judge.pauses import PAUSES, pause
@@ -52,3 +55,10 @@ def test_skipped_reactions_order_nothing() -> None:
         judged = judge(facts, policy, NOW)
         if not judged.people:
             assert not [row.name for row in rows for _ in row.then(judged)], (facts, policy)
+
+
+def test_the_outcome_shortcut_skips_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [SessionView(facts, policy, NOW) for facts, policy in combinations()]
+    short = [stages.stage_of(view) for view in views]
+    monkeypatch.setattr(stages, "_may_end", lambda view: True)
+    assert short == [stages.stage_of(view) for view in views]
