@@ -6,7 +6,7 @@ token expired early, and nothing sleeps, except a write for its turn: the outbox
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from threading import Lock
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -26,17 +26,17 @@ from bot.github.errors import (
 from bot.github.graphql import Envelope, PricedResponse, load_query
 from bot.github.rate_limits import RateLimits
 from bot.github.rest import AppInstallation, RepositoryAliases
-from bot.github.shapes import AppSlug, InRepository
+from bot.github.shapes import AppSlug, InRepository, Viewer
 from bot.github.snapshots import PointBudget
 from bot.github.transport import (
     NOT_MODIFIED,
     CachedResponse,
     EtagCache,
     GitHubRequest,
-    HttpClient,
     Transport,
     decode,
 )
+from bot.system.clock import Clock
 
 T = TypeVar("T")
 _SCOPES = "X-OAuth-Scopes"
@@ -63,20 +63,21 @@ class ApiClient:
         api_url: str,
         credentials: Credentials,
         timeout_seconds: float,
-        clock: Callable[[], datetime],
-        write_interval_seconds: float = 0.0,
-        redact: Callable[[object], object] = lambda body: body,
+        clock: Clock,
+        write_interval_seconds: float,
+        redact: Callable[[object], object],
     ) -> None:
-        self._http = HttpClient(api_url, timeout_seconds)
-        self._transport = Transport(self._http, clock, redact)
+        self._transport = Transport(api_url, timeout_seconds, clock, redact)
         self.clock = clock
         self._limits = RateLimits(clock, write_interval_seconds)
         self.aliases = RepositoryAliases()
         self.etag_cache = EtagCache()
         #: The scopes of a classic token, known after the first request; None for other credentials.
         self.scopes: frozenset[str] | None = None
-        self.tokens = AccessTokens(credentials, self._http, self._installation_token, clock)
-        base = self._http.config.base_url
+        self.tokens = AccessTokens(credentials, self._transport, self._installation_token, clock)
+        self._me = ""
+        self._me_lock = Lock()
+        base = self._transport.config.base_url
         # Enterprise servers serve REST at /api/v3/ and GraphQL at /api/graphql.
         path, moved = re.subn(r"/api/v3/$", "/api/graphql", base.path)
         self._graphql_url = str(base.copy_with(path=path if moved else f"{base.path}graphql"))
@@ -193,13 +194,15 @@ class ApiClient:
         """The GraphQL points left in the current hour; None if unknown."""
         return self._limits.budget(self._account(repository))
 
-    def app_slug(self) -> str:
-        """The name of the App the bot authenticates as, in mentions and logins.
+    def me(self) -> str:
+        """The bot's own login: that of the token's owner, or `SLUG[bot]` of the App.
 
         https://docs.github.com/rest/apps/apps#get-the-authenticated-app
         """
-        request = GitHubRequest(method="GET", url="app")
-        return decode(request, self._as_app(request).content, AppSlug).slug
+        with self._me_lock:
+            if not self._me:
+                self._me = self._app_login() if self.tokens.is_app else self._token_login()
+            return self._me
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
         """Read a list of the App itself; each page links to the next."""
@@ -259,7 +262,17 @@ class ApiClient:
 
     def close(self) -> None:
         """Close every connection."""
-        self._http.close()
+        self._transport.close()
+
+    def _app_login(self) -> str:
+        request = GitHubRequest(method="GET", url="app")
+        return f"{decode(request, self._as_app(request).content, AppSlug).slug}[bot]"
+
+    def _token_login(self) -> str:
+        found = self.graphql("", "viewer", Viewer)
+        if found is None:
+            raise TryLater("GitHub does not say whose token this is.")
+        return found.viewer.login
 
     def _url(self, repository: str, path: str) -> str:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
@@ -302,9 +315,7 @@ class ApiClient:
             known = cached
         else:
             etag = response.headers.get("ETag", "")
-            known = CachedResponse(
-                content=response.content, more="next" in response.links, etag=etag
-            )
+            known = CachedResponse(response.content, "next" in response.links, etag)
         self.etag_cache.note(url, known)
         return known
 
@@ -330,11 +341,21 @@ class ApiClient:
     def _send(
         self, repository: str, request: GitHubRequest, resource: str, *, writes: bool
     ) -> httpx.Response:
-        """Send with the repository's token; a write waits for its turn."""
+        """Send with the repository's token; a write waits for its turn.
+
+        An App's token may expire early: the request is sent once more with a new one.
+        """
         account, token = self._account(repository), self.tokens.of(repository)
         if writes:
             self._limits.wait_turn(account, resource)
-        response = self._authenticated(repository, request, token)
+        try:
+            response = self._transport.send(request, token)
+        except Refused as refusal:
+            # A request refused with 401 had no effect, so even a write may be sent again.
+            if refusal.status != 401 or not self.tokens.is_app:
+                raise
+            self.tokens.forget(repository)
+            response = self._transport.send(request, self.tokens.of(repository))
         self._note_limit(account, resource, request, response)
         return response
 
@@ -345,14 +366,3 @@ class ApiClient:
         label = f"{request} was the last."
         if limit := exhausted_limit(label, response.headers, self.clock(), resource):
             self._limits.hold(account, limit)
-
-    def _authenticated(self, repository: str, request: GitHubRequest, token: str) -> httpx.Response:
-        """Send with a token, and once more with a new one if an App's token expired early."""
-        try:
-            return self._transport.send(request, token)
-        except Refused as refusal:
-            # A request refused with 401 had no effect, so even a write may be sent again.
-            if refusal.status != 401 or not self.tokens.is_app:
-                raise
-        self.tokens.forget(repository)
-        return self._transport.send(request, self.tokens.of(repository))

@@ -17,6 +17,7 @@ from githubkit.core import GitHubCore
 from msgspec import Struct
 
 from bot.github.errors import Refused
+from bot.system.clock import Clock
 
 #: A token is renewed this long before it expires, so that a push that uses it can finish.
 RENEW_EARLY = timedelta(minutes=10)
@@ -65,7 +66,7 @@ class AccessTokens:
         credentials: Credentials,
         http: GitHubCore[UnauthAuthStrategy],
         make: Callable[[str], InstallationToken],
-        clock: Callable[[], datetime],
+        clock: Clock,
     ) -> None:
         self._credentials = credentials
         self._make = make  # Requests a token for a repository.
@@ -83,13 +84,10 @@ class AccessTokens:
         """The token to use for a repository (`owner/name`)."""
         if not self.is_app:
             return self._credentials.token
-        if token := self._valid(repository):
-            return token
         with self._locks.setdefault(repository, Lock()):
-            if token := self._valid(repository):
-                return token
-            made = self._make(repository)
-            self._made[repository] = made
+            made = self._made.get(repository)
+            if made is None or made.expires_at - RENEW_EARLY <= self._clock():
+                made = self._made[repository] = self._make(repository)
             return made.token
 
     def app_jwt(self) -> str:
@@ -116,8 +114,3 @@ class AccessTokens:
         """The value of `http.<url>.extraHeader` that lets git fetch and push."""
         login = b64encode(f"x-access-token:{self.of(repository)}".encode()).decode()
         return f"Authorization: Basic {login}"
-
-    def _valid(self, repository: str) -> str:
-        made = self._made.get(repository)
-        fresh = made is not None and made.expires_at - RENEW_EARLY > self._clock()
-        return made.token if made is not None and fresh else ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
@@ -13,6 +14,8 @@ from bot.github.reports import StatusReporter
 from bot.github.reviews import ReviewReplies
 from bot.github.writer import GitHubWriter
 from bot.system.clock import Clock, utc_now
+
+T = TypeVar("T")
 
 
 class GitHub:
@@ -38,9 +41,9 @@ class GitHub:
         )
         self.aliases = self._api.aliases
         self.read = GitHubReader(self._api)
-        self.write = GitHubWriter(self._api, self.read.me)
-        self.reviews = ReviewReplies(self._api, self.read.me)
-        self.reports = StatusReporter(self._api, self.read.me, self.write)
+        self.write = GitHubWriter(self._api)
+        self.reviews = ReviewReplies(self._api)
+        self.reports = StatusReporter(self._api, self.write)
         self.merges = PullMerger(self._api)
         self.files = DefaultBranchFiles(self._api)
         self.hook = AppWebhook(self._api)
@@ -52,6 +55,10 @@ class GitHub:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         return self._api.etag_cache.caching()
+
+    def convert_manifest(self, code: str, shape: type[T]) -> T:
+        """Exchange the code of a manifest for the new App's keys; a code works once."""
+        return self._api.convert_manifest(code, shape)
 
     def git_header(self, repository: str) -> str:
         """The value of `http.<url>.extraHeader` that lets git fetch and push. A secret."""

@@ -3,7 +3,7 @@
 The key is an HTML comment, so that writing a comment twice can be avoided after a crash.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from bot.github.api_client import ApiClient
@@ -12,23 +12,13 @@ from bot.github.rest import ListedText
 KEY = "mergewright:key="
 
 
-class MarkedComments:
-    """Finds the bot's comments by their keys. Thread-safe."""
-
-    def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
-        self._api = api
-        self._me = me
-
-    def with_key(self, repo: str, path: str, key: str) -> Iterator[ListedText]:
-        """The bot's own comments with this key; a copy by somebody else does not count."""
-        return (written for written in self.own(repo, path) if has_marker(written.body, key))
-
-    def own(self, repo: str, path: str) -> Iterator[ListedText]:
-        """All comments of the bot."""
-        me = self._me()
-        for written in self._api.pages(repo, path, ListedText):
-            if written.user and written.user.login == me:
-                yield written
+def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterator[ListedText]:
+    """The bot's own comments, or those with this key; a copy by somebody else does not count."""
+    me = api.me()
+    for written in api.pages(repo, path, ListedText):
+        mine = written.user is not None and written.user.login == me
+        if mine and (not key or has_marker(written.body, key)):
+            yield written
 
 
 def has_marker(body: str | None, key: str) -> bool:

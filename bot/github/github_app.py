@@ -14,7 +14,7 @@ _DELIVERIES = "app/hook/deliveries"
 _UNANSWERED = {0, 408, 429}
 
 
-class AppPermission(Struct, frozen=True, kw_only=True):
+class AppPermission(Struct, frozen=True):
     """A repository permission, named as in GitHub's API."""
 
     name: str
@@ -22,20 +22,18 @@ class AppPermission(Struct, frozen=True, kw_only=True):
     why: str
 
 
-def _permission(name: str, level: Literal["read", "write"], why: str) -> AppPermission:
-    return AppPermission(name=name, level=level, why=why)
-
-
 #: The least that every feature works with; `write` includes `read`.
-PERMISSIONS: tuple[AppPermission, ...] = (
-    _permission("actions", "write", "read logs of failed jobs, rerun flaky jobs"),
-    _permission("checks", "write", "read and rerun checks, report the session's status as a check"),
-    _permission("contents", "write", "fetch, push and delete branches, merge"),
-    _permission("issues", "write", "read, label and close issues, comment, react"),
-    _permission("merge_queues", "write", "receive events of merge queues, enqueue pull requests"),
-    _permission("metadata", "read", "see the repository and who may write to it"),
-    _permission("pull_requests", "write", "open pull requests, read reviews, reply to them"),
-    _permission("statuses", "read", "read commit statuses"),
+PERMISSIONS = (
+    AppPermission("actions", "write", "read logs of failed jobs, rerun flaky jobs"),
+    AppPermission(
+        "checks", "write", "read and rerun checks, report the session's status as a check"
+    ),
+    AppPermission("contents", "write", "fetch, push and delete branches, merge"),
+    AppPermission("issues", "write", "read, label and close issues, comment, react"),
+    AppPermission("merge_queues", "write", "receive events of merge queues, enqueue pull requests"),
+    AppPermission("metadata", "read", "see the repository and who may write to it"),
+    AppPermission("pull_requests", "write", "open pull requests, read reviews, reply to them"),
+    AppPermission("statuses", "read", "read commit statuses"),
 )
 
 

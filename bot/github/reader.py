@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from threading import Lock
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -25,7 +24,6 @@ from bot.github.shapes import (
     CheckedCommit,
     GraphQLShape,
     IssueRepository,
-    Login,
     NamedNode,
     NodeList,
     NodePage,
@@ -88,12 +86,6 @@ class ProtectedRef(GraphQLShape, frozen=True):
     ref: ProtectedBranch | None
 
 
-class Viewer(GraphQLShape, frozen=True):
-    """viewer.graphql"""
-
-    viewer: Login
-
-
 class GitHubReader:
     """Reads GitHub. Thread-safe.
 
@@ -104,15 +96,7 @@ class GitHubReader:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._me = ""
-        self._lock = Lock()
-
-    def me(self) -> str:
-        """The bot's own login: that of the token's owner, or `SLUG[bot]` of the App."""
-        with self._lock:
-            if not self._me:
-                self._me = self._who_am_i()
-            return self._me
+        self.me = api.me
 
     def is_me(self, login: str) -> bool:
         """Whether this is the bot's own login; False while that is unknown. Never raises."""
@@ -312,14 +296,6 @@ class GitHubReader:
         data = self._api.query(repo, "base_checks", AtObject[History], {"commit": commit})
         found = data.object if data else None
         return base_checks(found.history.nodes, self.me()) if found else BaseChecks()
-
-    def _who_am_i(self) -> str:
-        if self._api.tokens.is_app:
-            return f"{self._api.app_slug()}[bot]"
-        data = self._api.graphql("", "viewer", Viewer)
-        if data is None:
-            raise TryLater("GitHub does not say whose token this is.")
-        return data.viewer.login
 
 
 def _changed_since(then: datetime) -> dict[str, str]:

@@ -1,29 +1,19 @@
 """A session's status on GitHub, kept up to date: a comment, a check run and a label."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from bot.github.api_client import ApiClient
-from bot.github.comment_markers import MarkedComments, with_marker, without_markers
+from bot.github.comment_markers import own_comments, with_marker, without_markers
 from bot.github.errors import IgnoreRefused, Refused, TryLater
 from bot.github.rest import CheckRuns, Identified
 from bot.github.shapes import NamedNode
 from bot.github.writer import GitHubWriter
+from lifecycle.model.actions import FaultyLine
 from lifecycle.model.names import NAME, SHOWS_STATUS
 
 #: The longest description of a commit status, and the most annotations of one request.
 #: https://docs.github.com/rest/checks/runs#create-a-check-run
 _MAX_DESCRIPTION, _MAX_ANNOTATIONS = 140, 50
-
-
-class AnnotatedLine(Protocol):
-    """A problem at a line of a file."""
-
-    @property
-    def line(self) -> int: ...
-
-    @property
-    def says(self) -> str: ...
 
 
 class StatusReporter:
@@ -32,10 +22,8 @@ class StatusReporter:
     Methods are idempotent and raise `TryLater` or `Refused`.
     """
 
-    def __init__(self, api: ApiClient, me: Callable[[], str], write: GitHubWriter) -> None:
+    def __init__(self, api: ApiClient, write: GitHubWriter) -> None:
         self._api = api
-        self._me = me
-        self._comments = MarkedComments(api, me)
         self._write = write
 
     def set_comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
@@ -47,7 +35,7 @@ class StatusReporter:
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
         if known is not None and self._edited(repo, known, fields):
             return known
-        for mine in self._comments.with_key(repo, path, key):
+        for mine in own_comments(self._api, repo, path, key):
             if self._edited(repo, mine.id, fields):
                 return mine.id
         return self._api.send(repo, "POST", path, fields, Identified).id
@@ -107,7 +95,7 @@ class StatusReporter:
             raise TryLater(str(refusal)) from refusal
 
     def report_problems(
-        self, repo: str, head: str, name: str, path: str, problems: Sequence[AnnotatedLine]
+        self, repo: str, head: str, name: str, path: str, problems: Sequence[FaultyLine]
     ) -> None:
         """Report the problems of a file as a failed check of a commit, once for each check name.
 
@@ -148,7 +136,7 @@ class StatusReporter:
     def _own_run(self, repo: str, head: str, name: str = NAME) -> int | None:
         params = {"check_name": name}
         runs = self._api.get(repo, f"commits/{head}/check-runs", CheckRuns, params).check_runs
-        mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._me())
+        mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._api.me())
         return next(mine, None)
 
     def set_status_label(self, repo: str, number: int, status: str) -> None:

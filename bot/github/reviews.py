@@ -1,10 +1,10 @@
 """Replies in review threads; several replies become one review, and so one notification."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from bot.github.api_client import ApiClient
-from bot.github.comment_markers import KEY, MarkedComments, has_marker, with_marker
+from bot.github.comment_markers import KEY, has_marker, own_comments, with_marker
 from bot.github.errors import Refused, TryLater
 from bot.github.shapes import GraphQLShape, NodeList, OfPull
 
@@ -55,9 +55,8 @@ class ReviewReplies:
     https://docs.github.com/en/graphql/reference/mutations
     """
 
-    def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
+    def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._comments = MarkedComments(api, me)
 
     def reply(self, repo: str, number: int, threads: Iterable[str], body: str, key: str) -> int:
         """Reply in each of these threads, once for each key; returns the number of new replies.
@@ -65,7 +64,8 @@ class ReviewReplies:
         Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
-        own = [written.body for written in self._comments.own(repo, f"pulls/{number}/comments")]
+        path = f"pulls/{number}/comments"
+        own = [written.body for written in own_comments(self._api, repo, path)]
         left = {thread: mine for thread, mine in keys.items() if not _has_key(own, mine)}
         if len(left) == 1:
             for thread, mine in left.items():  # GitHub wraps a single reply in a review.

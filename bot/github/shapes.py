@@ -81,6 +81,12 @@ class Login(GraphQLShape, frozen=True):
     login: str
 
 
+class Viewer(GraphQLShape, frozen=True):
+    """viewer.graphql"""
+
+    viewer: Login
+
+
 class NamedNode(GraphQLShape, frozen=True):
     """An object of which only the name is used."""
 

@@ -8,10 +8,9 @@ https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from threading import Lock, local
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 import msgspec
@@ -23,6 +22,7 @@ from githubkit.response import Response
 from msgspec import Raw, Struct
 
 from bot.github.errors import UNDECODABLE, Refused, TryLater, http_failure
+from bot.system.clock import Clock
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
@@ -32,50 +32,6 @@ _SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
 #: The least recently used response is dropped first.
 _CACHE_SIZE = 500
-
-
-class HttpClient(GitHubCore[UnauthAuthStrategy]):
-    """githubkit's client without retries, redirects, cache or waiting.
-
-    It holds no credentials: they are added to each request, so that none can follow a redirect to
-    another host. Outside a `with`, githubkit would open a connection pool for each request, and its
-    context does not reach other threads; this client keeps one pool for all threads.
-    """
-
-    def __init__(self, api_url: str, timeout_seconds: float) -> None:
-        super().__init__(
-            UnauthAuthStrategy(),
-            base_url=api_url,
-            user_agent="mergewright",
-            timeout=timeout_seconds,
-            follow_redirects=False,
-            http_cache=False,
-            auto_retry=False,
-            # The default one is shared by all clients of the process and ignores the host.
-            cache_strategy=MemCacheStrategy(),
-            event_hooks={"response": [self._bound]},
-        )
-        self._timeout_seconds = timeout_seconds
-        self._client = self._create_sync_client()
-
-    @contextmanager
-    def get_sync_client(self) -> Iterator[httpx.Client]:
-        """The one client, for all threads."""
-        yield self._client
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._client.close()
-
-    def _get_client_defaults(self) -> dict[str, Any]:
-        return {**super()._get_client_defaults(), "limits": _POOL}
-
-    def _check_rate_limit(self, response: Response[Any]) -> None:
-        """Do nothing: `responses.py` checks limits, also in responses of proxies in between."""
-
-    def _bound(self, response: httpx.Response) -> None:
-        if isinstance(response.stream, httpx.SyncByteStream):
-            response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
 
 
 class _DeadlineStream(httpx.SyncByteStream):
@@ -110,15 +66,57 @@ class GitHubRequest(Struct, frozen=True, kw_only=True):
         return self.name or f"{self.method} {self.url}"
 
 
-class Transport:
-    """Sends requests. Thread-safe. Neither sleeps nor retries: the outbox decides when to."""
+class Transport(GitHubCore[UnauthAuthStrategy]):
+    """githubkit's client without retries, cache or waiting: the outbox decides when to retry.
+
+    Redirects are followed here. It holds no credentials: they are added to each request, so that
+    none can follow a redirect to another host. Outside a `with`, githubkit would open a connection
+    pool for each request, and its context does not reach other threads; this client keeps one pool
+    for all threads. Thread-safe.
+    """
 
     def __init__(
-        self, http: HttpClient, clock: Callable[[], datetime], redact: Callable[[object], object]
+        self,
+        api_url: str,
+        timeout_seconds: float,
+        clock: Clock,
+        redact: Callable[[object], object],
     ) -> None:
-        self._http = http
+        super().__init__(
+            UnauthAuthStrategy(),
+            base_url=api_url,
+            user_agent="mergewright",
+            timeout=timeout_seconds,
+            follow_redirects=False,
+            http_cache=False,
+            auto_retry=False,
+            # The default one is shared by all clients of the process and ignores the host.
+            cache_strategy=MemCacheStrategy(),
+            event_hooks={"response": [self._bound]},
+        )
+        self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._redact = redact
+        self._client = self._create_sync_client()
+
+    @contextmanager
+    def get_sync_client(self) -> Iterator[httpx.Client]:
+        """The one client, for all threads."""
+        yield self._client
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+    def _get_client_defaults(self) -> dict[str, Any]:
+        return {**super()._get_client_defaults(), "limits": _POOL}
+
+    def _check_rate_limit(self, response: Response[Any]) -> None:
+        """Do nothing: `responses.py` checks limits, also in responses of proxies in between."""
+
+    def _bound(self, response: httpx.Response) -> None:
+        if isinstance(response.stream, httpx.SyncByteStream):
+            response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
 
     def send(self, request: GitHubRequest, token: str) -> httpx.Response:
         """Send a request and follow redirects; the token is sent to GitHub's own host only.
@@ -155,7 +153,7 @@ class Transport:
         headers: Mapping[str, str],
     ) -> httpx.Response:
         try:
-            return self._http.request(
+            return self.request(
                 request.method,
                 url,
                 params=params,
@@ -181,7 +179,7 @@ class Transport:
         return http_failure(str(request), status, headers, body, self._clock())
 
 
-class CachedResponse(Struct, frozen=True, kw_only=True):
+class CachedResponse(NamedTuple):
     """A response's body."""
 
     content: bytes

@@ -1,11 +1,11 @@
 """Writes to issues, pull requests and branches. Every write is safe to repeat."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from urllib.parse import quote
 
 from bot.github.api_client import ApiClient
 from bot.github.check_logs import GITHUB_ACTIONS
-from bot.github.comment_markers import MarkedComments, with_marker, without_markers
+from bot.github.comment_markers import own_comments, with_marker, without_markers
 from bot.github.errors import Conflicted, IgnoreRefused, Refused
 from bot.github.rest import (
     CheckRunResponse,
@@ -26,10 +26,8 @@ class GitHubWriter:
         Refused: GitHub refuses the write.
     """
 
-    def __init__(self, api: ApiClient, me: Callable[[], str]) -> None:
+    def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._me = me
-        self._comments = MarkedComments(api, me)
 
     def comment(self, repo: str, number: int, body: str, key: str) -> int:
         """Comment on an issue or pull request, once for each key; returns the comment's id.
@@ -37,7 +35,7 @@ class GitHubWriter:
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
-        for mine in self._comments.with_key(repo, path, key):
+        for mine in own_comments(self._api, repo, path, key):
             return mine.id
         return self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, Identified).id
 
@@ -199,7 +197,7 @@ class GitHubWriter:
             for pull in self._api.pages(repo, "pulls", PullResponse, params)
             if pull.head.repo
             and (pull.head.repo == pull.base.repo or ":" in head)
-            and (pull.head.sha in pushed or (pull.user and pull.user.login == self._me()))
+            and (pull.head.sha in pushed or (pull.user and pull.user.login == self._api.me()))
         ]
         found.sort(key=lambda pull: (pull.state == "open", pull.number))
         return found[-1].number if found else None

@@ -9,19 +9,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
+from bot.github.client import GitHub
 from bot.github.github_app import PERMISSIONS
 from bot.github.shapes import Login
 from bot.intake.events import EVENTS
-from bot.system.clock import utc_now
 
 #: Every App gets these events and cannot subscribe to them. GitHub refuses manifests with events
 #: that the permissions do not cover; `merge_group` requires `merge_queues`.
 _UNASKED = {"installation", "installation_repositories", "ping"}
 #: The events that the App subscribes to.
 EVENTS_ASKED = sorted(EVENTS.keys() - _UNASKED)
-_TIMEOUT_SECONDS = 30.0
 #: GitHub's limit for the name of an App.
 _NAME_LENGTH = 34
 
@@ -63,5 +61,5 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 
 def converted(api_url: str, code: str) -> NewApp:
     """Exchange the code for the new App's credentials. Raises `GitHubFailure`."""
-    with closing(ApiClient(api_url, Credentials(), _TIMEOUT_SECONDS, utc_now)) as calls:
-        return calls.convert_manifest(code, NewApp)
+    with closing(GitHub(api_url, Credentials())) as github:
+        return github.convert_manifest(code, NewApp)
