@@ -94,16 +94,12 @@ class IgnoreRefused:
 
 
 class ErrorDetail(Struct, frozen=True):
-    """An entry of `errors` in a REST error."""
-
     message: str | None = None
     code: str | None = None
     field: str | None = None
 
 
 class ErrorBody(Struct, frozen=True):
-    """The body of a REST error."""
-
     message: str = ""
     errors: tuple[ErrorDetail | str, ...] | str = ()
 

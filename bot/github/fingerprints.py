@@ -21,8 +21,6 @@ class Fingerprint(GraphQLShape, frozen=True):
 
 
 class StateCount(GraphQLShape, frozen=True):
-    """The number of checks in one state."""
-
     state: str
     count: int
 
@@ -33,8 +31,6 @@ class ContextCounts(GraphQLShape, frozen=True):
 
 
 class RollupCounts(GraphQLShape, frozen=True):
-    """The checks of a commit, counted."""
-
     state: str
     contexts: ContextCounts
 

@@ -3,13 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from bot.github.checks import (
-    BEGINNING,
-    BaseChecks,
-    checks_of,
-    failed_queue_checks,
-    required_checks,
-)
+from bot.github.checks import BEGINNING, BaseChecks, checks_of, failed_queue_checks, required_checks
 from bot.github.shapes import Actor, CommentNode, PullRequest, ReviewNode, ReviewThread
 from bot.github.snapshots import PullSnapshot
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict

@@ -10,14 +10,10 @@ from lifecycle.model.policy import MergeMethod
 
 
 class Identified(Struct, frozen=True):
-    """An object of which only the id is used."""
-
     id: int
 
 
 class CommitSha(Struct, frozen=True):
-    """A commit, or what has become one."""
-
     sha: str
 
 
@@ -129,8 +125,6 @@ class BlockingIssue(Struct, frozen=True):
 
 
 class CommentAuthor(Struct, frozen=True):
-    """The author of a comment; the type is `User`, `Bot`, ..."""
-
     login: str
     type: str
 
@@ -204,8 +198,6 @@ class PullResponse(Struct, frozen=True):
 
 
 class CheckRunOutput(Struct, frozen=True):
-    """The text of a check run, and how many annotations it has."""
-
     title: str | None = None
     summary: str | None = None
     text: str | None = None
@@ -227,8 +219,6 @@ class CheckRuns(Struct, frozen=True):
 
 
 class JobStep(Struct, frozen=True):
-    """One step of a job."""
-
     conclusion: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None

@@ -13,14 +13,10 @@ _BY_HAND = timedelta(minutes=1)
 
 
 class IdNode(GraphQLShape, frozen=True):
-    """An object of which only the id is used."""
-
     id: str
 
 
 class CommentBody(GraphQLShape, frozen=True):
-    """A comment of a review."""
-
     body: str
 
 
@@ -33,8 +29,6 @@ class PendingReview(GraphQLShape, frozen=True):
 
 
 class PendingReviews(GraphQLShape, frozen=True):
-    """A pull request with the bot's pending review."""
-
     id: str
     reviews: NodeList[PendingReview]
 

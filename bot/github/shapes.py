@@ -36,8 +36,6 @@ class AtObject(GraphQLShape, Generic[T], frozen=True):
 
 
 class PageInfo(GraphQLShape, frozen=True):
-    """Where a list continues."""
-
     has_next_page: bool
     end_cursor: str | None = None
 
@@ -63,8 +61,6 @@ class NodePage(GraphQLShape, Generic[T], frozen=True):
 
 
 class TotalCount(GraphQLShape, frozen=True):
-    """The length of a list."""
-
     total_count: int
 
 
@@ -76,8 +72,6 @@ class Actor(GraphQLShape, frozen=True):
 
 
 class Login(GraphQLShape, frozen=True):
-    """An account's name."""
-
     login: str
 
 
@@ -88,14 +82,10 @@ class Viewer(GraphQLShape, frozen=True):
 
 
 class NamedNode(GraphQLShape, frozen=True):
-    """An object of which only the name is used."""
-
     name: str
 
 
 class NumberNode(GraphQLShape, frozen=True):
-    """An issue or pull request of which only the number is used."""
-
     number: int
 
 
@@ -191,8 +181,6 @@ class ReviewThread(GraphQLShape, frozen=True):
 
 
 class WorkflowRun(GraphQLShape, frozen=True):
-    """The workflow run of a GitHub Actions job."""
-
     event: str
     workflow: NamedNode
 
@@ -227,8 +215,6 @@ class CheckContext(GraphQLShape, frozen=True):
 
 
 class HeadCheck(CheckContext, frozen=True, kw_only=True):
-    """A check of a pull request's head."""
-
     is_required: bool
     # StatusContext
     description: str | None = None
@@ -260,14 +246,10 @@ class CheckRollup(GraphQLShape, frozen=True):
 
 
 class HeadCommit(CommitNode, frozen=True):
-    """The newest commit, with its checks."""
-
     status_check_rollup: CheckRollup | None
 
 
 class HeadNode(GraphQLShape, frozen=True):
-    """A `PullRequestCommit`."""
-
     commit: HeadCommit
 
 
@@ -277,8 +259,6 @@ class BranchProtection(GraphQLShape, frozen=True):
 
 
 class RequiredCheck(GraphQLShape, frozen=True):
-    """One check that a ruleset requires."""
-
     context: str
 
 
@@ -289,8 +269,6 @@ class RuleParameters(GraphQLShape, frozen=True):
 
 
 class RuleType(GraphQLShape, frozen=True):
-    """A rule of a ruleset."""
-
     type: str
 
 
@@ -306,8 +284,6 @@ class BaseRef(BranchTip, frozen=True):
 
 
 class RemovedFromQueueEvent(GraphQLShape, frozen=True):
-    """A merge queue removed a pull request."""
-
     created_at: datetime
     reason: str | None = None
     before_commit: CheckedCommit | None = None

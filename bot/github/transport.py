@@ -76,11 +76,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
     """
 
     def __init__(
-        self,
-        api_url: str,
-        timeout_seconds: float,
-        clock: Clock,
-        redact: Callable[[object], object],
+        self, api_url: str, timeout_seconds: float, clock: Clock, redact: Callable[[object], object]
     ) -> None:
         super().__init__(
             UnauthAuthStrategy(),

@@ -20,11 +20,7 @@ class CommandAuthorizer:
     """Grants the commands of people with write access, and refuses all others."""
 
     def __init__(
-        self,
-        store: Store,
-        people: WriteAccess,
-        clock: Clock,
-        is_silenced: Callable[[str], bool],
+        self, store: Store, people: WriteAccess, clock: Clock, is_silenced: Callable[[str], bool]
     ) -> None:
         """`is_silenced`: whether the bot must not write to a repository."""
         self._store = store

@@ -96,10 +96,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
     for command in (
         CommandSyntax("agent", "NAME", "hand the work to another agent, in a new run", _agent),
         CommandSyntax(
-            "allow",
-            "COMMIT",
-            "push this commit although it changes protected paths",
-            _commit,
+            "allow", "COMMIT", "push this commit although it changes protected paths", _commit
         ),
         CommandSyntax(
             "answer",
@@ -109,10 +106,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             paragraph=True,
         ),
         CommandSyntax(
-            "budget",
-            "+USD",
-            "raise the session's budget, and resume it if that paused it",
-            _amount,
+            "budget", "+USD", "raise the session's budget, and resume it if that paused it", _amount
         ),
         CommandSyntax("cancel", "", "cancel a `merge` that has not happened yet"),
         CommandSyntax(

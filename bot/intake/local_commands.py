@@ -34,14 +34,7 @@ class KeyReused(Exception):
 
 
 def build_command(
-    session: Session,
-    kind: str,
-    text: str,
-    *,
-    actor: str,
-    key: str,
-    at: datetime,
-    head: str = "",
+    session: Session, kind: str, text: str, *, actor: str, key: str, at: datetime, head: str = ""
 ) -> Command:
     """Parse a command and bind it to the current head, or to `head` if that is current.
 

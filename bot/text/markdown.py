@@ -192,9 +192,13 @@ class _Page:
             elif token.type == "inline":
                 in_table = before.type in ("th_open", "td_open")
                 self._inline(token, source, cells if in_table else None, quotes)
-        for reference in (*env.get("references", {}).items(), *_duplicates(env)):
-            read.update(range(*reference[1]["map"]))
-            self._reference(*reference)
+        duplicates = ((one["label"], one) for one in env.get("duplicate_refs", ()))
+        for label, reference in (*env.get("references", {}).items(), *duplicates):
+            first, last = reference["map"]
+            read.update(range(first, last))
+            # A link reference that leads nowhere is used as a comment.
+            if reference["href"] in ("", "#") or label.startswith("^"):
+                self._hide(self.starts[first], self.starts[last])
         # Nested too deeply to be parsed: what could be hidden there is taken for hidden.
         for number in set(range(len(self.lines))) - read:
             self._html(self.starts[number], self.starts[number + 1])
@@ -308,12 +312,6 @@ class _Page:
             if not self._quoting:
                 self._mask(self._quoting_from, ends)
 
-    def _reference(self, label: str, reference: dict[str, Any]) -> None:
-        """Hide a link reference that leads nowhere: it is used as a comment."""
-        if reference["href"] in ("", "#") or label.startswith("^"):
-            first, last = reference["map"]
-            self._hide(self.starts[first], self.starts[last])
-
     def _unused_footnotes(self, tokens: list[Token]) -> None:
         """Hide footnotes that nothing refers to."""
         if not self._footnotes:
@@ -330,11 +328,6 @@ class _Page:
                 self._hide(self.starts[first], self.starts[last])
 
 
-def _duplicates(env: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for reference in env.get("duplicate_refs", ()):
-        yield reference["label"], reference
-
-
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
     """Where the text of a line, or of its table cell that is behind `after`, begins in it."""
     indent = len(part) - len(part.lstrip())
@@ -348,9 +341,7 @@ def _bare(tag: re.Match[str]) -> str:
     return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
 
 
-def _with_span(
-    rule: Callable[[StateInline, bool], bool],
-) -> Callable[[StateInline, bool], bool]:
+def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
     """A rule that notes where in its block's text its token was found."""
 
     def noting(state: StateInline, silent: bool) -> bool:

@@ -120,21 +120,13 @@ def _notice(priority: str, text: str, remedy: str) -> str:
     return f"**{_PRIORITIES[priority]}:** {text}\n\n{remedy}".strip()
 
 
+#: By the topic that an action names.
 MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
-    "ready": ready,
-    "ready_by_hand": ready_by_hand,
-    "attention": attention,
-    "paused": paused,
-    "warning": warning,
-    "ended": ended,
-    "yielded": handed_to_human,
-    "reviewed": reviewed,
-    "done_in": done_in,
-    "answer": answer,
-    "summary": summary,
-    "no_session": no_session,
-    "outsider": outsider,
-    "not_started": not_started,
+    message.__name__: message
+    for message in (
+        *(ready, ready_by_hand, attention, paused, warning, ended, handed_to_human, reviewed),
+        *(done_in, answer, summary, no_session, outsider, not_started),
+    )
 }
 
 
@@ -159,23 +151,25 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
     `page` is the URL of the session's page. `slug` is the GitHub App's name, which people can
     mention to give commands; empty for a token's account.
     """
-    blocks = [f"**{NAME.title()}: {status_words(summary.status)}.** {_sentence(summary.because)}"]
-    if summary.question:
-        blocks.append(_quoted(summary.question))
-    if summary.blockers:
-        blocks.append("Merge blocked by:")
-        blocks.append("\n".join(f"- {_sentence(one.sentence)}" for one in summary.blockers))
-    if summary.remedy:
-        blocks.append(summary.remedy)
-    facts = [f"Agent `{summary.agent}`", f"branch `{summary.branch}`"]
-    facts += [f"pull request #{summary.pull}"] if summary.pull else []
-    facts += [summary.cost] if summary.cost else []
-    facts.append(f"[session `{summary.session}`]({page})")
-    blocks.append(" · ".join(facts))
+    question = neutralize(cut(summary.question, _VALUE_LIMIT)).splitlines()
+    facts = (
+        *(f"Agent `{summary.agent}`", f"branch `{summary.branch}`"),
+        f"pull request #{summary.pull}" if summary.pull else "",
+        summary.cost,
+        f"[session `{summary.session}`]({page})",
+    )
     commands = ", ".join(f"`{name}`" for name in (*summary.commands, "help"))
     mention = f" or `@{slug} COMMAND`" if slug else ""
-    blocks.append(f"<sub>Comment `/{NAME} COMMAND`{mention}. Commands now: {commands}.</sub>")
-    return "\n\n".join(blocks)
+    blocks = (
+        f"**{NAME.title()}: {status_words(summary.status)}.** {_sentence(summary.because)}",
+        "\n".join(f"> {line}".rstrip() for line in question),
+        "Merge blocked by:" if summary.blockers else "",
+        "\n".join(f"- {_sentence(one.sentence)}" for one in summary.blockers),
+        summary.remedy,
+        " · ".join(filter(None, facts)),
+        f"<sub>Comment `/{NAME} COMMAND`{mention}. Commands now: {commands}.</sub>",
+    )
+    return "\n\n".join(filter(None, blocks))
 
 
 def report_title(summary: StatusSummary) -> str:
@@ -185,11 +179,6 @@ def report_title(summary: StatusSummary) -> str:
 
 def _sentence(text: str) -> str:
     return sentence(without_markup(one_line(text)))
-
-
-def _quoted(text: str) -> str:
-    lines = neutralize(cut(text, _VALUE_LIMIT)).splitlines()
-    return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def pull_title(template: str, number: int, issue_title: str, subjects: list[str]) -> str:

@@ -5,13 +5,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import (
-    Environment,
-    StrictUndefined,
-    Template,
-    TemplateError,
-    TemplateSyntaxError,
-)
+from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 
 from bot.text.markdown import visible
@@ -68,29 +62,30 @@ class Prompts:
 
     def __init__(self, folder: Path | None = None) -> None:
         theirs = () if folder is None else _read(folder)
-        self._templates = {
-            **_ours(),
-            **{name: _compiled(name, text, str(folder)) for name, text in theirs},
-        }
+        replaced = {name: _compiled(name, text, str(folder)) for name, text in theirs}
+        self._templates = {**_ours(), **replaced}
 
     def render(self, prompt: Prompt, values: Mapping[str, str], mark: str) -> str:
         """Return a message in which all text of people and programs is cleaned and fenced.
 
         `mark` is a short visible key by which the message is found in the agent's transcript.
         """
-        given = {n: _told(n, text, _MOST) for n, text in {**values, **prompt.values}.items()}
+        shown = _shown({**values, **prompt.values}, _MOST)
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
-        items = [{n: _told(n, text, share) for n, text in one.items()} for one in prompt.items]
-        around = fence([*given.values(), *(text for item in items for text in item.values())])
+        items = [_shown(item, share) for item in prompt.items]
+        around = fence([text for part in (shown, *items) for text in part.values()])
         try:
-            return self._templates[prompt.name].render(given, items=items, mark=mark, fence=around)
+            return self._templates[prompt.name].render(shown, items=items, mark=mark, fence=around)
         except TemplateError as error:
             raise PromptError(f"the prompt {prompt.name}: {error}") from error
 
 
-def _told(name: str, text: str, most: int) -> str:
-    """Return a value as people see it on GitHub, in at most `most` characters."""
-    return fit(visible(text) if name in _MARKDOWN else text, most)
+def _shown(values: Mapping[str, str], most: int) -> dict[str, str]:
+    """Each value as people see it on GitHub, in at most `most` characters."""
+    return {
+        name: fit(visible(text) if name in _MARKDOWN else text, most)
+        for name, text in values.items()
+    }
 
 
 @cache
@@ -116,10 +111,9 @@ def _compiled(name: str, text: str, folder: str) -> Template:
         template = environment.from_string(text)
         tried = dict.fromkeys(NAMES[name], "x")
         template.render({**tried, "items": [dict.fromkeys(_ITEMS.get(name, ()), "x")]})
-    except TemplateSyntaxError as error:
-        raise PromptError(f"{folder}/{name}.md, line {error.lineno}: {error}") from error
     except TemplateError as error:
-        raise PromptError(f"{folder}/{name}.md: {error}") from error
+        at = f", line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
+        raise PromptError(f"{folder}/{name}.md{at}: {error}") from error
     if not text.strip():
         raise PromptError(
             f"{folder}/{name}.md: the file is empty; write the prompt or remove the file"

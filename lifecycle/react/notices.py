@@ -65,7 +65,7 @@ def notify_of_handover(judged: Judged) -> Wanted:
         yield do.Comment(
             key=keys.handed_to_human(pull.person.sha),
             number=pull.number,
-            topic="yielded",
+            topic="handed_to_human",
             values={"sha": pull.person.sha},
         )
 
