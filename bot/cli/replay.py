@@ -14,6 +14,7 @@ from bot.cli.screens import add, grid, report
 from bot.decide.policies import Policies
 from bot.decide.replay import ReplayedDecision, replay
 from bot.intake.dry_run import Effect, effects, read_webhook
+from bot.intake.inbox import Inbox
 from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
@@ -49,7 +50,8 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             policies = Policies(store, settings.projects, settings.policy)
             repositories = frozenset(policies.repositories.values())
             slug = settings.github.app_slug
-            found = effects(store, repositories, policies.is_bot_listed, webhook, slug)
+            inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)
+            found = effects(store, inbox, webhook)
         except (msgspec.DecodeError, RecursionError) as error:
             said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(said, PROBLEM) from None

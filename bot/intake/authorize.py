@@ -8,7 +8,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.rate_limits import Backoff
 from bot.github.write_access import WriteAccess, is_local
 from bot.intake.local_commands import head_at
-from bot.store import NewCommand, Outsider, Session, Store
+from bot.store import NewCommand, Outsider, Store
 from bot.system.clock import Clock
 from lifecycle.model.actions import Action
 from lifecycle.react.notices import replies
@@ -55,12 +55,13 @@ class CommandAuthorizer:
         return settled
 
     def _settle(self, command: NewCommand) -> None:
-        session, now = self._session_of(command), self._clock()
+        now = self._clock()
+        found = session_on(self._store, command.repository, command.number)
+        session = self._store.sessions.get(found) if found else None
         if not self._may(command, fresh=command.kind in ("merge", "start")):
-            about = session.issue.number if session else command.number
             outsider = Outsider(
                 repository=command.repository,
-                issue=about,
+                issue=session.issue.number if session else command.number,
                 login=command.actor,
                 number=command.number,
             )
@@ -91,7 +92,8 @@ class CommandAuthorizer:
         may = self._people.may_write if command.kind == "merge" else self._people.may_command
         return may(command.repository, command.actor, fresh=fresh)
 
-    def _session_of(self, command: NewCommand) -> Session | None:
-        found = self._store.sessions.of_pull(command.repository, command.number)
-        found = found or self._store.sessions.of_issue(command.repository, command.number)
-        return self._store.sessions.get(found) if found else None
+
+def session_on(store: Store, repository: str, number: int) -> str | None:
+    """The session of a pull request or issue."""
+    sessions = store.sessions
+    return sessions.of_pull(repository, number) or sessions.of_issue(repository, number)

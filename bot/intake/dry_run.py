@@ -1,11 +1,11 @@
 """Determines the effects of a webhook payload from a file, without recording anything."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from bot.intake.authorize import session_on
 from bot.intake.inbox import Inbox
 from bot.store import RefreshRequest, Store
 
@@ -28,7 +28,7 @@ class _Record(_Sent):
     request: _Sent | None = None
 
 
-class Effect(Struct, frozen=True, kw_only=True):
+class Effect(Struct, frozen=True):
     """One thing a webhook would cause."""
 
     what: str
@@ -57,32 +57,27 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
     return WebhookFile(event=event, body=body)
 
 
-def effects(
-    store: Store,
-    repositories: frozenset[str],
-    is_bot_listed: Callable[[str, str], bool],
-    webhook: WebhookFile,
-    app_slug: str = "",
-) -> list[Effect]:
+def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
     """The refreshes and commands that a webhook would cause now.
 
-    The arguments are those of `Inbox`. Raises what decoding another event's body raises.
+    Raises what decoding another event's body raises.
     """
-    inbox = Inbox(store, repositories, lambda: None, is_bot_listed, app_slug)
     refreshes, commands = inbox.interpret(webhook.event, webhook.body)
-    effects = [
+    looks = [
         Effect(
-            what=f"look again at {refresh.repository} {refresh.subject}",
-            session=_session_of(store, refresh) or "",
+            f"look again at {refresh.repository} {refresh.subject}",
+            _session_of(store, refresh) or "",
         )
         for refresh in refreshes
     ]
-    for command in commands:
-        session = store.sessions.of_pull(command.repository, command.number)
-        session = session or store.sessions.of_issue(command.repository, command.number)
-        what = f"@{command.actor} asks: {command.kind} {command.text}".rstrip()
-        effects.append(Effect(what=what, session=session or ""))
-    return effects
+    asks = [
+        Effect(
+            f"@{command.actor} asks: {command.kind} {command.text}".rstrip(),
+            session_on(store, command.repository, command.number) or "",
+        )
+        for command in commands
+    ]
+    return [*looks, *asks]
 
 
 def _session_of(store: Store, refresh: RefreshRequest) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from bot.app.application import App
 from bot.decide.policies import Policies
 from bot.intake.dry_run import Effect, WebhookFile, effects
+from bot.intake.inbox import Inbox
 from bot.store import Configuration
 from config.load import Secrets
 from config.settings import ProjectSettings, ServerSettings, Settings
@@ -85,7 +86,8 @@ def test_a_kept_file_that_cannot_be_parsed_any_more_is_ignored(bench: Bench) -> 
 def _effects(bench: Bench, policies: Policies) -> list[Effect]:
     repositories = frozenset(policies.repositories.values())
     webhook = _a_bot_says("/mergewright pause")
-    return effects(bench.store, repositories, policies.is_bot_listed, webhook)
+    inbox = Inbox(bench.store, repositories, lambda: None, policies.is_bot_listed)
+    return effects(bench.store, inbox, webhook)
 
 
 def _a_bot_says(text: str) -> WebhookFile:

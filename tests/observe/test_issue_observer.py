@@ -13,6 +13,7 @@ from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import IssueEvent
 from bot.github.write_access import WriteAccess
 from bot.intake.dry_run import Effect, WebhookFile, effects
+from bot.intake.inbox import Inbox
 from bot.store import NewCommand, NewSession, StoreFull
 from config.settings import ProjectSettings
 from lifecycle.decide import decide
@@ -206,11 +207,9 @@ def test_a_repository_whose_issues_cannot_be_listed_is_refreshed_later(bench: Be
 def test_a_webhook_about_a_repository_concerns_no_single_session(bench: Bench) -> None:
     bench.scenario.session()
     body = {"action": "archived", "repository": {"id": 1, "full_name": REPOSITORY}}
-    policies = Policies(bench.store, {"widgets": ProjectSettings(repository=REPOSITORY)}, Policy())
     webhook = WebhookFile(event="repository", body=json.dumps(body).encode())
-    assert effects(
-        bench.store, frozenset(policies.repositories.values()), policies.is_bot_listed, webhook
-    ) == [
+    inbox = Inbox(bench.store, frozenset({REPOSITORY}), lambda: None)
+    assert effects(bench.store, inbox, webhook) == [
         Effect(what=f"look again at {REPOSITORY} {subject}", session="")
         for subject in ("access:", "repository:")
     ]
