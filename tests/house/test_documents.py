@@ -91,9 +91,10 @@ def test_every_generated_block_is_used_somewhere() -> None:
 def test_every_documented_environment_variable_is_read() -> None:
     from config.load import VARIABLES
 
-    # What agents are given: `runtimes.agents.shared.adapter.environment`, and `shell` besides.
+    # What agents are given: `begin_run` of `runtimes.agents.shared.adapter`, and `shell`.
     given = {"MERGEWRIGHT_PROMPT", "MERGEWRIGHT_SUMMARY", "MERGEWRIGHT_PROGRESS"}
     given |= {"MERGEWRIGHT_MODEL_URL", "MERGEWRIGHT_MODEL_KEY"}
+    given |= {"MERGEWRIGHT_SYSTEM_PROMPT", "MERGEWRIGHT_WORKSPACE"}
     known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", *given}
     named = {
         word.removesuffix("_FILE")

@@ -52,8 +52,6 @@ _TWICE = '"$@" {first} && exec "$@" --restore-chat-history'
 
 
 class Aider(adapter.AgentAdapter):
-    """The `aider` program."""
-
     program = "aider"
     install = "uv tool install aider-chat"
     not_adopted = "Aider has no ids for its conversations"

@@ -61,7 +61,6 @@ class AiderMessageParser:
         self._started: datetime | None = None
 
     def __call__(self, line: str) -> Iterator[Message]:
-        """Yield the message of the next line."""
         text = line.rstrip()
         if started := _STARTED.fullmatch(text):
             # A local time without a zone.

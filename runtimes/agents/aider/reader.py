@@ -32,8 +32,6 @@ _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DO
 
 
 class AiderReader(Reader):
-    """Reads one run of Aider."""
-
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._events = LineTail(files.spool)
@@ -78,10 +76,8 @@ class AiderReader(Reader):
         if self._last_event == "message_send_starting":
             streaming = shown and _SPINNER not in shown
             progress = (seen.output_at if streaming else None) or agent.seen
-            active = in_state(
-                agent, Activity.ACTIVE, self._since, "the agent waits for a response of its model"
-            )
-            return replace(active, seen=progress)
+            agent = replace(agent, seen=progress)
+            return in_state(agent, Activity.ACTIVE, self._since, "the agent waits for its model")
         if not self._last_event or not shown:
             return agent
         prompt = aider_screen.PROMPT.fullmatch(shown)
@@ -98,9 +94,7 @@ class AiderReader(Reader):
                 unauthorised=bool(_UNAUTHORISED.search(error)),
             )
         if prompt:
-            return in_state(
-                agent, Activity.READY, agent.seen, "the agent's screen shows its prompt"
-            )
+            return in_state(agent, Activity.READY, agent.seen, "the agent shows its prompt")
         if asked:
             question = aider_screen.question(asked, screen.rstrip())
             return waiting(agent, agent.seen, "the agent's screen asks a question", question)

@@ -39,8 +39,6 @@ _HOOKS = ("UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure")
 
 
 class Claude(adapter.AgentAdapter):
-    """The `claude` program."""
-
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
 

@@ -52,7 +52,6 @@ class ClaudeTokens(Struct, frozen=True):
     cache_read_input_tokens: Count = 0
 
     def usage(self) -> Usage:
-        """Return them as usage."""
         read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
         tokens = Usage(input=self.input_tokens, output=self.output_tokens)
         return replace(tokens, cache_read=read, cache_write=written)

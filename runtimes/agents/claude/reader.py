@@ -34,8 +34,6 @@ _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
 class ClaudeReader(Reader):
-    """Reads one run of Claude Code."""
-
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

@@ -42,8 +42,6 @@ _HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest")
 
 
 class Codex(adapter.AgentAdapter):
-    """The `codex` program."""
-
     program = "codex"
     install = "npm install -g @openai/codex"
 

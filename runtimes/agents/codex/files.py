@@ -141,7 +141,6 @@ class CodexMessageParser:
         self._model = ""
 
     def __call__(self, line: str) -> Iterator[Message]:
-        """Yield the message of the next line."""
         record = decode_json(line, CodexRecord)
         if record is None:
             return

@@ -42,8 +42,6 @@ class _Request(Struct, frozen=True):
 
 
 class CodexReader(Reader):
-    """Reads one run of Codex."""
-
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

@@ -33,8 +33,6 @@ _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification"
 
 
 class Gemini(adapter.AgentAdapter):
-    """The `gemini` program."""
-
     program = "gemini"
     install = "npm install -g @google/gemini-cli"
 

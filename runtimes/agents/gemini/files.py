@@ -78,11 +78,11 @@ def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
 class GeminiMessageParser:
     """Parses one transcript, line by line.
 
-    The program appends a response again whenever it has grown; each part is yielded once.
+    The program appends a response again whenever it has grown; each part is returned once.
     """
 
     def __init__(self) -> None:
-        self._yielded: set[tuple[str, str]] = set()
+        self._returned: set[tuple[str, str]] = set()
 
     def __call__(self, line: str) -> Iterator[Message]:
         """Yield the messages of the next line that no earlier line had."""
@@ -90,8 +90,8 @@ class GeminiMessageParser:
         if record is None:
             return
         for part, message in _messages(record):
-            if (record.id, part) not in self._yielded:
-                self._yielded.add((record.id, part))
+            if (record.id, part) not in self._returned:
+                self._returned.add((record.id, part))
                 yield replace(message, at=message.at or record.timestamp)
 
 
@@ -99,8 +99,7 @@ def _messages(record: GeminiRecord) -> Iterator[tuple[str, Message]]:
     """Yield the record's messages, each with a name that is unique within the record."""
     match record.type:
         case "user":
-            texts = text_parts(record.content)
-            if texts:  # Records without text repeat tool results.
+            if texts := text_parts(record.content):  # Records without text repeat tool results.
                 yield "", Message(kind=MessageKind.PROMPT, text="\n".join(texts))
         case "gemini":
             used = record.tokens.usage() if record.tokens else None

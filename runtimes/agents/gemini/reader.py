@@ -33,8 +33,6 @@ _UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
 
 
 class GeminiReader(Reader):
-    """Reads one run of Gemini CLI."""
-
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

@@ -43,9 +43,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
         asked = last_call(files, "BeforeTool")
         questions = parse_questions(asked.hook.tool_input) if asked else ()
         form = _form_screen(shown, questions)
-        if asked is None or form is None:
-            return Dialog()
-        return form_dialog(str(asked.time), questions, form)
+        return form_dialog(str(asked.time), questions, form) if asked and form else Dialog()
     heading, choices = permission_dialog(screen)
     # A dialog without choices asks for a secret, which nobody should post in a comment.
     return numbered_dialog(heading, choices) if choices else Dialog()

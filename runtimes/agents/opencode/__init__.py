@@ -53,8 +53,6 @@ _API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
 
 
 class OpenCode(adapter.AgentAdapter):
-    """The `opencode` program."""
-
     program = "opencode"
     install = "npm install -g opencode-ai"
     not_adopted = "OpenCode keeps all conversations in one database, from which none can be copied"

@@ -166,7 +166,6 @@ class OpenCodeMessageReader:
         self._exhausted: tuple[object, ...] = ()  #: Fingerprint when there were no more messages.
 
     def new(self) -> list[Message]:
-        """Return the next messages; see `MessageReader`."""
         state = fingerprint(self._database_files)
         found: list[Message] = []
         while state and state != self._exhausted and not found:

@@ -51,8 +51,6 @@ _CONTAINS = "select 1 from part where session_id = ? and instr(data, ?) limit 1"
 
 
 class OpenCodeReader(Reader):
-    """Reads one run of OpenCode."""
-
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._database_files = opencode_files.database_files(files)
@@ -114,25 +112,18 @@ class OpenCodeReader(Reader):
         self._touched = to_datetime(max([message.time.created, *(row[0] for row in rows)]))
         parts = [part for row in rows if (part := decode_json(row[1], OpenCodePart))]
         self._tools = [part for part in parts if part.state.status in RUNNING]
-        over = message.time.completed
-        if over is None or message.finish == "tool-calls":
-            evidence, calling = (
-                "the agent's database shows an unfinished response",
-                bool(self._tools),
-            )
-            self._turn = in_state(
-                self._turn, Activity.ACTIVE, self._prompted, evidence, calling=calling
-            )
+        turn, ended = self._turn, message.time.completed
+        if ended is None or message.finish == "tool-calls":
+            evidence, calling = "the agent works on a response", bool(self._tools)
+            self._turn = in_state(turn, Activity.ACTIVE, self._prompted, evidence, calling=calling)
             return
         self._summary = " ".join(part.text for part in parts if part.type == "text")[:TEXT]
-        evidence = (
-            f"the agent's database shows the end of a response: {message.finish or 'broken off'}"
-        )
-        self._turn = in_state(self._turn, Activity.READY, to_datetime(over), evidence)
+        evidence = f"the agent's response ended: {message.finish or 'broken off'}"
+        self._turn = in_state(turn, Activity.READY, to_datetime(ended), evidence)
         if message.error is not None and message.error.name != _ABORTED:
             name, data = message.error.name, message.error.data
             text = str(data.get("message") or name)
-            self._turn = _blocked(self._turn, text, f"{name} {data.get('statusCode')} {text}")
+            self._turn = _blocked(self._turn, evidence, text, f"{name} {data.get('statusCode')}")
 
     def _is_due(self, now: datetime) -> bool:
         """Whether to ask the port at this look."""
@@ -157,19 +148,14 @@ class OpenCodeReader(Reader):
             asked = [_questions(arguments) for arguments in calls]
             return self._unchanged(agent) or _waiting(agent, asked)
         permissions, questions, statuses = state
-        asked = [_permission(each) for each in permissions] + [
-            _questions({"questions": each.questions}) for each in questions
-        ]
+        asked = [_permission(each) for each in permissions]
+        asked += [_questions({"questions": each.questions}) for each in questions]
         status = statuses.get(self._native, OpenCodeStatus())
         retry_at = to_datetime(status.next)
         long_wait = retry_at - now > _LONG_WAIT
         if not asked and status.type == "retry" and (long_wait or status.attempt >= _ATTEMPTS):
-            agent = replace(
-                agent,
-                evidence=f"the agent retries after an error, attempt {status.attempt}",
-                calling=False,
-            )
-            agent = _blocked(agent, status.message, status.message)
+            evidence = f"the agent retries after an error, attempt {status.attempt}"
+            agent = _blocked(agent, evidence, status.message)
             limited = long_wait or _LIMITED.search(status.message)
             return replace(agent, limit_until=retry_at if limited else None)
         return _waiting(agent, asked)
@@ -179,13 +165,10 @@ def _waiting(agent: Agent, asked: list[str]) -> Agent:
     return waiting(agent, agent.seen, "the agent asks people", asked[0]) if asked else agent
 
 
-def _blocked(agent: Agent, error: str, details: str) -> Agent:
-    return replace(
-        agent,
-        activity=Activity.BLOCKED,
-        error=error[:TEXT],
-        unauthorised=bool(_UNAUTHORISED.search(details)),
-    )
+def _blocked(agent: Agent, evidence: str, error: str, details: str = "") -> Agent:
+    rejected = bool(_UNAUTHORISED.search(f"{details} {error}"))
+    blocked = in_state(agent, Activity.BLOCKED, agent.since, evidence, error=error)
+    return replace(blocked, unauthorised=rejected)
 
 
 def _permission(pending: OpenCodePermission) -> str:
