@@ -33,7 +33,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
     If no bot is running, this process takes the lease, so that none starts meanwhile, and releases
     workspaces itself.
     """
-    with context.guest(settings, redact) if writing else context.store(settings) as store:
+    with context.store(settings, redact if writing else None) as store:
         paths = Paths(settings.data)
         runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
         base = settings.github.git_base

@@ -2,9 +2,8 @@
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -123,26 +122,16 @@ def _misfits(found: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def store(found: Settings) -> Iterator[Store]:
-    """Open the server's database for reading. Raises `CliError`."""
-    with _opened(found, Store.reading) as opened:
-        yield opened
+def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
+    """Open the server's database for reading, or with `redact` for submitting commands.
 
-
-@contextmanager
-def guest(found: Settings, redact: Redaction) -> Iterator[Store]:
-    """Open the server's database for submitting commands. Raises `CliError`."""
-    with _opened(found, partial(Store.beside, redact=redact)) as opened:
-        yield opened
-
-
-@contextmanager
-def _opened(found: Settings, opening: Callable[[Path], Store]) -> Iterator[Store]:
+    Raises `CliError`.
+    """
     path = Paths(found.data).database
     if not path.exists():
         raise CliError(f"{path}: no database yet; `mergewright serve` creates it", PROBLEM)
     try:
-        with closing(opening(path)) as opened:
+        with closing(Store.beside(path, redact) if redact else Store.reading(path)) as opened:
             yield opened
     except StoreFailure as failure:
         raise CliError(str(failure), PROBLEM) from None

@@ -64,7 +64,7 @@ def submit(
 ) -> None:
     """Submit a command and print its outcome. Raises `CliError`."""
     settings, redact = context.redacting(config)
-    with context.guest(settings, redact) as store:
+    with context.store(settings, redact) as store:
         if kind == "start" and store.sessions.get(id) is None:
             outcome = _start(settings, store, id, text, resume, wait)
         elif resume:
@@ -81,7 +81,7 @@ def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool
     if project and project not in settings.projects:
         raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
     scope = f"project:{project}" if project else ""
-    with context.guest(settings, redact) as store:
+    with context.store(settings, redact) as store:
         set_state = store.freezes.add if frozen else store.freezes.remove
         changed = set_state(scope, _actor())
         freezes = store.freezes.all()
@@ -95,7 +95,7 @@ def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json
     """Set `KEY=VALUE` pairs of a session and print all its metadata. Raises `CliError`."""
     pairs = dict(_pair(value) for value in values)
     settings, redact = context.redacting(config)
-    with context.guest(settings, redact) if pairs else context.store(settings) as store:
+    with context.store(settings, redact if pairs else None) as store:
         session = context.session(store, id)
         if pairs:
             store.metadata.set(session.id, pairs)

@@ -28,7 +28,7 @@ from bot.store import (
 )
 from bot.system.clock import utc_now
 from bot.web.access import Access, remedy_of
-from bot.web.views import Views, http_errors
+from bot.web.views import Views, http_errors, unknown
 from lifecycle.model.facts import Command
 from runtimes.agents.shared.messages import Message
 
@@ -189,10 +189,7 @@ def usage(
     views: _Views, by: FromQuery[str] = "session", session: FromQuery[str] = ""
 ) -> list[UsageTotal]:
     if by not in USAGE_GROUPS:
-        raise ClientException(
-            f"Cannot group usage by {by[:80]!r}.",
-            extra={"remedy": f"Known: {', '.join(USAGE_GROUPS)}."},
-        )
+        raise unknown(f"Cannot group usage by {by[:80]!r}.", USAGE_GROUPS)
     return views.store.usage.totals(by, session)
 
 

@@ -223,9 +223,9 @@ def as_page(request: _Request, problem: HTTPException) -> Response[str]:
     """Return an error page: what is wrong and what to do about it."""
     if problem.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)
-    remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
-    said = f"{problem.detail.rstrip('.')}. {remedy}"
-    html = _templates()("message.html", title=_TITLES.get(problem.status_code, "Error"), text=said)
+    title, remedy = _ERRORS.get(problem.status_code, ("Error", ""))
+    said = f"{problem.detail.rstrip('.')}. {remedy_of(problem) or remedy}"
+    html = _templates()("message.html", title=title, text=said)
     return Response(
         html, status_code=problem.status_code, media_type=MediaType.HTML, headers=problem.headers
     )
@@ -235,23 +235,16 @@ def _failed(request: _Request, _: Exception) -> Response[str]:
     return as_page(request, InternalServerException("The server could not answer this request."))
 
 
-_REMEDIES: Final[Mapping[int, str]] = {
-    404: "The sessions page lists all sessions.",
-    405: "Go back and use the buttons on the page.",
-    429: "Wait a minute and try again.",
-    409: "Reload the page and submit the form again.",
-    500: "See the server's log for details.",
+#: The title and the remedy of an error page, by status.
+_ERRORS: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("Request not accepted", ""),
+    403: ("Access denied", ""),
+    404: ("Page not found", "The sessions page lists all sessions."),
+    405: ("Error", "Go back and use the buttons on the page."),
+    409: ("Request not accepted", "Reload the page and submit the form again."),
+    429: ("Too many requests", "Wait a minute and try again."),
+    500: ("Server error", "See the server's log for details."),
 }
-_TITLES: Final[Mapping[int, str]] = {
-    400: "Request not accepted",
-    403: "Access denied",
-    404: "Page not found",
-    409: "Request not accepted",
-    429: "Too many requests",
-    500: "Server error",
-}
-
-
 _CODE = re.compile("`([^`]+)`")
 
 

@@ -168,19 +168,14 @@ class Views:
         """Return a configured project, or raise 400."""
         projects = self._settings.projects
         if name not in projects:
-            known = ", ".join(sorted(projects)) or "none"
-            raise ClientException(
-                f"No project {name[:80]!r}.", extra={"remedy": f"Known: {known}."}
-            )
+            raise unknown(f"No project {name[:80]!r}.", sorted(projects))
         return projects[name]
 
     def check_agent(self, name: str) -> None:
         """Raise 400 unless this is an agent, an agent type or empty."""
         known = self._settings.identities.keys() | self._settings.agent_types.keys()
         if name and name not in known:
-            raise ClientException(
-                f"No agent {name[:80]!r}.", extra={"remedy": f"Known: {', '.join(sorted(known))}."}
-            )
+            raise unknown(f"No agent {name[:80]!r}.", sorted(known))
 
     def queue(self) -> list[QueuedSession]:
         """Return the sessions that wait for a slot, the next one first."""
@@ -222,6 +217,12 @@ class Views:
                 " For one session, send the command `freeze`."
             },
         )
+
+
+def unknown(what: str, known: Iterable[str]) -> ClientException:
+    """Return 400 for a name that does not exist, with the known ones as the remedy."""
+    remedy = f"Known: {', '.join(known) or 'none'}."
+    return ClientException(what, extra={"remedy": remedy})
 
 
 @contextmanager
