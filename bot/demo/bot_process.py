@@ -1,5 +1,6 @@
 """The real bot, run as users run it: `mergewright serve` in its own process."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -138,6 +139,13 @@ class BotProcess:
                 pass
             time.sleep(0.02)
         raise RuntimeError(f"the bot did not become ready; the end of {self.log}:\n{self.tail()}")
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait until it ends by itself; returns its exit code, None if it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                return self._process.wait(seconds)
+        return None
 
     def kill(self) -> None:
         """Kill it with SIGKILL."""

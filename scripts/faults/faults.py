@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from bot.demo.audit import processes_of
 from scripts.faults.lives import Lives
+from scripts.faults.unrelated import send_unrelated
 
 #: A fault: the lives it disturbs, its dice, and an event that is set when the lives are over.
 Inject = Callable[[Lives, random.Random, threading.Event], None]
@@ -25,6 +27,7 @@ class Fault:
     about: str
     bots: int = 1
     runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
+    disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
     seconds: float = 240.0  #: The time after which unfinished lives are a violation.
 
 
@@ -87,6 +90,70 @@ def connections(lives: Lives, dice: random.Random, over: threading.Event) -> Non
         lives.log(f"{lives.proxy.count} connections were reset")
 
 
+def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Fill the disk with the bot's data to the last byte, four times, for seconds each."""
+    ballast = lives.paths.data / "ballast"
+    for number in range(1, 5):
+        if over.wait(dice.uniform(0.5, 4.0)):
+            return
+        lives.log(f"the disk is full ({number})")
+        with contextlib.suppress(OSError), ballast.open("wb") as file:
+            while True:
+                file.write(bytes(65536))
+                file.flush()
+        over.wait(dice.uniform(2.0, 6.0))
+        ballast.unlink()
+
+
+def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Damage the database, twice; a bot must end on it, and go on with the copy put back."""
+    (bot,) = lives.bots
+    database = lives.paths.database
+    for number in range(1, 3):
+        if over.wait(dice.uniform(1.0, 5.0)):
+            return
+        bot.kill()
+        files = [path for path in database.parent.glob(f"{database.name}*") if path.is_file()]
+        copies = {path: path.read_bytes() for path in files}
+        how = dice.choice((_zero_a_page, _cut_in_half))
+        how(database, dice)
+        lives.log(f"{how.__name__[1:].replace('_', ' ')} of the database ({number})")
+        bot.start()
+        if (code := bot.wait(30.0)) in (None, 0):
+            lives.violations_seen.append(f"the bot exits with {code} on a damaged database")
+        bot.kill()
+        for path in database.parent.glob(f"{database.name}*"):
+            path.unlink()
+        for path, content in copies.items():
+            path.write_bytes(content)
+        bot.start()
+
+
+def flood(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Send 20,000 deliveries about issues and pull requests that are of no concern."""
+    (bot,) = lives.bots
+    before = lives.api_requests()
+    send_unrelated(bot.url, lives.scene.secret, 20_000, dice, over)
+    spent = lives.api_requests() - before
+    lives.log(f"{spent} API requests since the flood began")
+    if spent > 100 + 60 * lives.sessions:
+        lives.violations_seen.append(f"unrelated deliveries: {spent} API requests were made")
+
+
+def descriptors(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Hold 1,500 idle connections to the bot, three times, for seconds each."""
+    (bot,) = lives.bots
+    for number in range(1, 4):
+        if over.wait(dice.uniform(0.5, 3.0)):
+            return
+        with contextlib.ExitStack() as held:
+            for _ in range(1500):
+                with contextlib.suppress(OSError):
+                    held.enter_context(socket.create_connection(("127.0.0.1", bot.port), 1.0))
+            lives.log(f"idle connections are held ({number})")
+            over.wait(dice.uniform(3.0, 8.0))
+
+
 FAULTS: Sequence[Fault] = (
     Fault(name="freezes", inject=freezes, bots=2, about="the leading bot is suspended"),
     Fault(name="kills", inject=kills, about="the bot is killed"),
@@ -96,6 +163,8 @@ FAULTS: Sequence[Fault] = (
         runs_may_repeat=True,
         about="the tmux server is killed",
     ),
+    Fault(name="disk", inject=disk, disk_mb=192, about="the disk is full"),
+    Fault(name="damage", inject=damage, about="the database is damaged"),
     Fault(
         name="supervisors",
         inject=supervisors,
@@ -103,7 +172,22 @@ FAULTS: Sequence[Fault] = (
         about="supervisors of agents are killed",
     ),
     Fault(name="connections", inject=connections, about="connections to GitHub are reset"),
+    Fault(name="flood", inject=flood, about="unrelated webhooks arrive in masses"),
+    Fault(name="descriptors", inject=descriptors, about="idle connections use up descriptors"),
 )
+
+
+def _zero_a_page(database: Path, dice: random.Random) -> None:
+    size = database.stat().st_size
+    page = dice.randrange(max(1, size // 4096))
+    with database.open("r+b") as file:
+        file.seek(page * 4096)
+        file.write(bytes(4096))
+
+
+def _cut_in_half(database: Path, dice: random.Random) -> None:
+    del dice
+    os.truncate(database, database.stat().st_size // 2)
 
 
 def _is_tmux(command: str) -> bool:

@@ -31,13 +31,17 @@ _MARKER = re.compile(r"<!-- \S+ -->")
 class Lives:
     """Sessions from their labels to their merges, and an audit from outside of what happened."""
 
-    def __init__(self, folder: Path, sessions: int, log: Callable[[str], None]) -> None:
-        """`log` receives each fault and what came of it."""
+    def __init__(
+        self, folder: Path, sessions: int, log: Callable[[str], None], *, disk_mb: int = 0
+    ) -> None:
+        """`log` receives each fault and what came of it; `disk_mb` gives the data a small disk."""
         self.folder = folder
         self.sessions = sessions
         self.log = log
         self.paths = Paths(folder / "data")
         self.bots: list[BotProcess] = []
+        self.violations_seen: list[str] = []  #: What a fault saw while it was played.
+        self._disk_mb = disk_mb
         self._agent_log = folder / "agent.log"
         self._stack = contextlib.ExitStack()
 
@@ -45,6 +49,8 @@ class Lives:
         self.github = self._stack.enter_context(GitHubServer(self.folder / "github"))
         self.scene = Scene(self.github, lambda what, where: None)
         self.proxy = self._stack.enter_context(Proxy(self.github.url))
+        if self._disk_mb:
+            self._mount()
         self._stack.callback(self._end)
         return self
 
@@ -85,6 +91,10 @@ class Lives:
         bot.start()
         self.scene.repo.webhook(f"{bot.url}webhooks/github", self.scene.secret)
         return bot
+
+    def api_requests(self) -> int:
+        """How many API requests were answered."""
+        return sum("/api/" in seen.path for seen in self.github.requests)
 
     def label_issues(self) -> None:
         """Have the person open and label all issues at once."""
@@ -129,6 +139,7 @@ class Lives:
         `runs_may_repeat`: the fault kills agents, so that one may run and be asked again; each
         run still gets each message once.
         """
+        yield from self.violations_seen
         for task in self.scene.tasks.values():
             yield from problems(self.scene, task)
             if runs_may_repeat:
@@ -181,6 +192,14 @@ class Lives:
         if run.returncode:
             output = (run.stdout + run.stderr)[-500:]
             yield f"replay of {session} exits with {run.returncode}: {output}"
+
+    def _mount(self) -> None:
+        """Mount a small disk for the data. Raises `CalledProcessError` without the right to."""
+        self.paths.data.mkdir()
+        size = f"size={self._disk_mb}m"
+        command = ("mount", "-t", "tmpfs", "-o", size, "mergewright-faults", str(self.paths.data))
+        subprocess.run(command, check=True)
+        self._stack.callback(subprocess.run, ("umount", "--lazy", self.paths.data), check=True)
 
     def _end(self) -> None:
         """Stop the bots and the terminals, which outlive them by design."""
