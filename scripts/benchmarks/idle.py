@@ -22,7 +22,7 @@ def main() -> None:
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     begun = time.perf_counter()
     population = Population(folder, restored=size)
-    visited = population.engine.reconcile_live()
+    visited = population.reconciler.reconcile_live()
     restarted = time.perf_counter() - begun
     assert visited == size, f"{visited} of {size} were visited"
     sweeps = []

@@ -60,7 +60,9 @@ class Population:
             *(self.store, self.locations, lambda _: Policy(), Prices({})),
             *(self.clock, silent, lambda: None),
         )
-        self.engine = Reconciler(self.store, lambda _: Policy(), self.clock, silent, lambda: None)
+        self.reconciler = Reconciler(
+            self.store, lambda _: Policy(), self.clock, silent, lambda: None
+        )
         self.size = restored
         for number in range(1, restored + 1):
             self._launch(number)
@@ -79,18 +81,18 @@ class Population:
         self.size = size
         with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
             list(workers.map(self._create, numbers))
-            self.engine.reconcile_due()
+            self.reconciler.reconcile_due()
             self.store.slots.assign(Caps(sessions=size))
             for _ in range(4):
                 self.later(60)
-                self.engine.reconcile_due()
+                self.reconciler.reconcile_due()
                 while due := self.store.outbox.due(self.now, limit=1000):
                     list(workers.map(self._done, due))
         pulls = [Observation(session=_id(n), run=1, pulls=(self._pull(n),)) for n in numbers]
         self.store.observations.record(pulls, self.now)
         self.later(400)
         self.watch.sweep()
-        self.engine.reconcile_due()
+        self.reconciler.reconcile_due()
 
     def _create(self, number: int) -> None:
         issue = Issue(number=number, title=f"Part {number} breaks", body="It breaks.\n" * 50)
@@ -176,4 +178,4 @@ def _branch(number: int) -> str:
 
 
 def silent(step: CrashPoint, about: str) -> None:
-    """A journal that nobody reads."""
+    """A crash-point log that is discarded."""

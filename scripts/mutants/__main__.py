@@ -1,4 +1,4 @@
-"""Makes one mistake at a time in the core's tables and demands that a test notices it."""
+"""Mutates the core's tables, one change at a time, and fails if no test does."""
 
 import argparse
 import importlib

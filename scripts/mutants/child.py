@@ -1,4 +1,4 @@
-"""Judging one mutant of a table, in a process of its own that is thrown away afterwards."""
+"""Judges one mutant of a table in a process of its own."""
 
 import ast
 import itertools
@@ -10,7 +10,7 @@ from scripts.mutants.tables import Mutant, Rowed, Table
 from scripts.mutants.trying import EQUIVALENT, KILLED, ROOT, SURVIVED, end_after, passes
 
 TESTS = ROOT / "tests/lifecycle"
-#: Longer than the tests take. A mutant that keeps them busy for so long has been noticed.
+#: Longer than the tests take. A mutant that exceeds it is killed.
 LIMIT_SECONDS = 300
 
 #: Files of tests that take seconds: tried last.
@@ -18,7 +18,7 @@ SLOW = ("test_laws.py", "test_any_life.py")
 
 
 def judge(mutant: Mutant, known: list[bytes]) -> str:
-    """What becomes of a mutant; `known`: what the core answers without it."""
+    """Judge a mutant; `known`: the core's answers without it."""
     end_after(LIMIT_SECONDS)
     install(mutant.table, mutant.of)
     if mutant.change == "swap" and _alike(mutant.table, known):
@@ -30,13 +30,13 @@ def judge(mutant: Mutant, known: list[bytes]) -> str:
 
 
 def sound(table: Table) -> bool:
-    """Whether the tests pass in such a process while nothing is wrong."""
+    """Whether the tests pass without a mutant."""
     install(table, lambda rows: rows)
     return passes([TESTS])
 
 
 def answers(table: Table) -> Iterator[bytes]:
-    """What the core says about everything a table is judged by."""
+    """The core's answers for every combination."""
     from msgspec import json
 
     from lifecycle.decide import decide

@@ -1,4 +1,4 @@
-"""Which tables of the core are mutated, and in which ways one row of them can be wrong."""
+"""The mutated tables of the core, and the mutations of a row."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -69,7 +69,7 @@ TABLES: Final = (
 
 
 class Mutant(NamedTuple):
-    """One row of one table, made wrong in one way."""
+    """One mutation of one row of a table."""
 
     table: Table
     row: int
@@ -100,7 +100,7 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
-    """Every mistake that is one. A sentence that is not there is not changed."""
+    """Every mutation that changes the table; empty sentences are kept."""
     rows = tuple(rowed.values()) if isinstance(rowed, Mapping) else rowed
     names = list(rowed) if isinstance(rowed, Mapping) else [_name(row) for row in rows]
     for place, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Having tests tried on a mutant, in a process of its own that is thrown away afterwards."""
+"""Runs tests on a mutant in a process of its own."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
 
 
 def end_after(seconds: int) -> None:
-    """Have tests that a mutant keeps busy for longer than this fail: it has been noticed."""
+    """Fail tests that take longer than this: the mutant is killed."""
 
     def too_long(signum: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"the tests took longer than {seconds} seconds")
@@ -24,7 +24,7 @@ def end_after(seconds: int) -> None:
 
 
 def passes(paths: Sequence[Path | str]) -> bool:
-    """Whether all tests pass; what they say about the mutant is nobody's concern."""
+    """Whether all tests pass; their output is discarded."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         ended = pytest.main([*options, *map(str, paths)])

@@ -139,11 +139,11 @@ class Deployment:
             store.outbox.mark_done(due.seq, "", self.now)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
-        (visit,) = store.facts.load([session])
+        (loaded,) = store.facts.load([session])
         over = SessionDecision(
             status=status, reason=reason, because=because, run=1, ended=ended, frees_slot=True
         )
-        store.decisions.record([(visit, over)], self.now)[0].result()
+        store.decisions.record([(loaded, over)], self.now)[0].result()
         store.close()
 
     def printed(self, session: str, text: str, run: int = 1) -> Path:
@@ -157,12 +157,12 @@ class Deployment:
     def _decide(
         self, store: Store, session: str, status: str, reason: Reason, because: str
     ) -> None:
-        (visit,) = store.facts.load([session])
+        (loaded,) = store.facts.load([session])
         action = Comment(key=keys.ready_to_merge(status), number=12, topic="ready")
         decision = SessionDecision(
             status=status, reason=reason, because=because, run=1, actions=(action,)
         )
-        store.decisions.record([(visit, decision)], self.now)[0].result()
+        store.decisions.record([(loaded, decision)], self.now)[0].result()
 
 
 class CommandLine:

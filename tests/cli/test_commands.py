@@ -42,7 +42,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         found = opened.sessions.get("widgets-12")
         assert found is not None
         now = opened.clock()
-        (visit,) = opened.facts.load([found.id])
+        (loaded,) = opened.facts.load([found.id])
         actions: tuple[Action, ...] = tuple(
             Comment(
                 key=keys.command_applied(found.commands[-1].key),
@@ -58,7 +58,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         decision = SessionDecision(
             status=status, reason="x", because=because, run=1, actions=actions, ended=ended
         )
-        opened.decisions.record([(visit, decision)], now)[0].result()
+        opened.decisions.record([(loaded, decision)], now)[0].result()
 
     return come
 

@@ -24,8 +24,10 @@ def lived(deployment: Deployment) -> str:
     name = deployment.has_session(slot=True)
     now = deployment.now
     with closing(Store(deployment.paths.database, clock=lambda: now)) as store:
-        engine = Reconciler(store, lambda _: Policy(), lambda: now, log_crash_point, lambda: None)
-        engine.reconcile_due()
+        reconciler = Reconciler(
+            store, lambda _: Policy(), lambda: now, log_crash_point, lambda: None
+        )
+        reconciler.reconcile_due()
         for activity in (Activity.ACTIVE, Activity.WAITING_INPUT):
             now += timedelta(seconds=30)
             for due in store.outbox.due(now):
@@ -40,7 +42,7 @@ def lived(deployment: Deployment) -> str:
                 program=Probe.ALIVE,
             )
             store.observations.record([Observation(session=name, agent=agent)], now)
-            engine.reconcile_due()
+            reconciler.reconcile_due()
     return name
 
 

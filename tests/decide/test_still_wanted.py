@@ -33,8 +33,8 @@ STARTING = facts(run=2, pending=frozenset({START.key}))
 def wanted(given: Facts, action: Action, policy: Policy = POLICY) -> bool | None:
     loaded = LoadedSession(session="widgets-12", version=1, facts=given)
     store: Any = SimpleNamespace(facts=SimpleNamespace(load=lambda _: [loaded]))
-    engine = Reconciler(store, lambda _: policy, lambda: NOW, log_crash_point, lambda: None)
-    return engine.still_wanted("widgets-12", action)
+    reconciler = Reconciler(store, lambda _: policy, lambda: NOW, log_crash_point, lambda: None)
+    return reconciler.still_wanted("widgets-12", action)
 
 
 @pytest.mark.parametrize("kind", ["pause", "stop"])

@@ -85,7 +85,7 @@ class Site:
             self.runtime,
             self.adapters,
         )
-        nobody: Any = None
+        unused: Any = None
         self.archive = Archive(self.locations, Redaction())
         self.models = ModelEndpoints(
             settings=settings,
@@ -99,7 +99,7 @@ class Site:
         caps, self.prompts = Caps(sessions=0, agents={"ada": 1}), Prompts()
         identities = Assignment(scenario.store, {"ada": ADA}, projects, caps)
         self.agents = AgentRuns(
-            *(scenario.store.facts, nobody, self.locations, self.prompts, self.archive),
+            *(scenario.store.facts, unused, self.locations, self.prompts, self.archive),
             *(identities, self.models, ("CLAUDE.md",), scenario.clock),
         )
         self.id: str = scenario.session()
@@ -155,13 +155,13 @@ class Site:
         self.agents.stop(self.session, self.session.run)
         status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "stopped by @ada"
         ended = Ended(status=status, reason=reason, because=because, at=self.scenario.clock())
-        (visit,) = self.scenario.store.facts.load([self.id])
+        (loaded,) = self.scenario.store.facts.load([self.id])
         run = self.session.run
         over = SessionDecision(status=status, reason=reason, because=because, run=run, ended=ended)
-        self.scenario.store.decisions.record([(visit, over)], self.scenario.clock())[0].result()
+        self.scenario.store.decisions.record([(loaded, over)], self.scenario.clock())[0].result()
         # The last session to end is reconciled again to post the summary.
-        visits = self.scenario.store.facts.load([self.id])
-        self.scenario.store.decisions.record([(visits[0], over)], self.scenario.clock())[0].result()
+        ending = self.scenario.store.facts.load([self.id])
+        self.scenario.store.decisions.record([(ending[0], over)], self.scenario.clock())[0].result()
 
     def prompt(self, run: int) -> str:
         """The first prompt of a run."""

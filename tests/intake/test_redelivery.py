@@ -40,7 +40,7 @@ class LostWebhooks:
         for _ in range(count):
             self.repo.open_issue("Broken", by="acme")
         lost = self.github.deliveries[before:]
-        eventually(lambda: all(one.status_code for one in lost), "nobody answered")
+        eventually(lambda: all(one.status_code for one in lost), "every delivery failed")
         return [one.guid for one in lost]
 
     def sent_again(self) -> list[str]:

@@ -19,8 +19,8 @@ READY = {"verdicts": (approval(),)}
 COMMIT = Work(base=BASE, head=NEXT, dirty=False)
 
 
-def decision(given: Facts, **policy: Any) -> Decision:
-    return decide(given, Policy(**policy), NOW)
+def decision(session: Facts, **policy: Any) -> Decision:
+    return decide(session, Policy(**policy), NOW)
 
 
 def effects(found: Decision) -> list[do.Action]:
@@ -28,23 +28,23 @@ def effects(found: Decision) -> list[do.Action]:
     return [a for a in found.actions if not isinstance(a, do.Report | do.ReportCheck)]
 
 
-def ordered(given: Facts, **policy: Any) -> list[do.Action]:
+def ordered(session: Facts, **policy: Any) -> list[do.Action]:
     """The ordered actions without reports, the attention label and replies to commands."""
     return [
         action
-        for action in effects(decision(given, **policy))
+        for action in effects(decision(session, **policy))
         if not isinstance(action, do.Label)
         and not (isinstance(action, do.Comment) and action.topic == "answer")
     ]
 
 
-def keys(given: Facts, **policy: Any) -> list[str]:
-    return [str(action.key) for action in ordered(given, **policy)]
+def keys(session: Facts, **policy: Any) -> list[str]:
+    return [str(action.key) for action in ordered(session, **policy)]
 
 
-def with_pull(pulls: dict[str, Any], **given: Any) -> Facts:
+def with_pull(pulls: dict[str, Any], **fields: Any) -> Facts:
     """A session with a pull request of these fields."""
-    return published(pulls=(pull(**pulls),), **given)
+    return published(pulls=(pull(**pulls),), **fields)
 
 
 def ci_cause(*names: str) -> str:

@@ -198,23 +198,23 @@ class Life:
 
     # -- the agent ---------------------------------------------------------------------------------
 
-    def agent_is(self, activity: Activity, *, reconcile: bool = True, **given: Any) -> "Life":
+    def agent_is(self, activity: Activity, *, reconcile: bool = True, **fields: Any) -> "Life":
         """Change the agent's activity now."""
         self.now += timedelta(seconds=1)
-        given = {
+        fields = {
             "run": self.facts.run,
             "since": self.now,
             "seen": self.now,
             "runtime": Probe.ALIVE,
             "program": Probe.ALIVE,
             "native_id": self.facts.agent.native_id,
-            **given,
+            **fields,
         }
         at_rest = activity in (Activity.READY, Activity.IDLE, Activity.EXITED)
         dirty = self.facts.work.dirty or False if at_rest else None
         self.facts = replace(
             self.facts,
-            agent=Agent(activity=activity, **given),
+            agent=Agent(activity=activity, **fields),
             work=replace(self.facts.work, dirty=dirty),
         )
         return self._then(reconcile)
@@ -295,8 +295,8 @@ class Life:
         """A person's commit is on the branch, and has no checks yet."""
         self._commits += 1
         person = Push(sha=f"{self._commits:040x}", at=self.now)
-        given = {"head": person.sha, "head_by": Mover.PERSON, "person": person, "checks": ()}
-        return self._pull(self.pull, **given, head_since=self.now)._then(True)
+        fields = {"head": person.sha, "head_by": Mover.PERSON, "person": person, "checks": ()}
+        return self._pull(self.pull, **fields, head_since=self.now)._then(True)
 
     def pull_is(self, state: PullState) -> "Life":
         merged_at = self.now if state is PullState.MERGED else None
@@ -306,8 +306,8 @@ class Life:
         self.slots = free
         return self._then(True)
 
-    def issue_is(self, **given: Any) -> "Life":
-        self.facts = replace(self.facts, issue=replace(self.facts.issue, **given))
+    def issue_is(self, **fields: Any) -> "Life":
+        self.facts = replace(self.facts, issue=replace(self.facts.issue, **fields))
         return self._then(True)
 
     def person_commands(self, kind: str, text: str = "", head: str = "") -> "Life":
@@ -324,9 +324,9 @@ class Life:
         self.facts = replace(self.facts, commands=(*self.facts.commands, command))
         return self._then(True)
 
-    def _pull(self, pull: Pull, **given: Any) -> "Life":
+    def _pull(self, pull: Pull, **fields: Any) -> "Life":
         others = tuple(each for each in self.facts.pulls if each.number != pull.number)
-        self.facts = replace(self.facts, pulls=(*others, replace(pull, **given)))
+        self.facts = replace(self.facts, pulls=(*others, replace(pull, **fields)))
         return self
 
     def _then(self, reconcile: bool) -> "Life":

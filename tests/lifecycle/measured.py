@@ -29,11 +29,11 @@ def reported(seconds: float) -> Facts:
     return facts(done=done("report:12:0:before", seconds_ago=seconds))
 
 
-def repeated(cause: str, times: float, **given: Any) -> Facts:
+def repeated(cause: str, times: float, **fields: Any) -> Facts:
     """A session whose agent got so many messages and pushed after each."""
     causes = [cause.format(place, f"{place:040x}") + "#1" for place in range(int(times))]
-    given["done"] = {**done(*causes, seconds_ago=550), **given.get("done", {})}
-    return published(**given)
+    fields["done"] = {**done(*causes, seconds_ago=550), **fields.get("done", {})}
+    return published(**fields)
 
 
 def red(times: float) -> Facts:

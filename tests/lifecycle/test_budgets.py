@@ -51,15 +51,15 @@ SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
 NO_LIMITS = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
 
 
-def decision(given: Facts, **policy: Any) -> Decision:
-    return decide(given, Policy(**{"public_cost": True, **NO_LIMITS, **policy}), NOW)
+def decision(session: Facts, **policy: Any) -> Decision:
+    return decide(session, Policy(**{"public_cost": True, **NO_LIMITS, **policy}), NOW)
 
 
-def budget_notices(given: Decision) -> dict[str, str]:
+def budget_notices(session: Decision) -> dict[str, str]:
     """The posted sentences about budgets, by key."""
     return {
         str(action.key): action.values["because"]
-        for action in given.actions
+        for action in session.actions
         if isinstance(action, do.Comment) and "budget:" in str(action.key)
     }
 
@@ -88,14 +88,16 @@ def test_public_repositories_show_no_amounts(
 def test_an_exhausted_budget_pauses_the_session_and_is_reported_once(
     spent: dict[str, Any], limit: dict[str, float], why: str
 ) -> None:
-    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
-    found = decision(given, **limit)
+    session = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    found = decision(session, **limit)
     assert (found.status, found.reason) == (Status.PAUSED, Reason.BUDGET_EXHAUSTED)
     assert found.because == why
     ((key, sentence),) = budget_notices(found).items()
     assert sentence == why
-    assert budget_notices(decision(replace(given, pending=frozenset({parse(key)})), **limit)) == {}
-    assert decision(given).status is Status.WORKING
+    assert (
+        budget_notices(decision(replace(session, pending=frozenset({parse(key)})), **limit)) == {}
+    )
+    assert decision(session).status is Status.WORKING
 
 
 @pytest.mark.parametrize(("spent", "limit", "why"), SPENT.values(), ids=SPENT.keys())
@@ -103,20 +105,20 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
     spent: dict[str, Any], limit: dict[str, float], why: str
 ) -> None:
     ((name, amount),) = limit.items()
-    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
-    found = decision(given, **{name: amount / 0.8})
+    session = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    found = decision(session, **{name: amount / 0.8})
     assert found.status is Status.WORKING
     ((key, sentence),) = budget_notices(found).items()
     assert sentence.startswith("80% of ")
     assert key.startswith("warning:budget:")
     assert (
         budget_notices(
-            decision(replace(given, pending=frozenset({parse(key)})), **{name: amount / 0.8})
+            decision(replace(session, pending=frozenset({parse(key)})), **{name: amount / 0.8})
         )
         == {}
     )
-    assert budget_notices(decision(given, **{name: amount / 0.79})) == {}
-    other = decision(given, **{name: amount / 0.5}, budget_warning=0.5)
+    assert budget_notices(decision(session, **{name: amount / 0.79})) == {}
+    other = decision(session, **{name: amount / 0.5}, budget_warning=0.5)
     assert next(iter(budget_notices(other).values())).startswith("50% of ")
 
 
@@ -132,49 +134,49 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
 )
 def test_each_budget_limit_is_reported_under_its_own_key(name: str, cause: str) -> None:
     spent, limit, _ = SPENT[name]
-    given = facts(agent=agent(Activity.ACTIVE, 5), **spent)
-    assert list(budget_notices(decision(given, **limit))) == [f"notice:{cause}"]
-    again = replace(given, restored_at=ago(3600))
+    session = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+    assert list(budget_notices(decision(session, **limit))) == [f"notice:{cause}"]
+    again = replace(session, restored_at=ago(3600))
     life = cause if name == "day" else f"{cause}{in_key(ago(3600))}"
     assert list(budget_notices(decision(again, **limit))) == [f"notice:{life}"]
 
 
 def test_a_session_without_budget_is_queued_and_requests_no_slot() -> None:
-    given = replace(facts(run=0, agent=Agent(), spent_today=Spending(cost_usd=25)), done={})
+    session = replace(facts(run=0, agent=Agent(), spent_today=Spending(cost_usd=25)), done={})
     for slot in (True, False):
-        found = decision(replace(given, slot=slot), day_usd=25)
+        found = decision(replace(session, slot=slot), day_usd=25)
         assert (found.status, found.reason) == (Status.QUEUED, Reason.BUDGET_EXHAUSTED)
         assert found.because.startswith("today's 25.00 USD")
         assert not found.wants_slot
         assert not found.holds_slot
-    assert decision(replace(given, slot=False)).wants_slot
+    assert decision(replace(session, slot=False)).wants_slot
 
 
 def test_a_daily_budget_is_rechecked_at_midnight() -> None:
     midnight = NOW.replace(hour=0) + timedelta(days=1)
-    given = facts(agent=ended(0), spent_today=Spending(cost_usd=25))
-    assert decision(given, day_usd=25).recheck_at == midnight
-    assert decision(replace(given, slot=False, run=0), day_usd=25).recheck_at == midnight
+    session = facts(agent=ended(0), spent_today=Spending(cost_usd=25))
+    assert decision(session, day_usd=25).recheck_at == midnight
+    assert decision(replace(session, slot=False, run=0), day_usd=25).recheck_at == midnight
 
 
 def test_the_current_turn_counts_towards_the_hours_while_the_agent_is_active() -> None:
     active = agent(Activity.ACTIVE, 1800, seen=ago(5))
-    given = facts(agent=active, spent=Spending(active_seconds=5400.0))
-    assert decision(given, session_hours=2.0).status is Status.PAUSED
-    found = decision(given, session_hours=3.0)
+    session = facts(agent=active, spent=Spending(active_seconds=5400.0))
+    assert decision(session, session_hours=2.0).status is Status.PAUSED
+    found = decision(session, session_hours=3.0)
     assert found.status is Status.WORKING
-    rests = replace(given, agent=agent(seconds_ago=1800))
+    rests = replace(session, agent=agent(seconds_ago=1800))
     assert decision(rests, session_hours=2.0).status is not Status.PAUSED
-    assert decision(replace(given, agent=replace(active, since=None)), session_hours=2).status is (
-        Status.WORKING
-    )
+    assert decision(
+        replace(session, agent=replace(active, since=None)), session_hours=2
+    ).status is (Status.WORKING)
 
 
 def test_idle_time_before_a_new_message_does_not_count_as_work() -> None:
-    given = facts(
+    session = facts(
         agent=agent(Activity.IDLE, 90_000), done=done("address_review:x#1", seconds_ago=5)
     )
-    found = decision(given, session_hours=2.0)
+    found = decision(session, session_hours=2.0)
     assert found.signals.availability is Availability.ACTIVE
     assert found.status is Status.WORKING
 
@@ -183,14 +185,14 @@ def test_idle_time_before_a_new_message_does_not_count_as_work() -> None:
 def test_a_long_turn_counts_only_towards_the_hours(name: str) -> None:
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
-    given = facts(agent=agent(Activity.ACTIVE, 90_000, seen=ago(5)), **spent)
-    assert decision(given, **{field: amount + 1}).status is Status.WORKING
+    session = facts(agent=agent(Activity.ACTIVE, 90_000, seen=ago(5)), **spent)
+    assert decision(session, **{field: amount + 1}).status is Status.WORKING
 
 
 def test_the_session_is_rechecked_when_its_hours_run_out() -> None:
     active = agent(Activity.ACTIVE, 60, seen=ago(0))
-    given = facts(agent=active, spent=Spending(active_seconds=7000.0))
-    found = decision(given, session_hours=2.0)
+    session = facts(agent=active, spent=Spending(active_seconds=7000.0))
+    found = decision(session, session_hours=2.0)
     assert found.status is Status.WORKING
     assert found.recheck_at == ago(60) + timedelta(seconds=200)
 
@@ -226,21 +228,21 @@ def test_a_raise_in_dollars_raises_the_other_budgets_in_proportion(name: str) ->
 def test_a_raise_of_the_daily_budget_expires_at_midnight() -> None:
     spent, limit, _ = SPENT["day"]
     early = command("budget", text="+5", comment=None, at=ago(13 * 3600))
-    given = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), commands=(early,), **spent)
-    assert decision(given, **limit).status is Status.PAUSED
-    today = replace(given, commands=(replace(early, at=ago(11 * 3600)),))
+    session = facts(agent=agent(Activity.ACTIVE, 5), created=ago(86400), commands=(early,), **spent)
+    assert decision(session, **limit).status is Status.PAUSED
+    today = replace(session, commands=(replace(early, at=ago(11 * 3600)),))
     assert decision(today, **limit).status is Status.WORKING
 
 
 def test_without_a_dollar_limit_a_raise_grants_the_hours_once_more() -> None:
     more = command("budget", text="+1", comment=None)
-    given = facts(
+    session = facts(
         agent=agent(Activity.ACTIVE, 5),
         commands=(more,),
         spent=Spending(active_seconds=7200.0),
     )
-    assert decision(given, session_hours=2.0).status is Status.WORKING
-    twice = replace(given, spent=Spending(active_seconds=14400.0))
+    assert decision(session, session_hours=2.0).status is Status.WORKING
+    twice = replace(session, spent=Spending(active_seconds=14400.0))
     assert decision(twice, session_hours=2.0).status is Status.PAUSED
 
 
@@ -248,20 +250,22 @@ def test_without_a_dollar_limit_a_raise_grants_the_hours_once_more() -> None:
 def test_an_invalid_amount_raises_nothing(text: str) -> None:
     asked = command("budget", text=text)
     assert raised(asked) == 0
-    given = facts(agent=agent(Activity.ACTIVE, 5), commands=(asked,), spent=Spending(cost_usd=5.0))
-    assert decision(given, session_usd=5.0).status is Status.PAUSED
+    session = facts(
+        agent=agent(Activity.ACTIVE, 5), commands=(asked,), spent=Spending(cost_usd=5.0)
+    )
+    assert decision(session, session_usd=5.0).status is Status.PAUSED
 
 
 def test_spending_is_summarised_in_one_line() -> None:
     spent = Spending(cost_usd=1.25, tokens=1200, active_seconds=1800)
-    given = facts(spent=spent)
+    session = facts(spent=spent)
     assert (
-        spending_line(given, Policy(), NOW)
+        spending_line(session, Policy(), NOW)
         == "spent: 1.25 of 5.00 USD, 1200 tokens, 0.5 hours of work"
     )
     some = spending_line(facts(spent=replace(spent, unpriced=200)), Policy(), NOW)
     assert some.startswith("spent: 1.25 of 5.00 USD, 1200 tokens (200 without a price), ")
-    free = spending_line(given, Policy(session_usd=0), NOW)
+    free = spending_line(session, Policy(session_usd=0), NOW)
     assert free == "spent: 1.25 USD, 1200 tokens, 0.5 hours of work"
 
 

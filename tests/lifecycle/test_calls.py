@@ -46,7 +46,7 @@ def test_a_session_that_ends_or_pauses_loses_the_attention_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "topic", "priority"),
+    ("session", "topic", "priority"),
     [
         (facts(agent=agent(Activity.WAITING_INPUT)), "attention", "action"),
         (facts(agent=agent(Activity.BLOCKED, 700)), "attention", "urgent"),
@@ -59,10 +59,10 @@ def test_a_session_that_ends_or_pauses_loses_the_attention_label() -> None:
         ),
     ],
 )
-def test_a_notice_states_its_priority(given: Facts, topic: str, priority: str) -> None:
+def test_a_notice_states_its_priority(session: Facts, topic: str, priority: str) -> None:
     notices = [
         (a.topic, a.values["priority"])
-        for a in decision(given).actions
+        for a in decision(session).actions
         if isinstance(a, do.Comment) and "priority" in a.values
     ]
     assert notices == [(topic, priority)]
@@ -70,8 +70,8 @@ def test_a_notice_states_its_priority(given: Facts, topic: str, priority: str) -
 
 def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:
     over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=ago(60))
-    given = facts(ended=over, done=done("stop#1"), finished={"merged": 2, "killed": 1})
-    (summary,) = [a for a in decision(given).actions if "summary" in str(a.key)]
+    session = facts(ended=over, done=done("stop#1"), finished={"merged": 2, "killed": 1})
+    (summary,) = [a for a in decision(session).actions if "summary" in str(a.key)]
     assert summary == do.Comment(
         key=parse(f"summary:{in_key(ago(60))}"),
         number=12,
@@ -79,5 +79,5 @@ def test_the_last_session_of_a_project_posts_the_outcomes_of_all_once() -> None:
         values={"project": "widgets", "counts": "1 killed, 2 merged"},
     )
     for other in ({}, {"merged": 1}):
-        actions = decision(replace(given, finished=other)).actions
+        actions = decision(replace(session, finished=other)).actions
         assert not [a for a in actions if "summary" in str(a.key)]

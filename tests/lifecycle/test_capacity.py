@@ -24,11 +24,11 @@ from lifecycle.model.status import Reason
 from tests.lifecycle.universe import NOW, ago
 
 
-def one(session: str, waits: float = 60, **given: Any) -> Contender:
+def one(session: str, waits: float = 60, **fields: Any) -> Contender:
     """A session that has waited so many seconds, or has held its slot so long."""
-    given = {"project": "widgets", "agent_type": "claude", "agent": "claude", **given}
-    given = {"requester": "alice", "since": ago(waits), **given}
-    return Contender(session=session, **given)
+    fields = {"project": "widgets", "agent_type": "claude", "agent": "claude", **fields}
+    fields = {"requester": "alice", "since": ago(waits), **fields}
+    return Contender(session=session, **fields)
 
 
 def handed(

@@ -115,14 +115,14 @@ APPLIED_IN = {
 FAILED_ACTION = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no")
 
 
-def prepared(kind: str, given: Facts) -> Facts:
+def prepared(kind: str, session: Facts) -> Facts:
     """The same session with a failed action to retry, or a merge request to cancel."""
     if kind == "retry":
-        return replace(given, failures={**given.failures, parse("open_pull:x"): FAILED_ACTION})
+        return replace(session, failures={**session.failures, parse("open_pull:x"): FAILED_ACTION})
     if kind == "cancel":
         merge = command("merge", at=ago(60), head=HEAD)
-        return replace(given, commands=(*given.commands, merge))
-    return given
+        return replace(session, commands=(*session.commands, merge))
+    return session
 
 
 @pytest.mark.parametrize("kind", APPLIED_IN)
@@ -171,8 +171,8 @@ def test_a_stop_ends_the_session_in_every_live_status() -> None:
     ],
 )
 def test_a_command_without_arguments_ignores_extra_text(kind: str) -> None:
-    given = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
-    replies = answers(asking(kind, given, text="nobody"))
+    session = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
+    replies = answers(asking(kind, session, text="nobody"))
     assert f"command_refused:comment-{kind}" not in replies
 
 

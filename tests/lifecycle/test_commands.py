@@ -75,14 +75,14 @@ TEXT = {
 }
 
 
-def decision(given: Facts, **policy: Any) -> Decision:
-    return decide(given, Policy(**policy), NOW)
+def decision(session: Facts, **policy: Any) -> Decision:
+    return decide(session, Policy(**policy), NOW)
 
 
-def asking(kind: str, given: Facts, **commanded: Any) -> Decision:
+def asking(kind: str, session: Facts, **commanded: Any) -> Decision:
     """The decision after a person gives this command."""
     commanded = {"text": TEXT.get(kind, ""), "head": HEAD, **commanded}
-    return decision(replace(given, commands=(*given.commands, command(kind, **commanded))))
+    return decision(replace(session, commands=(*session.commands, command(kind, **commanded))))
 
 
 def answers(found: Decision) -> dict[str, str]:
@@ -120,10 +120,10 @@ def test_every_command_in_every_status_is_answered_once(kind: str, status: Statu
     ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment-{kind}"))
     assert text
     assert "{" not in text
-    given = replace(
+    session = replace(
         IN[status], commands=(*IN[status].commands, command(kind, text=TEXT.get(kind, "")))
     )
-    again = decision(replace(given, pending=given.pending | set(map(parse, said))))
+    again = decision(replace(session, pending=session.pending | set(map(parse, said))))
     assert key not in answers(again)
     if not works:
         assert key == f"command_refused:comment-{kind}"
@@ -166,9 +166,9 @@ def test_the_reply_to_a_stop_is_the_outcome() -> None:
 
 
 def test_status_and_why_list_the_blockers_and_the_spending() -> None:
-    given = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
+    session = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
     for kind in ("status", "why"):
-        text = answer(asking(kind, given))
+        text = answer(asking(kind, session))
         assert text.startswith("`review_pending`: waits for a review of ccccccc.")
         assert "- a review is required" in text
         assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
@@ -193,9 +193,9 @@ def test_a_restart_starts_a_run_in_each_live_status(status: Status) -> None:
 
 
 def test_only_one_run_is_started_at_a_time() -> None:
-    given = published(agent=agent(), commands=(command("restart"), command("tell", text="Hello")))
-    given = replace(given, agent=replace(given.agent, activity=Activity.EXITED, stopped=True))
-    parked = replace(given, done={**given.done, **done("park:work#1", seconds_ago=60)})
+    session = published(agent=agent(), commands=(command("restart"), command("tell", text="Hello")))
+    session = replace(session, agent=replace(session.agent, activity=Activity.EXITED, stopped=True))
+    parked = replace(session, done={**session.done, **done("park:work#1", seconds_ago=60)})
     starts = [str(a.key) for a in decision(parked).actions if isinstance(a, do.Start)]
     assert starts == ["start:restart:comment-restart#2"]
 
@@ -215,34 +215,36 @@ def test_a_tell_reaches_the_agent_once_at_the_end_of_its_turn() -> None:
 
 @pytest.mark.parametrize("kind", ["tell", "answer"])
 def test_a_tell_answers_the_question_of_an_agent_that_waits(kind: str) -> None:
-    given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, question="May I?"))
-    (tell,) = [a for a in asking(kind, given).actions if isinstance(a, do.SendMessage)]
+    session = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, question="May I?"))
+    (tell,) = [a for a in asking(kind, session).actions if isinstance(a, do.SendMessage)]
     assert tell.prompt.name == "answer"
     assert tell.prompt.values["question"] == "May I?"
 
 
 def test_a_tell_from_before_a_question_waits_until_it_is_answered() -> None:
-    given = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
+    session = replace(IN[S.NEEDS_INPUT], agent=replace(IN[S.NEEDS_INPUT].agent, since=NOW))
     early = command("tell", text="Use tabs.", at=NOW - timedelta(seconds=60))
-    found = decision(replace(given, commands=(early,)))
+    found = decision(replace(session, commands=(early,)))
     assert not [a for a in found.actions if isinstance(a, do.SendMessage)]
 
 
 def test_an_answer_that_fits_no_choice_is_reported_with_the_question() -> None:
     agent = replace(IN[S.NEEDS_INPUT].agent, question="May I? (Yes / No)")
-    given = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
+    session = replace(IN[S.NEEDS_INPUT], agent=agent, commands=(command("answer", text="green"),))
     key = "forward:comment-answer"
-    assert [str(a.key) for a in decision(given).actions if isinstance(a, do.SendMessage)] == [
+    assert [str(a.key) for a in decision(session).actions if isinstance(a, do.SendMessage)] == [
         f"{key}#1"
     ]
     for result, refusals in (("it was given", []), (REFUSED, ["answer_refused:comment-answer"])):
-        found = replace(given, done={**given.done, parse(f"{key}#1"): Done(at=NOW, result=result)})
+        found = replace(
+            session, done={**session.done, parse(f"{key}#1"): Done(at=NOW, result=result)}
+        )
         said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
         refused = [a for a in said if str(a.key).startswith("answer_refused:")]
         assert [str(a.key) for a in refused] == refusals
         assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
     lost = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="it asks the same still")
-    found = replace(given, failures={parse(f"{key}#1"): lost})
+    found = replace(session, failures={parse(f"{key}#1"): lost})
     said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
     (lost_one,) = [a for a in said if str(a.key) == "answer_refused:comment-answer"]
     assert "it asks the same still" in lost_one.values["text"]
@@ -344,14 +346,14 @@ def test_a_session_that_would_end_again_at_once_is_not_restored(kind: str) -> No
 def test_a_granted_restore_stays_granted_without_its_reply() -> None:
     """The session records the restore, so a lost reply does not undo it."""
     again = command("restore", at=ago(30))
-    given = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
-    assert decision(given).status is S.QUEUED
-    before = replace(given, restored_at=ago(31))
+    session = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
+    assert decision(session).status is S.QUEUED
+    before = replace(session, restored_at=ago(31))
     assert "The session cannot be restored" in answer(decision(before))
 
 
 def test_commands_from_before_the_end_are_not_answered_after_it() -> None:
-    given = replace(
+    session = replace(
         over(S.KILLED), commands=(command("stop", at=ago(121)), command("tell", at=ago(130)))
     )
-    assert answers(decision(given)) == {}
+    assert answers(decision(session)) == {}

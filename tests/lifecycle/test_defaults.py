@@ -353,8 +353,8 @@ CHOICES = {
 ELSEWHERE = {"start_tries"}
 
 
-def read(given: Facts, reading: Reading, **policy: Any) -> object:
-    return reading(decide(given, Policy(**policy), NOW))
+def read(session: Facts, reading: Reading, **policy: Any) -> object:
+    return reading(decide(session, Policy(**policy), NOW))
 
 
 def test_every_default_is_covered() -> None:

@@ -18,9 +18,9 @@ PENDING = (check(CheckState.PENDING),)
 EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 
-def drafted(**given: Any) -> list[str]:
+def drafted(**fields: Any) -> list[str]:
     """The actions that mark such a draft ready."""
-    found = keys(with_pull({"draft": True, **given}), draft=True)
+    found = keys(with_pull({"draft": True, **fields}), draft=True)
     return [key for key in found if key.startswith("make_ready:")]
 
 
@@ -44,10 +44,10 @@ def test_a_draft_without_checks_is_marked_ready_after_the_settle_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
+    "fields", [{"agent": AT_WORK}, {"work": COMMIT}], ids=["at work", "something to push"]
 )
-def test_a_draft_stays_one_while_the_agent_works_on_it(given: dict[str, Any]) -> None:
-    assert "make_ready:34" not in keys(with_pull({"draft": True}, **given), draft=True)
+def test_a_draft_stays_one_while_the_agent_works_on_it(fields: dict[str, Any]) -> None:
+    assert "make_ready:34" not in keys(with_pull({"draft": True}, **fields), draft=True)
 
 
 def test_a_persons_draft_stays_a_draft() -> None:
@@ -87,15 +87,16 @@ def test_reviewers_are_requested_once_when_checks_pass() -> None:
 
 def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="there is no @rob")
-    given = with_pull({}, failures={"request_review:34": failed})
-    judged = decision(given, reviewers=("rob",))
+    session = with_pull({}, failures={"request_review:34": failed})
+    judged = decision(session, reviewers=("rob",))
     (warning,) = [a for a in judged.actions if str(a.key) == "warning:request_review:34"]
     assert isinstance(warning, do.Comment)
     assert warning.values["because"] == "its reviewers (rob) could not be asked: there is no @rob"
     assert judged.status is decision(with_pull({}), reviewers=("rob",)).status
-    assert "request_review:34" not in keys(given, reviewers=("rob",))
+    assert "request_review:34" not in keys(session, reviewers=("rob",))
     assert "warning:request_review:34" not in keys(
-        replace(given, done={**given.done, **done("warning:request_review:34")}), reviewers=("rob",)
+        replace(session, done={**session.done, **done("warning:request_review:34")}),
+        reviewers=("rob",),
     )
 
 
@@ -110,6 +111,6 @@ def test_no_review_is_requested_before_checks_pass(pulls: dict[str, Any]) -> Non
 
 def test_each_of_several_drafts_is_marked_ready_on_its_own() -> None:
     green, red = pull(draft=True), pull(number=35, branch="other", draft=True, checks=FAILED)
-    given = with_pull({}, agent=agent())
-    assert "make_ready:34" in keys(replace(given, pulls=(green, red)), draft=True)
-    assert "make_ready:35" not in keys(replace(given, pulls=(green, red)), draft=True)
+    session = with_pull({}, agent=agent())
+    assert "make_ready:34" in keys(replace(session, pulls=(green, red)), draft=True)
+    assert "make_ready:35" not in keys(replace(session, pulls=(green, red)), draft=True)

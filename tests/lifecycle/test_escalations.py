@@ -43,38 +43,38 @@ MERGE = f"merge:{HEAD}"
 FAILURE = Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="GitHub said no")
 
 
-def attention(given: Facts, **policy: Any) -> tuple[Attention, Evidence]:
-    signals, evidence, _ = read(SessionView(given, Policy(**policy), NOW))
+def attention(session: Facts, **policy: Any) -> tuple[Attention, Evidence]:
+    signals, evidence, _ = read(SessionView(session, Policy(**policy), NOW))
     return signals.attention, evidence
 
 
-def red(**given: Any) -> Facts:
+def red(**fields: Any) -> Facts:
     """Failed checks, and the agent idle for a minute."""
-    checks = given.pop("checks", (check(C.FAILED), check(C.FAILED, "lint")))
-    given = {"agent": agent(seconds_ago=60), **given}
-    return published(pulls=(pull(checks=checks),), **given)
+    checks = fields.pop("checks", (check(C.FAILED), check(C.FAILED, "lint")))
+    fields = {"agent": agent(seconds_ago=60), **fields}
+    return published(pulls=(pull(checks=checks),), **fields)
 
 
-def reviewed(**given: Any) -> Facts:
+def reviewed(**fields: Any) -> Facts:
     """A thread that was sent to the agent an hour ago; the agent is idle since."""
     sent = done(f"{REVIEW}#1", "remark:thread-comment-1#1", seconds_ago=3600)
     sent |= done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=3700)
-    given = {"agent": agent(seconds_ago=3000), "pulls": (pull(threads=(thread(),)),), **given}
-    return published(done={**sent, **given.pop("done", {})}, **given)
+    fields = {"agent": agent(seconds_ago=3000), "pulls": (pull(threads=(thread(),)),), **fields}
+    return published(done={**sent, **fields.pop("done", {})}, **fields)
 
 
-def conflicting(*sent: str, **given: Any) -> Facts:
+def conflicting(*sent: str, **fields: Any) -> Facts:
     keys = done(*sent, seconds_ago=300)
-    return published(pulls=(pull(merge=Merge.CONFLICT),), done=keys, **given)
+    return published(pulls=(pull(merge=Merge.CONFLICT),), done=keys, **fields)
 
 
-def refused(key: str, **given: Any) -> Facts:
-    return published(failures={key: FAILURE}, **given)
+def refused(key: str, **fields: Any) -> Facts:
+    return published(failures={key: FAILURE}, **fields)
 
 
-def rounds(count: int, **given: Any) -> Facts:
+def rounds(count: int, **fields: Any) -> Facts:
     sent = done(*(f"address_review:{n}#1" for n in range(count)))
-    return published(pulls=(pull(comments=(remark(),), **given),), done=sent)
+    return published(pulls=(pull(comments=(remark(),), **fields),), done=sent)
 
 
 ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
@@ -191,9 +191,9 @@ ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "key", "reason"), ESCALATING.values(), ids=ESCALATING.keys())
-def test_these_facts_escalate_under_this_key(given: Facts, key: str, reason: Reason) -> None:
-    found, evidence = attention(given)
+@pytest.mark.parametrize(("session", "key", "reason"), ESCALATING.values(), ids=ESCALATING.keys())
+def test_these_facts_escalate_under_this_key(session: Facts, key: str, reason: Reason) -> None:
+    found, evidence = attention(session)
     assert found is Attention.ESCALATED
     assert (str(evidence.cause), evidence.reason) == (key, reason)
     assert evidence.why
@@ -307,9 +307,9 @@ NOT_ESCALATED: dict[str, Facts] = {
 }
 
 
-@pytest.mark.parametrize("given", NOT_ESCALATED.values(), ids=NOT_ESCALATED.keys())
-def test_these_facts_do_not_escalate(given: Facts) -> None:
-    word, evidence = attention(given)
+@pytest.mark.parametrize("session", NOT_ESCALATED.values(), ids=NOT_ESCALATED.keys())
+def test_these_facts_do_not_escalate(session: Facts) -> None:
+    word, evidence = attention(session)
     assert word is Attention.NONE
     assert (evidence.why, evidence.cause) == ("", None)
 
@@ -330,8 +330,8 @@ def test_the_recheck_is_due_when_an_escalation_may_begin(case: str, due: datetim
 
 def test_a_closed_pull_request_does_not_escalate() -> None:
     closed = replace(pull(state=PullState.CLOSED, review=Review.PENDING), number=35)
-    given = published(pulls=(closed, pull()))
-    assert attention(given)[0] is Attention.NONE
+    session = published(pulls=(closed, pull()))
+    assert attention(session)[0] is Attention.NONE
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, word
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("session", "why"),
     [
         (facts(agent=agent(Activity.WAITING_INPUT, question="May I?")), "the agent asks: May I?"),
         (
@@ -374,8 +374,8 @@ def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, word
         ),
     ],
 )
-def test_an_escalation_states_its_evidence(given: Facts, why: str) -> None:
-    assert attention(given)[1].why == why
+def test_an_escalation_states_its_evidence(session: Facts, why: str) -> None:
+    assert attention(session)[1].why == why
 
 
 FIRST: dict[str, tuple[Facts, str]] = {
@@ -394,6 +394,6 @@ FIRST: dict[str, tuple[Facts, str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "key"), FIRST.values(), ids=FIRST.keys())
-def test_the_first_matching_escalation_is_reported(given: Facts, key: str) -> None:
-    assert str(attention(given)[1].cause) == key
+@pytest.mark.parametrize(("session", "key"), FIRST.values(), ids=FIRST.keys())
+def test_the_first_matching_escalation_is_reported(session: Facts, key: str) -> None:
+    assert str(attention(session)[1].cause) == key

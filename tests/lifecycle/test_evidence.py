@@ -22,12 +22,12 @@ ACTIVE, DAY = Activity.ACTIVE, 86_400.0
 LOST = Exit(at=ago(60), lost="the machine was restarted")
 
 
-def availability(who: Agent, **given: Any) -> Availability:
-    return SessionView(facts(agent=who, **given), Policy(), NOW).availability
+def availability(who: Agent, **fields: Any) -> Availability:
+    return SessionView(facts(agent=who, **fields), Policy(), NOW).availability
 
 
-def working(**given: Any) -> Agent:
-    return agent(ACTIVE, 5000, **given)
+def working(**fields: Any) -> Agent:
+    return agent(ACTIVE, 5000, **fields)
 
 
 # -- activity --------------------------------------------------------------------------------------
@@ -98,22 +98,22 @@ def test_an_open_tool_call_of_a_dead_program_is_no_activity() -> None:
 
 def test_evidence_of_an_earlier_run_is_ignored() -> None:
     late = replace(agent(Activity.WAITING_INPUT, question="Which?"), run=1)
-    given = facts(run=2, agent=late, done=done("start:crash#2", seconds_ago=5))
-    assert SessionView(given, Policy(), NOW).availability is Availability.NONE
-    assert decision(given).status is Status.WORKING
+    session = facts(run=2, agent=late, done=done("start:crash#2", seconds_ago=5))
+    assert SessionView(session, Policy(), NOW).availability is Availability.NONE
+    assert decision(session).status is Status.WORKING
 
 
 def test_a_pull_request_that_waits_for_review_never_becomes_stuck() -> None:
     for activity in (Activity.READY, Activity.IDLE):
-        given = published(agent=agent(activity, 3 * DAY))
-        assert decision(given).status is Status.REVIEW_PENDING
-        later = decide(given, Policy(park_seconds=1e9), NOW + timedelta(days=30))
+        session = published(agent=agent(activity, 3 * DAY))
+        assert decision(session).status is Status.REVIEW_PENDING
+        later = decide(session, Policy(park_seconds=1e9), NOW + timedelta(days=30))
         assert later.status is Status.REVIEW_PENDING
 
 
 def test_a_time_far_in_the_future_does_not_delay_stuck() -> None:
-    given = facts(agent=working(seen=ago(-DAY), since=ago(700)))
-    assert decision(given).reason is Reason.NO_PROGRESS
+    session = facts(agent=working(seen=ago(-DAY), since=ago(700)))
+    assert decision(session).reason is Reason.NO_PROGRESS
 
 
 # -- is it alive? ----------------------------------------------------------------------------------
@@ -132,11 +132,11 @@ def test_an_agent_has_crashed_only_if_both_probes_are_dead(runtime: Probe, progr
 
 def test_contradicting_or_unknown_probes_keep_the_status() -> None:
     probes: tuple[Any, ...] = ({"program": Probe.DEAD}, {"runtime": Probe.UNKNOWN})
-    for given in probes:
+    for session in probes:
         who = agent(
             seconds_ago=3600,
             probe_failure=ProbeFailure(since=ago(10), evidence="?", rounds=2),
-            **given,
+            **session,
         )
         judged = decision(published(agent=who))
         assert judged.status is Status.REVIEW_PENDING
@@ -164,13 +164,13 @@ def test_probes_that_fail_three_times_in_five_minutes_make_the_session_stuck(
 
 
 def test_a_probe_never_ends_a_session_that_is_starting() -> None:
-    given = facts(run=2, agent=agent(seconds_ago=9000, **DEAD))
-    assert decision(given).status is Status.SPAWNING
-    assert stops(given) == []
+    session = facts(run=2, agent=agent(seconds_ago=9000, **DEAD))
+    assert decision(session).status is Status.SPAWNING
+    assert stops(session) == []
 
 
-def stops(given: Facts) -> list[str]:
-    return [str(each.key) for each in decision(given).actions if str(each.key).startswith("stop")]
+def stops(session: Facts) -> list[str]:
+    return [str(each.key) for each in decision(session).actions if str(each.key).startswith("stop")]
 
 
 # -- a program that exited -------------------------------------------------------------------------
@@ -220,11 +220,11 @@ def test_a_run_that_survives_its_stop_is_judged_by_its_activity() -> None:
 # -- lost with its machine -------------------------------------------------------------------------
 
 
-def lost(times: int, **given: Any) -> Facts:
+def lost(times: int, **fields: Any) -> Facts:
     """Lost again after so many restarts."""
     starts = [f"start:lost#{run}" for run in range(2, times + 2)]
     who = replace(agent(ACTIVE, 90, exit=LOST, **DEAD), run=times + 1)
-    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **given)
+    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=400), **fields)
 
 
 def test_a_run_lost_with_its_machine_restarts_without_counting_as_a_crash() -> None:
@@ -238,15 +238,15 @@ def test_a_run_lost_with_its_machine_restarts_without_counting_as_a_crash() -> N
 
 
 def test_repeated_losses_back_off_and_end_the_session() -> None:
-    given = lost(4)
-    due = decide(given, Policy(restart_seconds=60), NOW)
+    session = lost(4)
+    due = decide(session, Policy(restart_seconds=60), NOW)
     assert not effects(due)
     assert due.recheck_at == LOST.at + timedelta(seconds=300)
-    given = lost(10)
-    judged = decision(given)
+    session = lost(10)
+    judged = decision(session)
     assert (judged.status, judged.reason) == (Status.KILLED, Reason.RUNTIME_LOST)
     assert "the machine was restarted" in judged.because
-    assert decision(given, lost_runs=11).status is Status.WORKING
+    assert decision(session, lost_runs=11).status is Status.WORKING
 
 
 def test_a_message_to_a_lost_run_counts_as_not_sent() -> None:

@@ -22,9 +22,9 @@ FREEZE = Frozen(scope="project", by="bob", at=ago(60))
 
 
 def test_a_frozen_session_orders_no_actions_and_keeps_its_status() -> None:
-    given = published(agent=AT_WORK, commands=(command("stop"), command("help", text="x")))
-    free = decide(given, Policy(), NOW)
-    frozen = decide(replace(given, frozen=FREEZE), Policy(), NOW)
+    session = published(agent=AT_WORK, commands=(command("stop"), command("help", text="x")))
+    free = decide(session, Policy(), NOW)
+    frozen = decide(replace(session, frozen=FREEZE), Policy(), NOW)
     assert free.actions
     assert frozen.actions == ()
     assert (frozen.status, frozen.because) == (free.status, free.because)
@@ -34,11 +34,11 @@ def test_a_frozen_session_orders_no_actions_and_keeps_its_status() -> None:
     ("scope", "what"), [("all", "everything"), ("project", "the project"), ("session", "the sess")]
 )
 def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str) -> None:
-    given = published(frozen=replace(FREEZE, scope=scope))
-    blocker = decision(given).blockers[0]
+    session = published(frozen=replace(FREEZE, scope=scope))
+    blocker = decision(session).blockers[0]
     assert blocker.sentence.startswith(f"@bob froze {what}")
     assert blocker.sentence.endswith("at 2030-01-01 11:59 UTC")
-    assert decision(published()).blockers == decision(given).blockers[1:]
+    assert decision(published()).blockers == decision(session).blockers[1:]
 
 
 def test_a_frozen_session_requests_no_slot() -> None:

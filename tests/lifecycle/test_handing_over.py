@@ -45,8 +45,8 @@ def test_an_agent_named_before_the_first_run_gets_the_session() -> None:
         command("agent", text="ada"),
         replace(command("start", text="codex"), key="comment-later"),
     )
-    for given in (names[:1], names):
-        start, *_ = ordered(replace(queued, commands=given))
+    for session in (names[:1], names):
+        start, *_ = ordered(replace(queued, commands=session))
         assert isinstance(start, do.Start)
         assert (start.agent, start.prompt.name) == ("ada", "start")
 

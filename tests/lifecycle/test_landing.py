@@ -23,20 +23,20 @@ SECOND_ENQUEUE = f"merge:{HEAD}:{in_key(REMOVAL.at)}"
 QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
 
 
-def ready(*commands: Any, **given: Any) -> Facts:
-    return with_pull({**READY, **given}, commands=commands)
+def ready(*commands: Any, **fields: Any) -> Facts:
+    return with_pull({**READY, **fields}, commands=commands)
 
 
-def dequeued(*checks: Any, **given: Any) -> Facts:
+def dequeued(*checks: Any, **fields: Any) -> Facts:
     """Ready, enqueued by the bot two minutes ago, removed by GitHub one minute ago."""
     out = Dequeued(at=REMOVAL.at, reason="failed_checks" if checks else "manual", checks=checks)
-    pulls = {**READY, "queue": True, "dequeued": out, **given.pop("pulls", {})}
-    return with_pull(pulls, **{"done": QUEUED, **given})
+    pulls = {**READY, "queue": True, "dequeued": out, **fields.pop("pulls", {})}
+    return with_pull(pulls, **{"done": QUEUED, **fields})
 
 
-def merging(given: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
+def merging(session: Facts, **policy: Any) -> list[do.MergePull | do.Enqueue]:
     merger = (do.MergePull, do.Enqueue)
-    return [action for action in ordered(given, **policy) if isinstance(action, merger)]
+    return [action for action in ordered(session, **policy) if isinstance(action, merger)]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() 
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_merge_names_its_requester_unless_policy_merges(queue: bool) -> None:
-    given = with_pull({**READY, "queue": queue}, commands=(MERGE_COMMAND,))
-    assert [action.by for action in merging(given)] == [MERGE_COMMAND.actor]
-    assert [action.by for action in merging(given, mode=Mode.MERGE)] == [""]
+    session = with_pull({**READY, "queue": queue}, commands=(MERGE_COMMAND,))
+    assert [action.by for action in merging(session)] == [MERGE_COMMAND.actor]
+    assert [action.by for action in merging(session, mode=Mode.MERGE)] == [""]
 
 
 def test_a_merge_method_named_in_a_command_is_marked_as_requested() -> None:
@@ -101,13 +101,13 @@ def test_a_queued_pull_request_waits_and_lists_the_queue_as_its_blocker() -> Non
 
 
 def test_checks_that_failed_in_the_merge_queue_go_to_the_agent() -> None:
-    given = dequeued(RED)
-    found = decision(given, mode=Mode.MERGE)
+    session = dequeued(RED)
+    found = decision(session, mode=Mode.MERGE)
     assert (found.status, found.blockers[0]) == (
         Status.CI_FAILED,
         Blocker("ci_failing", "failing checks: queue's"),
     )
-    (message,) = ordered(given, mode=Mode.MERGE)
+    (message,) = ordered(session, mode=Mode.MERGE)
     assert isinstance(message, do.SendMessage)
     assert message.prompt.items[0]["log"] == "boom"
 
@@ -119,8 +119,8 @@ def test_a_flaky_check_that_failed_in_the_merge_queue_is_not_rerun() -> None:
 
 
 def test_a_conflict_found_by_the_merge_queue_goes_to_the_agent() -> None:
-    given = dequeued(pulls={"merge": Merge.CONFLICT})
-    assert [key.split(":")[0] for key in keys(given)] == ["resolve_conflict"]
+    session = dequeued(pulls={"merge": Merge.CONFLICT})
+    assert [key.split(":")[0] for key in keys(session)] == ["resolve_conflict"]
 
 
 def test_a_removal_from_the_merge_queue_for_another_reason_escalates() -> None:
@@ -149,8 +149,8 @@ def test_a_removal_from_before_our_own_enqueue_is_ignored() -> None:
     assert decision(ours, mode=Mode.MERGE).status is Status.MERGEABLE
 
 
-def in_queue(*commands: Any, **given: Any) -> Facts:
-    return with_pull({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **given)
+def in_queue(*commands: Any, **fields: Any) -> Facts:
+    return with_pull({**READY, "queue": True, "merge": Merge.QUEUED}, commands=commands, **fields)
 
 
 def test_a_cancel_dequeues_what_the_bot_enqueued() -> None:
@@ -181,8 +181,8 @@ def test_policy_merges_nothing_after_a_cancel() -> None:
 
 
 def test_a_new_head_after_a_removal_is_enqueued() -> None:
-    given = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
-    (queue,) = merging(given, mode=Mode.MERGE)
+    session = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
+    (queue,) = merging(session, mode=Mode.MERGE)
     assert str(queue.key) == f"merge:{NEXT}:{in_key(REMOVAL.at)}"
 
 

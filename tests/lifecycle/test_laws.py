@@ -40,7 +40,7 @@ def all_facts() -> list[Facts]:
 @cache
 def judged(policy: str = "propose") -> list[tuple[Facts, Decision]]:
     """All facts, each with its decision under a policy of `POLICIES`."""
-    return [(given, decide(given, POLICIES[policy], NOW)) for given in all_facts()]
+    return [(session, decide(session, POLICIES[policy], NOW)) for session in all_facts()]
 
 
 def judged_under_every_policy() -> Iterator[tuple[Facts, Decision]]:
@@ -105,12 +105,12 @@ def test_a_mergeable_session_is_green_approved_and_clean() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_an_ordered_action_is_not_ordered_again(policy: str) -> None:
-    for given, decision in judged(policy):
+    for session, decision in judged(policy):
         keys = {action.key for action in decision.actions}
         if keys:
-            ordered = replace(given, pending=given.pending | keys)
+            ordered = replace(session, pending=session.pending | keys)
             again = {action.key for action in decide(ordered, POLICIES[policy], NOW).actions}
-            assert not keys & again, given
+            assert not keys & again, session
 
 
 def test_no_two_actions_of_a_decision_have_one_key() -> None:
@@ -121,56 +121,56 @@ def test_no_two_actions_of_a_decision_have_one_key() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_carrying_out_decisions_reaches_a_fixed_point(policy: str) -> None:
-    for given, decision in judged(policy):
-        now, state, actions = NOW, given, decision.actions
+    for session, decision in judged(policy):
+        now, state, actions = NOW, session, decision.actions
         for _ in range(8):
             if not actions:
                 break
             now += timedelta(milliseconds=1)
             state = _done(state, actions, now)
             actions = decide(state, POLICIES[policy], now).actions
-        assert actions == (), given
+        assert actions == (), session
 
 
-def _done(given: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
+def _done(session: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
     """The same facts after the actions were done."""
     keys = [key for action in actions for key in (action.key, *getattr(action, "covers", ()))]
     runs = [action.run for action in actions if isinstance(action, do.Start)]
-    done = {**given.done, **{key: Done(at=now) for key in keys}}  # type: ignore[arg-type]
-    return replace(given, done=done, run=max([given.run, *runs]))
+    done = {**session.done, **{key: Done(at=now) for key in keys}}  # type: ignore[arg-type]
+    return replace(session, done=done, run=max([session.run, *runs]))
 
 
 def test_the_same_facts_give_the_same_decision_at_any_instant_before_the_recheck() -> None:
     instant = timedelta(microseconds=1)
-    for given, first in judged():
+    for session, first in judged():
         end = first.recheck_at or NOW + timedelta(days=30)
         assert end > NOW
         for later in {NOW + instant, NOW + (end - NOW) / 2, end - instant}:
             if later < end:
-                then = decide(given, Policy(), later)
+                then = decide(session, Policy(), later)
                 same = replace(then, recheck_at=first.recheck_at, ended=first.ended)
-                assert same == first, (given, later)
+                assert same == first, (session, later)
 
 
 def test_a_recheck_does_not_depend_on_the_order_of_evaluation() -> None:
     questions = [name for name, value in vars(SessionView).items() if isinstance(value, property)]
-    for given, _ in judged():
-        view = foremost(SessionView(given, Policy(), NOW))
+    for session, _ in judged():
+        view = foremost(SessionView(session, Policy(), NOW))
         first = read(view)
         for row in reversed((*PAUSES, *STALLS, *ESCALATIONS)):
             row(view)
         for name in questions:
             getattr(view, name)
-        assert read(view) == first == read(foremost(SessionView(given, Policy(), NOW)))
+        assert read(view) == first == read(foremost(SessionView(session, Policy(), NOW)))
 
 
 def test_messages_are_sent_only_to_an_agent_that_is_idle_or_has_exited() -> None:
-    for given, decision in judged_under_every_policy():
+    for session, decision in judged_under_every_policy():
         for action in decision.actions:
             if isinstance(action, do.SendMessage):
-                assert decision.signals.availability is Availability.IDLE, given
+                assert decision.signals.availability is Availability.IDLE, session
             if isinstance(action, do.Start) and str(action.key).startswith("start:message"):
-                assert decision.signals.availability is Availability.EXITED, given
+                assert decision.signals.availability is Availability.EXITED, session
 
 
 def test_an_ended_session_starts_sends_and_publishes_nothing() -> None:
@@ -183,31 +183,31 @@ def test_an_ended_session_starts_sends_and_publishes_nothing() -> None:
 
 
 def test_the_branch_is_deleted_and_the_issue_closed_only_after_a_merge() -> None:
-    for given, decision in judged_under_every_policy():
+    for session, decision in judged_under_every_policy():
         for action in decision.actions:
             if isinstance(action, do.DeleteBranch | do.CloseIssue):
-                assert any(pull.state is PullState.MERGED for pull in given.pulls)
+                assert any(pull.state is PullState.MERGED for pull in session.pulls)
 
 
 def test_only_green_approved_and_clean_pull_requests_merge_at_the_judged_commit() -> None:
     merged = 0
-    for given, decision in judged("merge"):
+    for session, decision in judged("merge"):
         for action in decision.actions:
             if isinstance(action, do.MergePull):
                 merged += 1
-                pull = next(one for one in given.pulls if one.number == action.number)
+                pull = next(one for one in session.pulls if one.number == action.number)
                 counted = [c for c in pull.checks if c.required] or list(pull.checks)
                 assert all(check.state is CheckState.PASSED for check in counted)
                 assert action.sha == pull.head
                 assert pull.base_branch not in {
-                    one.branch for one in given.pulls if one.state == "open"
+                    one.branch for one in session.pulls if one.state == "open"
                 }
                 assert pull.merge is Merge.CLEAN
                 assert not pull.draft
                 assert any(
                     v.approved
                     and v.sha in {pull.head, *pull.carried}
-                    and v.author != given.requester
+                    and v.author != session.requester
                     for v in pull.verdicts
                 )
                 assert not any(not v.approved for v in pull.verdicts)
@@ -221,36 +221,36 @@ def test_nothing_merges_without_a_command_in_propose_mode() -> None:
 
 
 def test_observe_mode_orders_no_actions() -> None:
-    for given in all_facts()[::5]:
-        assert decide(given, Policy(mode=Mode.OBSERVE), NOW).actions == ()
+    for session in all_facts()[::5]:
+        assert decide(session, Policy(mode=Mode.OBSERVE), NOW).actions == ()
 
 
 def test_comments_by_people_without_write_access_never_reach_the_agent() -> None:
     outsiders = 0
-    for given, decision in judged_under_every_policy():
-        outsiders += any(OUTSIDER_TEXT in repr(pull.comments) for pull in given.pulls)
-        assert OUTSIDER_TEXT not in repr(decision.actions), given
+    for session, decision in judged_under_every_policy():
+        outsiders += any(OUTSIDER_TEXT in repr(pull.comments) for pull in session.pulls)
+        assert OUTSIDER_TEXT not in repr(decision.actions), session
     assert outsiders
 
 
 def test_a_merge_ends_the_session_exactly_when_no_pull_request_is_open() -> None:
-    for given, decision in judged_under_every_policy():
-        states = {pull.state for pull in given.pulls}
+    for session, decision in judged_under_every_policy():
+        states = {pull.state for pull in session.pulls}
         merged = PullState.MERGED in states and PullState.OPEN not in states
-        assert (decision.signals.stage is Stage.MERGED) is merged, given
+        assert (decision.signals.stage is Stage.MERGED) is merged, session
 
 
 def test_the_attention_label_is_set_exactly_in_needs_input_and_stuck() -> None:
-    for given, decision in judged_under_every_policy():
+    for session, decision in judged_under_every_policy():
         labels = [action.on for action in decision.actions if isinstance(action, do.Label)]
         people = decision.status in (Status.NEEDS_INPUT, Status.STUCK)
-        assert labels == [True] * people, given
-    for given, decision in judged()[::5]:
-        labelled = replace(given, done={**given.done, **done("attention_label:0")})
+        assert labels == [True] * people, session
+    for session, decision in judged()[::5]:
+        labelled = replace(session, done={**session.done, **done("attention_label:0")})
         later = decide(labelled, POLICIES["propose"], NOW)
         labels = [action.on for action in later.actions if isinstance(action, do.Label)]
         people = decision.status in (Status.NEEDS_INPUT, Status.STUCK)
-        assert labels == [False] * (not people), given
+        assert labels == [False] * (not people), session
 
 
 def test_a_stacked_pull_request_is_never_ready_and_lists_the_blocker() -> None:
@@ -261,12 +261,12 @@ def test_a_stacked_pull_request_is_never_ready_and_lists_the_blocker() -> None:
 
 
 def test_nothing_is_pushed_before_remote_commits_are_merged() -> None:
-    for given, decision in judged_under_every_policy():
+    for session, decision in judged_under_every_policy():
         if decision.signals.output is Output.FOREIGN:
-            assert not any(isinstance(a, do.Publish) for a in decision.actions), given
+            assert not any(isinstance(a, do.Publish) for a in decision.actions), session
 
 
 def test_a_failed_probe_never_ends_a_session() -> None:
-    for given, decision in judged_under_every_policy():
-        if given.agent.program == "unknown" and given.agent.run:
-            assert decision.status is not Status.ERRORED, given
+    for session, decision in judged_under_every_policy():
+        if session.agent.program == "unknown" and session.agent.run:
+            assert decision.status is not Status.ERRORED, session

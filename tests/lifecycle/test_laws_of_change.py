@@ -40,7 +40,7 @@ POLICY = Policy()
 @cache
 def judged() -> list[tuple[Facts, Decision]]:
     """A third of all combinations; test_laws covers all."""
-    return [(given, decide(given, POLICY, NOW)) for given in [*every_fact()][::3]]
+    return [(session, decide(session, POLICY, NOW)) for session in [*every_fact()][::3]]
 
 
 _FACTS = msgspec.msgpack.Decoder(Facts)
@@ -50,39 +50,39 @@ def keys(decision: Decision) -> set[str]:
     return {str(action.key) for action in decision.actions}
 
 
-def merged(given: Facts) -> bool:
+def merged(session: Facts) -> bool:
     """None of its pull requests is open, and one is merged."""
-    states = {pull.state for pull in given.pulls}
+    states = {pull.state for pull in session.pulls}
     return PullState.MERGED in states and PullState.OPEN not in states
 
 
 def test_a_restart_changes_no_decision() -> None:
-    for given, decision in judged():
-        assert decide(_FACTS.decode(msgspec.msgpack.encode(given)), POLICY, NOW) == decision
+    for session, decision in judged():
+        assert decide(_FACTS.decode(msgspec.msgpack.encode(session)), POLICY, NOW) == decision
 
 
 def test_done_and_failed_actions_are_not_ordered_again() -> None:
-    for given, decision in judged():
+    for session, decision in judged():
         if not (asked := keys(decision)):
             continue
         known = [action.key for action in decision.actions]
-        after = replace(given, done={**given.done, **dict.fromkeys(known, Done(at=NOW))})
+        after = replace(session, done={**session.done, **dict.fromkeys(known, Done(at=NOW))})
         assert not asked & keys(decide(after, POLICY, NOW))
         failed = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="no")
-        after = replace(given, failures={**given.failures, **dict.fromkeys(known, failed)})
+        after = replace(session, failures={**session.failures, **dict.fromkeys(known, failed)})
         assert not asked & keys(decide(after, POLICY, NOW))
 
 
 def test_the_order_of_observations_does_not_matter() -> None:
     chance = random.Random(7)
-    for given, decision in judged():
-        other = decide(shuffled(given, chance), POLICY, NOW)
+    for session, decision in judged():
+        other = decide(shuffled(session, chance), POLICY, NOW)
         assert (other.status, other.reason) == (decision.status, decision.reason)
         assert keys(other) == keys(decision)
         assert other.recheck_at == decision.recheck_at
 
 
-def shuffled(given: Facts, chance: random.Random) -> Facts:
+def shuffled(session: Facts, chance: random.Random) -> Facts:
     def mixed(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(chance.sample(values, len(values)))
 
@@ -96,21 +96,21 @@ def shuffled(given: Facts, chance: random.Random) -> Facts:
         )
 
     return replace(
-        given,
-        pulls=mixed(tuple(mixed_pull(pull) for pull in given.pulls)),
-        commands=mixed(given.commands),
-        done=dict(mixed(tuple(given.done.items()))),
+        session,
+        pulls=mixed(tuple(mixed_pull(pull) for pull in session.pulls)),
+        commands=mixed(session.commands),
+        done=dict(mixed(tuple(session.done.items()))),
     )
 
 
 @pytest.mark.parametrize("outcome", sorted(RESTORABLE))
 def test_an_outcome_changes_only_through_a_merge(outcome: Status) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(10))
-    for given, _ in judged():
-        decision = decide(replace(given, ended=end), POLICY, NOW)
-        settled = Status.MERGED if merged(given) else outcome
+    for session, _ in judged():
+        decision = decide(replace(session, ended=end), POLICY, NOW)
+        settled = Status.MERGED if merged(session) else outcome
         assert decision.status in (settled, Status.CLEANUP)
-        if not merged(given):
+        if not merged(session):
             assert decision.ended == end
 
 
@@ -119,8 +119,8 @@ def test_a_restore_leaves_an_outcome_and_ignores_keys_of_earlier_runs(
     outcome: Status,
 ) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
-    given = published(ended=end, done=done("stop#1", "fix_ci:x:y#1", seconds_ago=90))
-    restored = decide(replace(given, commands=(command("restore"),)), POLICY, NOW)
+    session = published(ended=end, done=done("stop#1", "fix_ci:x:y#1", seconds_ago=90))
+    restored = decide(replace(session, commands=(command("restore"),)), POLICY, NOW)
     assert restored.status is Status.SPAWNING
     assert restored.ended is None
     assert "start:first#2" in keys(restored)
@@ -128,9 +128,9 @@ def test_a_restore_leaves_an_outcome_and_ignores_keys_of_earlier_runs(
 
 def test_a_merged_session_cannot_be_restored() -> None:
     end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
-    for given, _ in judged():
+    for session, _ in judged():
         for commands in ((), (command("restore"),)):
-            decision = decide(replace(given, ended=end, commands=commands), POLICY, NOW)
+            decision = decide(replace(session, ended=end, commands=commands), POLICY, NOW)
             assert decision.status in (Status.MERGED, Status.CLEANUP)
 
 
@@ -146,17 +146,17 @@ _FAILED_PROBES = (
 def after_failed_probes() -> Iterator[tuple[Facts, Decision, Decision]]:
     """Sessions with a live agent, each with its decision before and after a failed probe."""
     probe_failure = ProbeFailure(since=NOW, evidence="tmux does not answer")
-    for given, decision in judged():
-        if given.agent.runtime is Probe.ALIVE and given.agent.program is Probe.ALIVE:
+    for session, decision in judged():
+        if session.agent.runtime is Probe.ALIVE and session.agent.program is Probe.ALIVE:
             for runtime, program in _FAILED_PROBES:
                 probed = {"runtime": runtime, "program": program, "probe_failure": probe_failure}
-                other = replace(given, agent=replace(given.agent, **probed))
-                yield given, decision, decide(other, POLICY, NOW)
+                other = replace(session, agent=replace(session.agent, **probed))
+                yield session, decision, decide(other, POLICY, NOW)
 
 
 def test_a_failed_probe_changes_no_status_and_orders_nothing_new() -> None:
-    for given, before, after in after_failed_probes():
-        assert (after.status, after.reason) == (before.status, before.reason), given
+    for session, before, after in after_failed_probes():
+        assert (after.status, after.reason) == (before.status, before.reason), session
         assert keys(after) <= keys(before)
 
 
@@ -169,8 +169,8 @@ def test_a_stopped_run_is_not_stopped_again_after_a_failed_probe() -> None:
     gone = agent(Activity.EXITED, runtime=Probe.DEAD, program=Probe.DEAD)
     paused = facts(commands=(command("pause"),), agent=gone, done=done("park:rest#1"))
     unknown = replace(paused, agent=replace(gone, runtime=Probe.UNKNOWN, program=Probe.UNKNOWN))
-    for given in (paused, unknown):
-        decision = decide(given, POLICY, NOW)
+    for session in (paused, unknown):
+        decision = decide(session, POLICY, NOW)
         assert decision.signals.availability is Availability.EXITED
         assert not any(isinstance(action, do.Stop) for action in decision.actions)
 

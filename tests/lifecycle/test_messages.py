@@ -107,9 +107,9 @@ NOT_SENT_CHECKS: dict[str, Facts] = {
 }
 
 
-@pytest.mark.parametrize("given", NOT_SENT_CHECKS.values(), ids=NOT_SENT_CHECKS.keys())
-def test_these_failed_checks_are_not_sent(given: Facts) -> None:
-    assert keys(given) == []
+@pytest.mark.parametrize("session", NOT_SENT_CHECKS.values(), ids=NOT_SENT_CHECKS.keys())
+def test_these_failed_checks_are_not_sent(session: Facts) -> None:
+    assert keys(session) == []
 
 
 def test_repairs_are_counted_since_the_last_passing_checks() -> None:
@@ -155,7 +155,7 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
         remark("t3", author="bot", own=True, body="Done."),
         remark("t4", body="No."),
     )
-    given = with_pull(
+    session = with_pull(
         {
             "threads": (replace(thread(*remarks), diff="@@ -1 +1 @@"),),
             "verdicts": (
@@ -165,7 +165,7 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
             "comments": (remark("c1", body="And rename it."),),
         }
     )
-    (tell,) = ordered(given)
+    (tell,) = ordered(session)
     ids = ("t1", "t4", "v1", "c1")
     assert tell == do.SendMessage(
         key=parse(f"{review_cause(*ids)}#1"),
@@ -189,10 +189,10 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
 
 def test_a_suggestion_goes_to_the_agent_as_a_patch() -> None:
     said = thread(remark("t1", body="```suggestion\n2\n```"))
-    given = with_pull(
+    session = with_pull(
         {"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)}
     )
-    (tell,) = ordered(given)
+    (tell,) = ordered(session)
     assert isinstance(tell, do.SendMessage)
     (item,) = tell.prompt.items
     assert item["where"] == "a.py:2-3"
@@ -226,15 +226,15 @@ NOT_SENT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", NOT_SENT.values(), ids=NOT_SENT.keys())
-def test_these_comments_are_not_sent_to_the_agent(given: dict[str, Any]) -> None:
-    assert keys(with_pull(given)) == []
+@pytest.mark.parametrize("fields", NOT_SENT.values(), ids=NOT_SENT.keys())
+def test_these_comments_are_not_sent_to_the_agent(fields: dict[str, Any]) -> None:
+    assert keys(with_pull(fields)) == []
 
 
 def test_a_fresh_comment_is_sent_after_the_debounce_time() -> None:
-    given = with_pull(NOT_SENT["said a moment ago"])
-    assert decision(given).recheck_at == NOW + timedelta(seconds=1)
-    later = decide(given, Policy(), NOW + timedelta(seconds=1))
+    session = with_pull(NOT_SENT["said a moment ago"])
+    assert decision(session).recheck_at == NOW + timedelta(seconds=1)
+    later = decide(session, Policy(), NOW + timedelta(seconds=1))
     assert [str(action.key) for action in effects(later)] == [f"{review_cause('c1', 'c2')}#1"]
 
 
@@ -245,15 +245,15 @@ def test_comments_wait_while_the_agent_is_not_idle(who: Agent) -> None:
 
 
 def test_an_outdated_thread_is_sent_too() -> None:
-    given = with_pull({"threads": (replace(thread(), outdated=True),)})
-    assert keys(given) == [f"{review_cause('thread-comment-1')}#1"]
+    session = with_pull({"threads": (replace(thread(), outdated=True),)})
+    assert keys(session) == [f"{review_cause('thread-comment-1')}#1"]
 
 
 def test_after_the_last_review_round_no_request_is_sent() -> None:
     sent_before = done("address_review:1#1", "address_review:2#1")
-    given = with_pull({"comments": (remark("c1"),)}, done=sent_before)
-    assert keys(given, review_rounds=2) == ["notice:rounds_exhausted:2"]
-    assert keys(given, review_rounds=3) == [f"{review_cause('c1')}#1"]
+    session = with_pull({"comments": (remark("c1"),)}, done=sent_before)
+    assert keys(session, review_rounds=2) == ["notice:rounds_exhausted:2"]
+    assert keys(session, review_rounds=3) == [f"{review_cause('c1')}#1"]
 
 
 def test_a_conflict_goes_to_the_agent_once_per_base_and_head() -> None:
@@ -287,8 +287,8 @@ def test_an_undelivered_tell_escalates() -> None:
 # -- open work for a run without a conversation ----------------------------------------------------
 
 
-def started(given: Facts) -> do.Start:
-    (start,) = [action for action in ordered(given) if isinstance(action, do.Start)]
+def started(session: Facts) -> do.Start:
+    (start,) = [action for action in ordered(session) if isinstance(action, do.Start)]
     return start
 
 
@@ -321,8 +321,8 @@ def test_a_restarted_run_gets_the_open_work_on_github() -> None:
 
 def test_an_agent_that_takes_over_gets_the_open_work_of_every_pull_request() -> None:
     two = (pull(checks=FAILED), pull(number=35, branch="other", threads=(thread(),)))
-    given = published(pulls=two, commands=(command("agent", text="ada"),))
-    assert descriptions(started(given)) == [CHECK, THREAD]
+    session = published(pulls=two, commands=(command("agent", text="ada"),))
+    assert descriptions(started(session)) == [CHECK, THREAD]
 
 
 def test_a_message_that_starts_a_run_does_not_repeat_its_own_part() -> None:

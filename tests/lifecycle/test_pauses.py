@@ -56,9 +56,9 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "reason", "why", "key"), PAUSED.values(), ids=PAUSED.keys())
-def test_each_pause_states_its_reason(given: Facts, reason: Reason, why: str, key: str) -> None:
-    found = decision(given)
+@pytest.mark.parametrize(("session", "reason", "why", "key"), PAUSED.values(), ids=PAUSED.keys())
+def test_each_pause_states_its_reason(session: Facts, reason: Reason, why: str, key: str) -> None:
+    found = decision(session)
     assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
     notices = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
     assert [str(comment.key) for comment in notices] == ([f"notice:{key}"] if key else [])
@@ -67,14 +67,14 @@ def test_each_pause_states_its_reason(given: Facts, reason: Reason, why: str, ke
         assert comment.values["because"] == why
 
 
-@pytest.mark.parametrize(("given", "_r", "_w", "_k"), PAUSED.values(), ids=PAUSED.keys())
+@pytest.mark.parametrize(("session", "_r", "_w", "_k"), PAUSED.values(), ids=PAUSED.keys())
 def test_a_pause_stops_the_agent_and_frees_its_slot(
-    given: Facts, _r: Reason, _w: str, _k: str
+    session: Facts, _r: Reason, _w: str, _k: str
 ) -> None:
-    found = decision(given)
+    found = decision(session)
     assert do.Stop(key=parse("park:work#1"), run=1) in found.actions
     assert found.holds_slot
-    parked = replace(given, done={**given.done, **done("park:work#1")})
+    parked = replace(session, done={**session.done, **done("park:work#1")})
     assert not decision(parked).holds_slot
     assert not decision(parked).wants_slot
 
@@ -203,8 +203,8 @@ def test_a_usage_limit_with_a_known_end_pauses_until_then() -> None:
 
 def test_a_usage_limit_without_a_future_end_does_not_pause() -> None:
     for until in (None, ago(1)):
-        given = facts(agent=replace(LIMITED, limit_until=until))
-        assert decision(given).status is Status.WORKING
+        session = facts(agent=replace(LIMITED, limit_until=until))
+        assert decision(session).status is Status.WORKING
 
 
 def test_a_usage_limit_does_not_pause_an_agent_that_is_not_blocked() -> None:
@@ -293,16 +293,16 @@ def test_a_question_survives_parking_and_its_answer_starts_a_run() -> None:
     life.person_commands("answer", "Yes.").reads(Status.WORKING)
     (start,) = [a for _, a in life.out if isinstance(a, do.Start) and a.run == 2]
     assert start.prompt.name == "answer"
-    given = start.prompt.values
-    assert (given["actor"], given["text"], given["question"]) == ("alice", "Yes.", "May I?")
+    fields = start.prompt.values
+    assert (fields["actor"], fields["text"], fields["question"]) == ("alice", "Yes.", "May I?")
 
 
 def idle_for_long(who: Agent) -> Facts:
     """A pull request that waits for its review, where nothing has happened for over an hour."""
-    given = published(agent=who, created=ago(9000))
-    (pull,) = given.pulls
-    long_ago = {**given.done, **done(f"push:{HEAD}", seconds_ago=5000)}
-    return replace(given, pulls=(replace(pull, head_since=ago(5000)),), done=long_ago)
+    session = published(agent=who, created=ago(9000))
+    (pull,) = session.pulls
+    long_ago = {**session.done, **done(f"push:{HEAD}", seconds_ago=5000)}
+    return replace(session, pulls=(replace(pull, head_since=ago(5000)),), done=long_ago)
 
 
 @pytest.mark.parametrize("activity", [Activity.ACTIVE, Activity.BLOCKED, Activity.NONE])
@@ -330,16 +330,16 @@ def test_a_session_is_parked_unless_checks_are_running(
 
 def test_the_parking_time_counts_from_the_last_event() -> None:
     """Events: the end of a turn, a message, a push, a new head, passing checks."""
-    given = idle_for_long(agent(seconds_ago=5000))
-    (quiet,) = given.pulls
-    assert "park:rest#1" in keys(given)
+    session = idle_for_long(agent(seconds_ago=5000))
+    (quiet,) = session.pulls
+    assert "park:rest#1" in keys(session)
     lately = ago(100)
     news = {
-        "turn": replace(given, agent=agent(seconds_ago=100)),
-        "message": replace(given, done={**given.done, **done("fix_ci:x:y#1", seconds_ago=100)}),
-        "push": replace(given, done={**given.done, **done("push:x", seconds_ago=100)}),
-        "head": replace(given, pulls=(replace(quiet, head_since=lately),)),
-        "green": replace(given, pulls=(replace(quiet, green_since=lately),)),
+        "turn": replace(session, agent=agent(seconds_ago=100)),
+        "message": replace(session, done={**session.done, **done("fix_ci:x:y#1", seconds_ago=100)}),
+        "push": replace(session, done={**session.done, **done("push:x", seconds_ago=100)}),
+        "head": replace(session, pulls=(replace(quiet, head_since=lately),)),
+        "green": replace(session, pulls=(replace(quiet, green_since=lately),)),
     }
     for what, facts_then in news.items():
         assert "park:rest#1" not in keys(facts_then), what

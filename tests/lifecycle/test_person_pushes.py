@@ -34,18 +34,18 @@ PERSONS_HEAD = "f" * 40
 FAILED = (check(CheckState.FAILED),)
 
 
-def pushed(*, at: float = 100, **given: Any) -> Facts:
+def pushed(*, at: float = 100, **fields: Any) -> Facts:
     """A person's commit is on GitHub; the workspace is at ours."""
-    pulls = given.pop("pull", {})
+    pulls = fields.pop("pull", {})
     person = Push(sha=PERSONS_HEAD, at=ago(at))
     theirs = pull(**{"head": PERSONS_HEAD, "head_by": Mover.PERSON, "person": person, **pulls})
-    return published(pulls=(theirs,), **given)
+    return published(pulls=(theirs,), **fields)
 
 
-def taken(*, at: float = 100, **given: Any) -> Facts:
+def taken(*, at: float = 100, **fields: Any) -> Facts:
     """The same, and the workspace has it."""
     work = Work(base=BASE, head=PERSONS_HEAD, branch=BRANCH, dirty=False)
-    return pushed(at=at, **{"work": work, **given})
+    return pushed(at=at, **{"work": work, **fields})
 
 
 # -- merging it ------------------------------------------------------------------------------------
@@ -53,9 +53,9 @@ def taken(*, at: float = 100, **given: Any) -> Facts:
 TAKE = do.MergeRemote(key=parse(f"merge_remote:{PERSONS_HEAD}"), head=PERSONS_HEAD, into=HEAD)
 
 
-def actions(given: Facts) -> list[do.Action]:
+def actions(session: Facts) -> list[do.Action]:
     """The ordered actions without comments."""
-    return [action for action in ordered(given) if not isinstance(action, do.Comment)]
+    return [action for action in ordered(session) if not isinstance(action, do.Comment)]
 
 
 def test_a_persons_commit_is_merged_at_the_end_of_the_turn() -> None:

@@ -22,8 +22,8 @@ def held(*commands: Any, **failed: Any) -> Facts:
     return published(work=COMMIT, failures={f"push:{NEXT}": failure}, commands=commands)
 
 
-def pushes(given: Facts) -> list[do.Publish]:
-    return [action for action in ordered(given) if isinstance(action, do.Publish)]
+def pushes(session: Facts) -> list[do.Publish]:
+    return [action for action in ordered(session) if isinstance(action, do.Publish)]
 
 
 def test_a_push_names_its_protected_paths() -> None:
@@ -69,9 +69,9 @@ def test_allowing_another_commit_is_refused(text: str, answer: str) -> None:
 def test_the_next_commit_after_an_allowed_one_is_held() -> None:
     earlier = command("allow", at=ago(90), text=HEAD[:7])
     applied = done("command_applied:comment-allow")
-    given = replace(held(earlier), done={**held().done, **applied})
-    assert pushes(given) == []
-    (push,) = pushes(replace(given, failures={}))
+    session = replace(held(earlier), done={**held().done, **applied})
+    assert pushes(session) == []
+    (push,) = pushes(replace(session, failures={}))
     assert push == do.Publish(
         key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
     )
@@ -81,17 +81,17 @@ def test_the_next_commit_after_an_allowed_one_is_held() -> None:
 def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool) -> None:
     looked_at = f"push:{NEXT[:7]}{'0' * 33}"
     earlier = command("allow", at=ago(90), text=NEXT[:7])
-    given = replace(held(earlier), done={**held().done, **done("command_applied:comment-allow")})
+    session = replace(held(earlier), done={**held().done, **done("command_applied:comment-allow")})
     if pushed:
-        given = replace(given, done={**given.done, **done(looked_at)})
+        session = replace(session, done={**session.done, **done(looked_at)})
     else:
-        given = replace(given, failures={**given.failures, parse(looked_at): HELD})
-    assert pushes(given) == []
-    again = replace(given, commands=(replace(earlier, key="comment-again"),))
+        session = replace(session, failures={**session.failures, parse(looked_at): HELD})
+    assert pushes(session) == []
+    again = replace(session, commands=(replace(earlier, key="comment-again"),))
     assert pushes(again) == []
     said = f"Another commit has the same prefix; the one that waits is `{NEXT}`."
     assert answers(decision(again)) == {"command_refused:comment-again": said}
-    full = replace(given, commands=(command("allow", at=ago(30), text=NEXT),))
+    full = replace(session, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]
 
 

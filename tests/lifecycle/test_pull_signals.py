@@ -30,8 +30,8 @@ from tests.lifecycle.universe import (
 C = CheckState
 
 
-def signals(given: Facts, **policy: Any) -> Signals:
-    return read(foremost(SessionView(given, Policy(**policy), NOW)))[0]
+def signals(session: Facts, **policy: Any) -> Signals:
+    return read(foremost(SessionView(session, Policy(**policy), NOW)))[0]
 
 
 REQUIRED = check(C.PASSED, "required", required=True)
@@ -54,9 +54,9 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
     "cancelled": ({"checks": (check(), check(C.CANCELLED, "b"))}, Ci.HELD),
     "asks for an action": ({"checks": (check(C.ACTION_REQUIRED),)}, Ci.HELD),
     "stale": ({"checks": (check(C.STALE),)}, Ci.HELD),
-    "what is not required fails": ({"checks": (REQUIRED, check(C.FAILED, "b"))}, Ci.PASSING),
-    "what is not required runs": ({"checks": (REQUIRED, check(C.PENDING, "b"))}, Ci.PASSING),
-    "what is required fails, the rest runs": (
+    "an optional check fails": ({"checks": (REQUIRED, check(C.FAILED, "b"))}, Ci.PASSING),
+    "an optional check runs": ({"checks": (REQUIRED, check(C.PENDING, "b"))}, Ci.PASSING),
+    "a required check fails, the rest runs": (
         {"checks": (check(C.FAILED, required=True), check(C.PENDING, "b"))},
         Ci.FAILING,
     ),
@@ -65,39 +65,39 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
         {"checks": (check(C.SKIPPED),), "checks_expected": True},
         Ci.PENDING,
     ),
-    "what is required was skipped": (
+    "required checks skipped": (
         {"checks": (check(C.SKIPPED, required=True),), "checks_expected": True},
         Ci.PASSING,
     ),
-    "what is required was skipped, the rest fails": (
+    "required checks skipped, the rest fails": (
         {"checks": (check(C.SKIPPED, required=True), check(C.FAILED, "b"))},
         Ci.PASSING,
     ),
-    "what is required was skipped or never reported": (
+    "required checks skipped or never reported": (
         {"checks": (check(C.SKIPPED, required=True), check(C.PENDING, "b", required=True))},
         Ci.PENDING,
     ),
     "none": ({"checks": ()}, Ci.NONE),
     "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.UNSETTLED),
     "none, long enough after the push": ({"checks": (), "head_since": ago(60)}, Ci.NONE),
-    "none, nobody knows since when": ({"checks": (), "head_since": None}, Ci.PENDING),
+    "none, at an unknown time": ({"checks": (), "head_since": None}, Ci.PENDING),
     "none, though some are expected": ({"checks": (), "checks_expected": True}, Ci.PENDING),
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), CHECKS.values(), ids=CHECKS.keys())
-def test_checks_reduce_to_this_signal(given: dict[str, Any], expected: Ci) -> None:
-    assert signals(published(pulls=(pull(**given),))).ci is expected
+@pytest.mark.parametrize(("fields", "expected"), CHECKS.values(), ids=CHECKS.keys())
+def test_checks_reduce_to_this_signal(fields: dict[str, Any], expected: Ci) -> None:
+    assert signals(published(pulls=(pull(**fields),))).ci is expected
 
 
 REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
-    "nobody said anything": ({}, Review.PENDING),
+    "no review": ({}, Review.PENDING),
     "approved": ({"verdicts": (approval(),)}, Review.APPROVED),
-    "approved by GitHub's word, and by whom it may": (
+    "approved by GitHub's decision and by a writer": (
         {"verdicts": (approval(),), "review": Review.APPROVED},
         Review.APPROVED,
     ),
-    "approved by GitHub's word alone": ({"review": Review.APPROVED}, Review.PENDING),
+    "approved by GitHub's decision alone": ({"review": Review.APPROVED}, Review.PENDING),
     "approved, and GitHub wants more": (
         {"verdicts": (approval(),), "review": Review.PENDING},
         Review.PENDING,
@@ -113,7 +113,10 @@ REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
         {"verdicts": (approval(author="ann"), replace(objection(), allowed=False))},
         Review.APPROVED,
     ),
-    "changes, by GitHub's word": ({"review": Review.CHANGES_REQUESTED}, Review.CHANGES_REQUESTED),
+    "changes requested by GitHub's decision": (
+        {"review": Review.CHANGES_REQUESTED},
+        Review.CHANGES_REQUESTED,
+    ),
     "an open thread": (
         {"verdicts": (approval(),), "threads": (thread(),)},
         Review.CHANGES_REQUESTED,
@@ -133,7 +136,7 @@ REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
         },
         Review.APPROVED,
     ),
-    "an answered thread, taken up again": (
+    "an answered thread with a new comment": (
         {
             "verdicts": (approval(),),
             "threads": (thread(remark("a", own=True), remark("b")),),
@@ -148,21 +151,21 @@ REVIEWS: dict[str, tuple[dict[str, Any], Review]] = {
         {"verdicts": (approval(),), "threads": (thread(remark(bot=True)),)},
         Review.APPROVED,
     ),
-    "a thread without a word": (
+    "a thread without comments": (
         {"verdicts": (approval(),), "threads": (replace(thread(), remarks=()),)},
         Review.APPROVED,
     ),
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), REVIEWS.values(), ids=REVIEWS.keys())
-def test_reviews_reduce_to_this_signal(given: dict[str, Any], expected: Review) -> None:
-    assert signals(published(pulls=(pull(**given),))).review is expected
+@pytest.mark.parametrize(("fields", "expected"), REVIEWS.values(), ids=REVIEWS.keys())
+def test_reviews_reduce_to_this_signal(fields: dict[str, Any], expected: Review) -> None:
+    assert signals(published(pulls=(pull(**fields),))).review is expected
 
 
 def test_without_require_review_only_reviews_required_by_github_count() -> None:
-    def reading(**given: Any) -> Review:
-        return signals(published(pulls=(pull(**given),)), require_review=False).review
+    def reading(**fields: Any) -> Review:
+        return signals(published(pulls=(pull(**fields),)), require_review=False).review
 
     assert reading() is Review.NONE
     assert reading(review=Review.PENDING) is Review.PENDING
@@ -171,20 +174,20 @@ def test_without_require_review_only_reviews_required_by_github_count() -> None:
 
 def test_threads_of_configured_bots_count() -> None:
     said = remark(author="lint[bot]", bot=True)
-    given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(said),)),))
-    assert signals(given).review is Review.APPROVED
-    assert signals(given, bots=("lint[bot]",)).review is Review.CHANGES_REQUESTED
+    session = published(pulls=(pull(verdicts=(approval(),), threads=(thread(said),)),))
+    assert signals(session).review is Review.APPROVED
+    assert signals(session, bots=("lint[bot]",)).review is Review.CHANGES_REQUESTED
     edited = published(pulls=(pull(threads=(thread(replace(said, allowed=False)),)),))
     assert signals(edited, bots=("lint[bot]",)).review is Review.PENDING
 
 
 def test_without_threads_block_open_threads_do_not_block() -> None:
-    given = published(pulls=(pull(verdicts=(approval(),), threads=(thread(),)),))
-    assert signals(given, threads_block=False).review is Review.APPROVED
+    session = published(pulls=(pull(verdicts=(approval(),), threads=(thread(),)),))
+    assert signals(session, threads_block=False).review is Review.APPROVED
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("fields", "expected"),
     [
         ((), PullStage.NONE),
         ((pull(),), PullStage.OPEN),
@@ -195,9 +198,9 @@ def test_without_threads_block_open_threads_do_not_block() -> None:
     ],
 )
 def test_of_several_pull_requests_the_worst_open_one_is_judged(
-    given: Any, expected: PullStage
+    fields: Any, expected: PullStage
 ) -> None:
-    assert signals(published(pulls=given)).pull is expected
+    assert signals(published(pulls=fields)).pull is expected
 
 
 def test_the_merge_signal_is_the_merge_state_of_github() -> None:

@@ -66,8 +66,8 @@ def test_the_first_run_starts_with_the_start_prompt() -> None:
 
 
 def test_a_run_that_is_being_started_is_not_started_again() -> None:
-    given = facts(run=0, agent=Agent(), pending=frozenset({parse("start:first#1")}))
-    assert keys(replace(given, done={})) == []
+    session = facts(run=0, agent=Agent(), pending=frozenset({parse("start:first#1")}))
+    assert keys(replace(session, done={})) == []
     assert keys(facts(run=2, agent=ended(0), pending=frozenset({"start:message#2"}))) == []
 
 
@@ -108,12 +108,12 @@ def test_an_agent_that_vanished_restarts() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "session",
     [facts(agent=ended(0)), facts(agent=AT_WORK), facts(run=0, agent=Agent(), commands=())],
     ids=["ended well", "at work", "never ran"],
 )
-def test_a_run_that_did_not_crash_is_not_restarted(given: Facts) -> None:
-    assert not [key for key in keys(given) if key.startswith("start:crash")]
+def test_a_run_that_did_not_crash_is_not_restarted(session: Facts) -> None:
+    assert not [key for key in keys(session) if key.startswith("start:crash")]
 
 
 def test_an_outcome_stops_the_agent_and_is_posted_on_the_issue() -> None:
@@ -136,22 +136,22 @@ def test_an_outcome_stops_the_agent_and_is_posted_on_the_issue() -> None:
 
 
 def test_a_session_that_never_ran_is_not_stopped() -> None:
-    given = facts(run=0, agent=Agent(), commands=(command("stop", comment=None),))
-    assert keys(given) == ["outcome:killed:manually_killed"]
+    session = facts(run=0, agent=Agent(), commands=(command("stop", comment=None),))
+    assert keys(session) == ["outcome:killed:manually_killed"]
 
 
 def test_a_stopped_session_only_posts_its_outcome() -> None:
-    given = facts(commands=(command("stop", comment=None),), done=done("stop#1"))
+    session = facts(commands=(command("stop", comment=None),), done=done("stop#1"))
     outcome = ["outcome:killed:manually_killed#1"]
-    assert keys(given) == outcome
-    over = decision(given).ended
-    assert keys(replace(given, ended=over, pending=frozenset({parse("stop#1")}))) == outcome
+    assert keys(session) == outcome
+    over = decision(session).ended
+    assert keys(replace(session, ended=over, pending=frozenset({parse("stop#1")}))) == outcome
 
 
-def merged(**given: Any) -> Facts:
+def merged(**fields: Any) -> Facts:
     tidied = done(f"delete_branch:{BRANCH}", "close_issue")
-    merge = {"state": PullState.MERGED, "merged_at": given.pop("merged_at", ago(100))}
-    return with_pull(merge, done={**tidied, **given.pop("done", {})}, **given)
+    merge = {"state": PullState.MERGED, "merged_at": fields.pop("merged_at", ago(100))}
+    return with_pull(merge, done={**tidied, **fields.pop("done", {})}, **fields)
 
 
 @pytest.mark.parametrize(
@@ -202,16 +202,16 @@ def test_commits_are_not_pushed_during_a_turn(who: Agent) -> None:
 
 def test_commits_are_pushed_during_an_escalation() -> None:
     failures = {f"merge:{HEAD}": Failure(at=ago(9), reason=Reason.ACTION_FAILED, detail="no")}
-    given = published(
+    session = published(
         work=COMMIT, failures=failures, done=done(f"notice:action_failed:merge:{HEAD}")
     )
-    assert decision(given).status is Status.NEEDS_INPUT
-    assert keys(given) == [f"push:{NEXT}"]
+    assert decision(session).status is Status.NEEDS_INPUT
+    assert keys(session) == [f"push:{NEXT}"]
 
 
-def pushed(**given: Any) -> Facts:
+def pushed(**fields: Any) -> Facts:
     work = Work(base=BASE, head=HEAD, dirty=False)
-    return facts(**{"work": work, "done": done(f"push:{HEAD}"), **given})
+    return facts(**{"work": work, "done": done(f"push:{HEAD}"), **fields})
 
 
 @pytest.mark.parametrize("who", [agent(), AT_WORK, ended(0)])
@@ -232,14 +232,14 @@ def test_no_pull_request_is_opened_without_a_push_or_beside_another() -> None:
 # -- people ----------------------------------------------------------------------------------------
 
 
-def answered(push: float = 500, **given: Any) -> list[do.Action]:
+def answered(push: float = 500, **fields: Any) -> list[do.Action]:
     """The actions after a thread was sent ten minutes ago and a push since."""
-    remarks: tuple[Remark, ...] = given.pop("remarks", (remark("thread-comment-1", 700),))
-    sent = done("remark:thread-comment-1#1", seconds_ago=600) | given.pop("done", {})
-    threads = (replace(thread(*remarks), **given.pop("thread", {})),)
+    remarks: tuple[Remark, ...] = fields.pop("remarks", (remark("thread-comment-1", 700),))
+    sent = done("remark:thread-comment-1#1", seconds_ago=600) | fields.pop("done", {})
+    threads = (replace(thread(*remarks), **fields.pop("thread", {})),)
     pushes = done(f"push:{HEAD}", seconds_ago=push)
-    given = {"agent": AT_WORK, **given}
-    return ordered(with_pull({"threads": threads}, done={**sent, **pushes}, **given))
+    fields = {"agent": AT_WORK, **fields}
+    return ordered(with_pull({"threads": threads}, done={**sent, **pushes}, **fields))
 
 
 def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None:
@@ -256,7 +256,7 @@ def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"push": 600},
         {"push": 700},
@@ -272,15 +272,15 @@ def test_a_thread_is_answered_with_the_commit_pushed_after_it_was_sent() -> None
         *("sent again since", "the run crashed before the push", "answered already"),
     ],
 )
-def test_these_threads_are_not_answered(given: dict[str, Any]) -> None:
-    assert not [action for action in answered(**given) if isinstance(action, do.Reply)]
+def test_these_threads_are_not_answered(fields: dict[str, Any]) -> None:
+    assert not [action for action in answered(**fields) if isinstance(action, do.Reply)]
 
 
 def test_a_thread_on_a_foreign_commit_is_not_answered() -> None:
-    given = with_pull(
+    session = with_pull(
         {"head": NEXT, "threads": (thread(),)}, done=done("remark:thread-comment-1#1")
     )
-    assert keys(replace(given, agent=AT_WORK)) == []
+    assert keys(replace(session, agent=AT_WORK)) == []
 
 
 def test_a_help_command_is_acknowledged_and_answered() -> None:
@@ -293,8 +293,8 @@ def test_a_help_command_is_acknowledged_and_answered() -> None:
         topic="answer",
         values={"text": "the list"},
     )
-    given = published(agent=AT_WORK, commands=(asks_help,))
-    assert decision(given).actions[1].number == 34  # type: ignore[union-attr]
+    session = published(agent=AT_WORK, commands=(asks_help,))
+    assert decision(session).actions[1].number == 34  # type: ignore[union-attr]
     assert keys(facts(agent=AT_WORK, commands=(command("merge", comment=None),))) == []
 
 
@@ -363,23 +363,23 @@ def test_a_merge_command_applies_only_to_its_head(commands: Any, key: str) -> No
 def test_a_pull_request_that_is_not_ready_is_neither_merged_nor_announced(
     pulls: dict[str, Any],
 ) -> None:
-    given = with_pull(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
-    assert keys(given, mode=Mode.MERGE) == []
+    session = with_pull(pulls, agent=AT_WORK, commands=(command("merge", head=HEAD, comment=None),))
+    assert keys(session, mode=Mode.MERGE) == []
 
 
 def test_after_a_merge_the_branch_is_deleted_and_the_issue_closed() -> None:
-    given = with_pull({"state": PullState.MERGED}, agent=AT_WORK)
-    assert keys(given) == [f"delete_branch:{BRANCH}", "close_issue"]
-    assert keys(given, delete_branch=False) == ["close_issue"]
-    assert keys(given, close_issue=False) == [f"delete_branch:{BRANCH}"]
-    releasing = replace(given, pending=frozenset({parse("release#1")}))
+    session = with_pull({"state": PullState.MERGED}, agent=AT_WORK)
+    assert keys(session) == [f"delete_branch:{BRANCH}", "close_issue"]
+    assert keys(session, delete_branch=False) == ["close_issue"]
+    assert keys(session, close_issue=False) == [f"delete_branch:{BRANCH}"]
+    releasing = replace(session, pending=frozenset({parse("release#1")}))
     assert keys(releasing) == [f"delete_branch:{BRANCH}", "close_issue"]
 
 
 def test_the_branch_is_deleted_at_the_merged_commit() -> None:
     closed = replace(pull(state=PullState.CLOSED, head=NEXT), number=35)
-    given = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
-    (deleted, _) = ordered(given)
+    session = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
+    (deleted, _) = ordered(session)
     assert isinstance(deleted, do.DeleteBranch)
     assert deleted.sha == HEAD
 

@@ -40,9 +40,9 @@ def test_every_piece_of_advice_is_a_sentence() -> None:
         assert advice.remedy.endswith("."), reason
 
 
-@pytest.mark.parametrize("given", NOTIFIED.values(), ids=NOTIFIED.keys())
-def test_every_notice_has_its_remedy(given: Facts) -> None:
-    decision = decide(given, Policy(), NOW)
+@pytest.mark.parametrize("session", NOTIFIED.values(), ids=NOTIFIED.keys())
+def test_every_notice_has_its_remedy(session: Facts) -> None:
+    decision = decide(session, Policy(), NOW)
     notices = [a for a in decision.actions if isinstance(a, do.Comment)]
     if decision.status is Status.MERGED:
         assert notices == []

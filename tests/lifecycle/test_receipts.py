@@ -30,22 +30,22 @@ ANSWERED = facts(
 @cache
 def judged() -> list[tuple[Facts, Decision]]:
     every = [*every_fact(), *every_trouble()]
-    return [(given, decide(given, POLICY, NOW)) for given in every]
+    return [(session, decide(session, POLICY, NOW)) for session in every]
 
 
-def sent(given: Facts, decision: Decision, as_is: Sent) -> Facts:
+def sent(session: Facts, decision: Decision, as_is: Sent) -> Facts:
     """The same facts after the message they ask for, or another one, was sent."""
     wanted = [action.key for action in decision.actions if isinstance(action, SendMessage)]
-    key = wanted[0] if wanted else keys.forward("x").of_run(given.run)
-    return replace(given, sent={key: as_is})
+    key = wanted[0] if wanted else keys.forward("x").of_run(session.run)
+    return replace(session, sent={key: as_is})
 
 
 @cache
 def with_messages() -> list[tuple[Facts, Decision]]:
     """The combinations in which something is sent to the agent."""
     found = [
-        (given, decision)
-        for given, decision in judged()
+        (session, decision)
+        for session, decision in judged()
         if any(isinstance(action, SendMessage) for action in decision.actions)
     ]
     assert len(found) > 100
@@ -54,37 +54,37 @@ def with_messages() -> list[tuple[Facts, Decision]]:
 
 def test_no_message_is_sent_while_another_awaits_its_receipt() -> None:
     waiting = 0
-    for given, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
-        another = replace(given, sent={keys.forward("x").of_run(given.run): AWAITED})
+    for session, decision in [*with_messages(), (ANSWERED, decide(ANSWERED, POLICY, NOW))]:
+        another = replace(session, sent={keys.forward("x").of_run(session.run): AWAITED})
         later = decide(another, POLICY, NOW)
-        assert not [action for action in later.actions if isinstance(action, SendMessage)], given
+        assert not [action for action in later.actions if isinstance(action, SendMessage)], session
         waiting += decision.signals.availability is Availability.WAITING
     assert waiting
 
 
 def test_a_resting_agent_counts_as_active_while_a_message_awaits_its_receipt() -> None:
-    for given, decision in judged():
+    for session, decision in judged():
         if decision.signals.availability is Availability.IDLE:
-            later = decide(sent(given, decision, AWAITED), POLICY, NOW)
-            assert later.signals.availability is Availability.ACTIVE, given
+            later = decide(sent(session, decision, AWAITED), POLICY, NOW)
+            assert later.signals.availability is Availability.ACTIVE, session
 
 
 def test_a_missing_message_counts_as_not_sent() -> None:
     """So the reaction that asked for it asks for it again, if its cause is still there."""
-    for given, decision in judged():
-        assert decide(sent(given, decision, MISSING), POLICY, NOW) == decision, given
+    for session, decision in judged():
+        assert decide(sent(session, decision, MISSING), POLICY, NOW) == decision, session
 
 
 def test_the_wait_for_a_receipt_ends_although_probes_fail() -> None:
-    for given, decision in with_messages():
-        waiting = decide(sent(given, decision, AWAITED), POLICY, NOW)
+    for session, decision in with_messages():
+        waiting = decide(sent(session, decision, AWAITED), POLICY, NOW)
         latest = AWAITED.until + timedelta(seconds=POLICY.recent_activity_seconds)
-        assert waiting.recheck_at, given
-        assert waiting.recheck_at <= latest, given
-        assert decide(sent(given, decision, EXPIRED), POLICY, NOW) == decision, given
+        assert waiting.recheck_at, session
+        assert waiting.recheck_at <= latest, session
+        assert decide(sent(session, decision, EXPIRED), POLICY, NOW) == decision, session
 
 
 def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
-    for given, decision in with_messages():
-        earlier = replace(given, sent={keys.fix_ci("x", []).of_run(given.run - 1): AWAITED})
-        assert decide(earlier, POLICY, NOW) == decision, given
+    for session, decision in with_messages():
+        earlier = replace(session, sent={keys.fix_ci("x", []).of_run(session.run - 1): AWAITED})
+        assert decide(earlier, POLICY, NOW) == decision, session

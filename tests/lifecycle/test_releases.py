@@ -19,13 +19,13 @@ from tests.lifecycle.universe import NOW, ago, command, done, facts, published, 
 def test_a_session_that_ended_without_a_merge_keeps_its_workspace_for_two_weeks(
     status: Status,
 ) -> None:
-    def over(days: float, **given: Any) -> Facts:
+    def over(days: float, **fields: Any) -> Facts:
         at = NOW - timedelta(days=days)
         end = Ended(status=status, reason=Reason.PR_CLOSED, because="it was so", at=at)
-        return facts(ended=end, done=given.pop("done", done("stop#1")), **given)
+        return facts(ended=end, done=fields.pop("done", done("stop#1")), **fields)
 
-    def released(given: Facts, **policy: Any) -> list[do.Action]:
-        return [action for action in ordered(given, **policy) if isinstance(action, do.Release)]
+    def released(session: Facts, **policy: Any) -> list[do.Action]:
+        return [action for action in ordered(session, **policy) if isinstance(action, do.Release)]
 
     assert released(over(13.9)) == []
     assert decision(over(13.9)).recheck_at == NOW + timedelta(days=0.1)
@@ -45,8 +45,8 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     end = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=at)
     stopped = done("stop#1", seconds_ago=20 * 86_400 - 10)
     again = command("restore", at=ago(5))
-    given = facts(ended=end, done=stopped, pending=frozenset({"release#1"}), commands=(again,))
-    refused = decision(given)
+    session = facts(ended=end, done=stopped, pending=frozenset({"release#1"}), commands=(again,))
+    refused = decision(session)
     assert refused.status is Status.CLEANUP
     (said,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
     assert isinstance(said, do.Comment)

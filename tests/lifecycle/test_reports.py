@@ -18,23 +18,23 @@ from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, pull
 
 
-def reports(given: Facts, **policy: Any) -> list[do.Report]:
-    return [a for a in decision(given, **policy).actions if isinstance(a, do.Report)]
+def reports(session: Facts, **policy: Any) -> list[do.Report]:
+    return [a for a in decision(session, **policy).actions if isinstance(a, do.Report)]
 
 
-def checks(given: Facts, **policy: Any) -> list[do.ReportCheck]:
-    return [a for a in decision(given, **policy).actions if isinstance(a, do.ReportCheck)]
+def checks(session: Facts, **policy: Any) -> list[do.ReportCheck]:
+    return [a for a in decision(session, **policy).actions if isinstance(a, do.ReportCheck)]
 
 
-def posted(given: Facts, seconds_ago: float, result: str = "77") -> Facts:
+def posted(session: Facts, seconds_ago: float, result: str = "77") -> Facts:
     """The same session after its current reports were posted."""
-    keys = [a.key for a in reports(given)] + [a.key for a in checks(given)]
+    keys = [a.key for a in reports(session)] + [a.key for a in checks(session)]
     then = Done(at=ago(seconds_ago), result=result)
-    return replace(given, done={**given.done, **dict.fromkeys(keys, then)})
+    return replace(session, done={**session.done, **dict.fromkeys(keys, then)})
 
 
-def red(given: Facts) -> Facts:
-    return replace(given, pulls=(replace(given.pulls[0], checks=FAILED),))
+def red(session: Facts) -> Facts:
+    return replace(session, pulls=(replace(session.pulls[0], checks=FAILED),))
 
 
 # -- where and when --------------------------------------------------------------------------------
@@ -57,66 +57,66 @@ def test_a_new_session_is_reported_after_five_seconds_in_the_queue() -> None:
 
 
 def test_issue_and_pull_request_have_one_report_each_and_the_head_a_check_run() -> None:
-    given = with_pull({})
-    assert [report.number for report in reports(given)] == [12, 34]
-    assert [check.head for check in checks(given)] == [HEAD]
+    session = with_pull({})
+    assert [report.number for report in reports(session)] == [12, 34]
+    assert [check.head for check in checks(session)] == [HEAD]
 
 
 def test_each_pull_request_report_lists_its_own_blockers() -> None:
-    given = with_pull({})
+    session = with_pull({})
     other = pull(number=35, branch="other", head=NEXT, merge=Merge.CONFLICT)
-    given = replace(given, pulls=(*given.pulls, other))
-    ways = {one.number: one.summary.blockers for one in reports(given)}
+    session = replace(session, pulls=(*session.pulls, other))
+    ways = {one.number: one.summary.blockers for one in reports(session)}
     assert ways[12] == ()
     assert [one.name for one in ways[34]] == ["review_required"]
     assert [one.name for one in ways[35]] == ["review_required", "conflict"]
 
 
 def test_a_closed_pull_request_gets_no_report() -> None:
-    given = with_pull({"state": PullState.CLOSED})
-    assert [report.number for report in reports(given)] == [12]
-    assert not checks(given)
+    session = with_pull({"state": PullState.CLOSED})
+    assert [report.number for report in reports(session)] == [12]
+    assert not checks(session)
 
 
 def test_a_report_edits_its_earlier_comment() -> None:
-    given = red(posted(with_pull({}), 61))
-    assert [(one.number, one.comment) for one in reports(given)] == [(12, 77), (34, 77)]
-    assert [check.check for check in checks(given)] == [77]
+    session = red(posted(with_pull({}), 61))
+    assert [(one.number, one.comment) for one in reports(session)] == [(12, 77), (34, 77)]
+    assert [check.check for check in checks(session)] == [77]
     lost = red(posted(with_pull({}), 61, result="only an App may make check runs"))
     assert [check.check for check in checks(lost)] == [None]
 
 
 def test_a_report_is_edited_only_when_status_or_blockers_have_changed() -> None:
-    given = posted(with_pull({}), 3600)
-    assert not reports(given)
-    assert not reports(replace(given, agent=AT_WORK)), "activity alone edits no report"
+    session = posted(with_pull({}), 3600)
+    assert not reports(session)
+    assert not reports(replace(session, agent=AT_WORK)), "activity alone edits no report"
     pending = pull(checks=(check(CheckState.PENDING),), merge=Merge.BEHIND)
-    assert [one.number for one in reports(replace(given, pulls=(pending,)))] == [12, 34]
+    assert [one.number for one in reports(replace(session, pulls=(pending,)))] == [12, 34]
     behind = posted(with_pull({"checks": (check(CheckState.PENDING),)}), 3600)
     behind = replace(behind, pulls=(pending,))
     assert [one.number for one in reports(behind)] == [34], "the issue's report has no blockers"
 
 
 def test_a_new_question_updates_the_report() -> None:
-    given = posted(facts(agent=ASKING), 3600)
-    asks = replace(given, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
+    session = posted(facts(agent=ASKING), 3600)
+    asks = replace(session, agent=replace(ASKING, question="May I delete it?", since=ago(1)))
     (report,) = reports(asks)
     assert report.summary.question == "May I delete it?"
-    assert not reports(given)
+    assert not reports(session)
 
 
 def test_a_report_is_edited_at_most_once_per_report_seconds() -> None:
-    given = red(posted(with_pull({}), 59))
-    assert not reports(given)
-    assert not checks(given)
-    assert decision(given).recheck_at == ago(-1)
+    session = red(posted(with_pull({}), 59))
+    assert not reports(session)
+    assert not checks(session)
+    assert decision(session).recheck_at == ago(-1)
     assert reports(red(posted(with_pull({}), 60)))
     assert not reports(red(posted(with_pull({}), 60)), report_seconds=90.0)
 
 
 def test_a_new_head_gets_its_check_run_at_once() -> None:
-    given = posted(with_pull({}), 5)
-    moved = replace(given, pulls=(replace(given.pulls[0], head=NEXT),))
+    session = posted(with_pull({}), 5)
+    moved = replace(session, pulls=(replace(session.pulls[0], head=NEXT),))
     assert [one.head for one in checks(moved)] == [NEXT]
 
 
@@ -138,9 +138,9 @@ def test_a_report_that_returns_to_earlier_content_is_edited_again() -> None:
 
 def test_during_cleanup_the_report_shows_the_outcome() -> None:
     over = decision(facts(commands=(command("stop"),))).ended
-    given = facts(ended=over, pending=frozenset({"stop#1"}))
-    assert decision(given).status is Status.CLEANUP
-    (report,) = reports(given)
+    session = facts(ended=over, pending=frozenset({"stop#1"}))
+    assert decision(session).status is Status.CLEANUP
+    (report,) = reports(session)
     assert isinstance(report, do.Report)
     assert report.summary.status is Status.KILLED
     assert report.summary.because == "stopped by @alice"
@@ -172,8 +172,8 @@ def test_a_report_of_an_active_session_lists_its_commands() -> None:
     assert "start" not in report.summary.commands
 
 
-def costs(given: Facts, **policy: Any) -> str:
-    return reports(given, **policy)[0].summary.cost
+def costs(session: Facts, **policy: Any) -> str:
+    return reports(session, **policy)[0].summary.cost
 
 
 def test_the_cost_is_shown_in_private_repositories_or_by_configuration() -> None:
@@ -190,16 +190,16 @@ def test_the_cost_is_shown_in_private_repositories_or_by_configuration() -> None
 
 
 def test_with_state_labels_the_issue_has_the_label_of_its_status() -> None:
-    given = with_pull({})
-    assert not [a for a in decision(given).actions if isinstance(a, do.ShowStatus)]
+    session = with_pull({})
+    assert not [a for a in decision(session).actions if isinstance(a, do.ShowStatus)]
     (label,) = [
-        a for a in decision(given, state_labels=True).actions if isinstance(a, do.ShowStatus)
+        a for a in decision(session, state_labels=True).actions if isinstance(a, do.ShowStatus)
     ]
     said = fingerprint([Status.REVIEW_PENDING])
     assert label == do.ShowStatus(
         key=parse(f"show_status:12:0:{said}"), number=12, status=Status.REVIEW_PENDING
     )
-    worn = replace(given, done={**given.done, label.key: Done(at=NOW)})
+    worn = replace(session, done={**session.done, label.key: Done(at=NOW)})
     again = decision(worn, state_labels=True).actions
     assert not [a for a in again if isinstance(a, do.ShowStatus)]
 

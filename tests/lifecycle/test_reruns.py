@@ -20,7 +20,7 @@ UNSEEN = done(RERUN, seconds_ago=59)
 SEEN = done(RERUN, seconds_ago=61)
 
 
-def given(*checks: Check, **facts: Any) -> Facts:
+def with_checks(*checks: Check, **facts: Any) -> Facts:
     return with_pull({"checks": checks}, **facts)
 
 
@@ -29,60 +29,60 @@ def messages(facts: Facts, **policy: Any) -> list[do.Action]:
 
 
 def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
-    judged = decision(given(CANCELLED, check(name="b")))
+    judged = decision(with_checks(CANCELLED, check(name="b")))
     assert judged.blockers[0] == Blocker(
         "ci_failing", "checks were cancelled or wait for a person: unit"
     )
-    assert messages(given(CANCELLED)) == []
+    assert messages(with_checks(CANCELLED)) == []
 
 
 def test_cancelled_checks_are_rerun_once_per_head() -> None:
     two = (CANCELLED, check(C.CANCELLED, "lint", run_id=9), check(name="b"))
-    assert ordered(given(*two)) == [do.Rerun(key=parse(RERUN), number=34, runs=(7, 9))]
-    assert keys(given(*two, done=UNSEEN)) == []
+    assert ordered(with_checks(*two)) == [do.Rerun(key=parse(RERUN), number=34, runs=(7, 9))]
+    assert keys(with_checks(*two, done=UNSEEN)) == []
 
 
 def test_no_check_is_rerun_while_others_run() -> None:
-    assert keys(given(CANCELLED, check(C.PENDING, "b"))) == []
+    assert keys(with_checks(CANCELLED, check(C.PENDING, "b"))) == []
 
 
 def test_checks_cancelled_again_after_a_rerun_escalate() -> None:
-    judged = decision(given(CANCELLED, done=SEEN))
+    judged = decision(with_checks(CANCELLED, done=SEEN))
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_HELD)
-    assert decision(given(CANCELLED, done=UNSEEN)).status is Status.PR_OPEN
+    assert decision(with_checks(CANCELLED, done=UNSEEN)).status is Status.PR_OPEN
 
 
 def test_a_refused_rerun_escalates_at_once() -> None:
     no = {RERUN: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="403")}
-    assert decision(given(CANCELLED, failures=no)).reason is Reason.CHECKS_HELD
-    assert len(messages(given(FLAKY, failures=no))) == 1
+    assert decision(with_checks(CANCELLED, failures=no)).reason is Reason.CHECKS_HELD
+    assert len(messages(with_checks(FLAKY, failures=no))) == 1
 
 
 def test_a_cancelled_check_without_a_run_escalates_at_once() -> None:
-    assert decision(given(check(C.CANCELLED))).reason is Reason.CHECKS_HELD
+    assert decision(with_checks(check(C.CANCELLED))).reason is Reason.CHECKS_HELD
 
 
 @pytest.mark.parametrize("state", [C.ACTION_REQUIRED, C.STALE])
 def test_checks_that_are_stale_or_need_action_escalate_and_are_not_sent(
     state: CheckState,
 ) -> None:
-    facts = given(check(state, run_id=7))
+    facts = with_checks(check(state, run_id=7))
     assert decision(facts).reason is Reason.CHECKS_HELD
     assert [type(action) for action in ordered(facts)] == [do.Comment]
 
 
 def test_flaky_checks_are_rerun_once_before_the_agent_gets_them() -> None:
-    assert ordered(given(FLAKY)) == [do.Rerun(key=parse(RERUN), number=34, runs=(8,))]
-    assert keys(given(FLAKY, done=UNSEEN)) == []
-    assert keys(given(FLAKY, done=SEEN)) == [f"{ci_cause('unit')}#1"]
+    assert ordered(with_checks(FLAKY)) == [do.Rerun(key=parse(RERUN), number=34, runs=(8,))]
+    assert keys(with_checks(FLAKY, done=UNSEEN)) == []
+    assert keys(with_checks(FLAKY, done=SEEN)) == [f"{ci_cause('unit')}#1"]
 
 
 def test_flaky_checks_beside_another_failure_are_sent_at_once() -> None:
-    assert keys(given(FLAKY, check(C.FAILED, "lint"))) == [f"{ci_cause('unit', 'lint')}#1"]
+    assert keys(with_checks(FLAKY, check(C.FAILED, "lint"))) == [f"{ci_cause('unit', 'lint')}#1"]
 
 
 def test_an_optional_flaky_check_is_ignored() -> None:
-    assert keys(given(FLAKY, check(name="b", required=True))) == []
+    assert keys(with_checks(FLAKY, check(name="b", required=True))) == []
 
 
 # -- red on the base -------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ ON_BASE = check(C.FAILED, red_on_base=True)
 
 
 def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
-    facts = given(ON_BASE)
+    facts = with_checks(ON_BASE)
     judged = decision(facts)
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.BASE_RED)
     assert "also fail on main: unit" in judged.because
@@ -103,7 +103,7 @@ def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
 
 
 def test_the_agent_gets_its_own_failures_and_the_names_of_the_bases() -> None:
-    (tell,) = ordered(given(ON_BASE, check(C.FAILED, "lint")))
+    (tell,) = ordered(with_checks(ON_BASE, check(C.FAILED, "lint")))
     assert isinstance(tell, do.SendMessage)
     assert str(tell.key) == f"{ci_cause('lint')}#1"
     assert [item["name"] for item in tell.prompt.items] == ["lint"]
@@ -111,11 +111,11 @@ def test_the_agent_gets_its_own_failures_and_the_names_of_the_bases() -> None:
 
 
 def test_failures_on_the_base_do_not_escalate_while_checks_run() -> None:
-    assert decision(given(ON_BASE, check(C.PENDING, "b"))).status is Status.CI_FAILED
+    assert decision(with_checks(ON_BASE, check(C.PENDING, "b"))).status is Status.CI_FAILED
 
 
 def test_a_failure_that_the_base_no_longer_has_goes_to_the_agent() -> None:
-    assert keys(given(replace(ON_BASE, red_on_base=False))) == [f"{ci_cause('unit')}#1"]
+    assert keys(with_checks(replace(ON_BASE, red_on_base=False))) == [f"{ci_cause('unit')}#1"]
 
 
 # -- none at all -----------------------------------------------------------------------------------

@@ -15,18 +15,18 @@ from lifecycle.read.restores import this_life
 from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, command, done, facts, published, pull
 
 
-def ended(status: Status, **given: object) -> Facts:
+def ended(status: Status, **fields: object) -> Facts:
     """A session that ended two minutes ago, stopped since."""
     over = Ended(status=status, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
     past = done("stop#1", "fix_ci:x:y#1", "remark:comment-1#1", seconds_ago=110)
     return facts(
-        ended=over, done=past, commands=(command("stop", at=ago(121)),), slot=False, **given
+        ended=over, done=past, commands=(command("stop", at=ago(121)),), slot=False, **fields
     )
 
 
-def restored(given: Facts, seconds_ago: float = 60) -> Facts:
+def restored(session: Facts, seconds_ago: float = 60) -> Facts:
     again = command("restore", at=ago(seconds_ago), comment=None)
-    return replace(given, commands=(*given.commands, again))
+    return replace(session, commands=(*session.commands, again))
 
 
 @pytest.mark.parametrize("status", [Status.KILLED, Status.ERRORED, Status.TERMINATED, Status.DONE])
@@ -37,12 +37,12 @@ def test_a_restored_session_waits_for_a_slot(status: Status) -> None:
 
 
 def test_a_restored_session_resumes_in_a_new_run() -> None:
-    given = replace(restored(ended(Status.KILLED)), slot=True)
-    decision = decide(given, Policy(), NOW)
+    session = replace(restored(ended(Status.KILLED)), slot=True)
+    decision = decide(session, Policy(), NOW)
     assert decision.status is Status.SPAWNING
     (start,) = (action for action in decision.actions if isinstance(action, do.Start))
     assert (str(start.key), start.run, start.prompt.name) == ("start:first#2", 2, "resume")
-    ordered = replace(given, run=2, pending=frozenset({start.key}))
+    ordered = replace(session, run=2, pending=frozenset({start.key}))
     assert not [a for a in decide(ordered, Policy(), NOW).actions if isinstance(a, do.Start)]
 
 
@@ -60,25 +60,27 @@ def test_actions_on_github_stay_done_after_a_restore() -> None:
 
 def test_a_restore_does_not_undo_a_merge() -> None:
     merged = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(120))
-    given = restored(replace(published(), ended=merged))
-    assert decide(given, Policy(), NOW).status is Status.MERGED
+    session = restored(replace(published(), ended=merged))
+    assert decide(session, Policy(), NOW).status is Status.MERGED
 
 
 def test_a_restored_session_can_end_again() -> None:
-    given = restored(ended(Status.KILLED))
-    given = replace(given, commands=(*given.commands, command("stop", at=ago(10), actor="rob")))
-    first = decide(given, Policy(), NOW)
+    session = restored(ended(Status.KILLED))
+    session = replace(
+        session, commands=(*session.commands, command("stop", at=ago(10), actor="rob"))
+    )
+    first = decide(session, Policy(), NOW)
     assert (first.status, first.ended and first.ended.at) == (Status.KILLED, NOW)
-    later = decide(replace(given, ended=first.ended), Policy(), NOW + timedelta(days=1))
+    later = decide(replace(session, ended=first.ended), Policy(), NOW + timedelta(days=1))
     assert later.ended == first.ended
 
 
 def test_a_retry_clears_only_earlier_failures() -> None:
     failed = Failure(at=ago(100), reason=Reason.PUSH_REFUSED, detail="no")
     work = published().work
-    given = facts(work=work, failures={f"push:{HEAD}": failed})
-    assert decide(given, Policy(), NOW).status is Status.NEEDS_INPUT
-    again = replace(given, commands=(command("retry", at=ago(50)),))
+    session = facts(work=work, failures={f"push:{HEAD}": failed})
+    assert decide(session, Policy(), NOW).status is Status.NEEDS_INPUT
+    again = replace(session, commands=(command("retry", at=ago(50)),))
     decision = decide(again, Policy(), NOW)
     assert decision.status is Status.WORKING
     assert f"push:{HEAD}" in {str(action.key) for action in decision.actions}
@@ -87,13 +89,13 @@ def test_a_retry_clears_only_earlier_failures() -> None:
 
 
 def test_without_a_restore_or_retry_the_facts_are_unchanged() -> None:
-    given = published(pulls=(pull(),))
-    assert this_life(given) is given
+    session = published(pulls=(pull(),))
+    assert this_life(session) is session
 
 
 def test_a_session_stopped_before_its_first_run_restores_to_run_1() -> None:
-    given = replace(ended(Status.KILLED), run=0, done={}, agent=Agent(), slot=True)
-    decision = decide(restored(given), Policy(), NOW)
+    session = replace(ended(Status.KILLED), run=0, done={}, agent=Agent(), slot=True)
+    decision = decide(restored(session), Policy(), NOW)
     (start,) = (action for action in decision.actions if isinstance(action, do.Start))
     assert str(start.key) == "start:first#1"
     assert start.prompt.name == "start"

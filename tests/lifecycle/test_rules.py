@@ -40,13 +40,13 @@ from tests.lifecycle.universe import (
 MERGED = (pull(state=PullState.MERGED),)
 
 
-def running(**given: Any) -> Signals:
+def running(**fields: Any) -> Signals:
     return Signals(
-        stage=Stage.RUNNING, availability=Availability.IDLE, output=Output.PUSHED, **given
+        stage=Stage.RUNNING, availability=Availability.IDLE, output=Output.PUSHED, **fields
     )
 
 
-def opened(**given: Any) -> Signals:
+def opened(**fields: Any) -> Signals:
     """A pull request that is green, approved and clean."""
     return running(
         **{
@@ -54,7 +54,7 @@ def opened(**given: Any) -> Signals:
             "ci": Ci.PASSING,
             "review": Review.APPROVED,
             "merge": Merge.CLEAN,
-            **given,
+            **fields,
         }
     )
 
@@ -94,7 +94,7 @@ READS: dict[str, tuple[Signals, Status]] = {
     "approved, in conflict": (opened(merge=Merge.CONFLICT), Status.APPROVED),
     "approved, behind": (opened(merge=Merge.BEHIND), Status.APPROVED),
     "approved, protected": (opened(merge=Merge.PROTECTED), Status.APPROVED),
-    "approved, nobody knows": (opened(merge=Merge.UNKNOWN), Status.APPROVED),
+    "approved, unknown merge state": (opened(merge=Merge.UNKNOWN), Status.APPROVED),
     "waits for a review": (opened(review=Review.PENDING), Status.REVIEW_PENDING),
     "waits for a review, in conflict": (
         opened(review=Review.PENDING, merge=Merge.CONFLICT),
@@ -116,9 +116,9 @@ READS: dict[str, tuple[Signals, Status]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), READS.values(), ids=READS.keys())
-def test_these_signals_have_this_status(given: Signals, expected: Status) -> None:
-    assert rule_for(given).status is expected
+@pytest.mark.parametrize(("session", "expected"), READS.values(), ids=READS.keys())
+def test_these_signals_have_this_status(session: Signals, expected: Status) -> None:
+    assert rule_for(session).status is expected
 
 
 def test_a_draft_is_never_ready() -> None:
@@ -141,7 +141,7 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
     "a conflict": (opened(merge=Merge.CONFLICT), ["conflict"]),
     "behind": (opened(merge=Merge.BEHIND), ["behind"]),
     "a rule": (opened(merge=Merge.PROTECTED), ["protected"]),
-    "nobody knows": (opened(merge=Merge.UNKNOWN), ["unknown"]),
+    "an unknown merge state": (opened(merge=Merge.UNKNOWN), ["unknown"]),
     "a draft": (opened(pull=PullStage.DRAFT), ["draft"]),
     "everything at once": (
         opened(ci=Ci.SETTLING, review=Review.PENDING, merge=Merge.CONFLICT, pull=PullStage.DRAFT),
@@ -168,9 +168,9 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
-def test_these_signals_have_these_blockers(given: Signals, expected: list[str]) -> None:
-    assert [row.name for row in blockers_for(given)] == expected
+@pytest.mark.parametrize(("session", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_these_signals_have_these_blockers(session: Signals, expected: list[str]) -> None:
+    assert [row.name for row in blockers_for(session)] == expected
 
 
 F, P = CheckState.FAILED, CheckState.PENDING
@@ -189,7 +189,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         "the agent's last activity: it said `ready`",
         (),
     ),
-    "to go on with the next slot": (
+    "to resume with the next slot": (
         facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is in use, 4 in all"),
         "the agent's last activity: stopped; every slot is in use, 4 in all",
         (),
@@ -211,7 +211,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
             Blocker("review_required", "a review is required"),
         ),
     ),
-    "asked by a review and a thread": (
+    "changes requested by a review and a thread": (
         published(
             pulls=(
                 pull(
@@ -223,7 +223,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         "changes were requested: @ann, @rob",
         (Blocker("changes_requested", "changes were requested: @ann, @rob"),),
     ),
-    "asked, and nobody knows by whom": (
+    "changes requested by an unknown reviewer": (
         published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),
         "changes were requested: by the review",
         (Blocker("changes_requested", "changes were requested: by the review"),),
@@ -251,11 +251,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "because", "blockers"), SAYS.values(), ids=SAYS.keys())
+@pytest.mark.parametrize(("session", "because", "blockers"), SAYS.values(), ids=SAYS.keys())
 def test_a_decision_states_its_reason_and_blockers(
-    given: Facts, because: str, blockers: tuple[Blocker, ...]
+    session: Facts, because: str, blockers: tuple[Blocker, ...]
 ) -> None:
-    decision = decide(given, Policy(), NOW)
+    decision = decide(session, Policy(), NOW)
     assert decision.because == because
     assert decision.blockers == blockers
 
@@ -267,7 +267,7 @@ def test_a_question_is_quoted_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "held"),
+    ("session", "held"),
     [
         (facts(slot=False), True),
         (facts(), True),
@@ -281,12 +281,12 @@ def test_a_question_is_quoted_unchanged() -> None:
         ),
     ],
 )
-def test_a_slot_is_held_until_the_release(given: Facts, held: bool) -> None:
-    assert decide(given, Policy(), NOW).holds_slot is held
+def test_a_slot_is_held_until_the_release(session: Facts, held: bool) -> None:
+    assert decide(session, Policy(), NOW).holds_slot is held
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("session", "reason"),
     [
         (facts(slot=False, run=0, agent=Agent()), Reason.NO_SLOT),
         (facts(slot=False, run=0, agent=Agent(), waits="every slot is in use"), Reason.NO_SLOT),
@@ -299,8 +299,8 @@ def test_a_slot_is_held_until_the_release(given: Facts, held: bool) -> None:
         (published(pulls=MERGED, pending=frozenset({"release#1"})), Reason.RELEASING),
     ],
 )
-def test_a_decision_has_this_reason_code(given: Facts, reason: Reason) -> None:
-    assert decide(given, Policy(), NOW).reason is reason
+def test_a_decision_has_this_reason_code(session: Facts, reason: Reason) -> None:
+    assert decide(session, Policy(), NOW).reason is reason
 
 
 def remembered(status: Status) -> Ended:

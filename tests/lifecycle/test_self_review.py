@@ -21,11 +21,11 @@ from tests.lifecycle.universe import BASE, BRANCH, HEAD, NEXT, NOW, agent, done,
 CAUSE = f"self_review:{HEAD}"
 
 
-def pushed(*messages: str, **given: object) -> Facts:
+def pushed(*messages: str, **fields: object) -> Facts:
     """A commit that is on GitHub and has no pull request; these messages were sent a minute ago."""
     work = next(work for work in WORKS if work.head == HEAD and not work.dirty)
     keys = done(f"push:{HEAD}") | done(*messages, seconds_ago=60)
-    return facts(**{"work": work, "done": keys, "agent": agent(seconds_ago=30), **given})
+    return facts(**{"work": work, "done": keys, "agent": agent(seconds_ago=30), **fields})
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_without_the_setting_no_self_review_is_requested() -> None:
 @pytest.mark.parametrize("messages", [(), (f"{CAUSE}#1",), (f"self_review:{NEXT}#1",)])
 def test_a_change_is_reviewed_or_opened_and_never_both(messages: tuple[str]) -> None:
     for who, work in itertools.product(AGENTS, WORKS):
-        given = pushed(*messages, agent=who, work=work)
-        decision = decide(given, Policy(self_review=True), NOW)
+        session = pushed(*messages, agent=who, work=work)
+        decision = decide(session, Policy(self_review=True), NOW)
         deeds = [
             key for a in decision.actions for key in map(str, (a.key, *getattr(a, "covers", ())))
         ]

@@ -198,8 +198,8 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("row", EXAMPLES)
 def test_a_status_states_its_reason_and_evidence(row: str) -> None:
-    given, status, reason, because = EXAMPLES[row]
-    decision = decide(given, Policy(), NOW)
+    session, status, reason, because = EXAMPLES[row]
+    decision = decide(session, Policy(), NOW)
     assert (decision.status, decision.reason, decision.because) == (status, reason, because)
 
 

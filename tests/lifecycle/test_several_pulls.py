@@ -16,17 +16,17 @@ OTHER = "e" * 40
 F = CheckState.FAILED
 
 
-def second(**given: Any) -> Pull:
+def second(**fields: Any) -> Pull:
     """Another open pull request of the same session, from a branch of its own."""
-    return pull(number=35, branch="mergewright/12-second", head=OTHER, **given)
+    return pull(number=35, branch="mergewright/12-second", head=OTHER, **fields)
 
 
 def ready(made: Pull) -> Pull:
     return replace(made, verdicts=(approval(made.head),))
 
 
-def both(one: Pull, other: Pull, **given: Any) -> Facts:
-    return published(pulls=(one, other), **given)
+def both(one: Pull, other: Pull, **fields: Any) -> Facts:
+    return published(pulls=(one, other), **fields)
 
 
 RED = {"checks": (check(F),)}
@@ -75,8 +75,8 @@ def test_an_escalation_of_any_pull_request_gives_the_status() -> None:
 
 
 def test_the_agent_gets_requests_of_every_pull_request() -> None:
-    given = both(pull(comments=(remark("c1"),)), second(**RED))
-    said = [action.prompt for action in ordered(given) if isinstance(action, do.SendMessage)]
+    session = both(pull(comments=(remark("c1"),)), second(**RED))
+    said = [action.prompt for action in ordered(session) if isinstance(action, do.SendMessage)]
     assert [(each.name, each.values["pull"]) for each in said] == [
         ("fix_ci", "35"),
         ("address_review", "34"),
@@ -84,8 +84,8 @@ def test_the_agent_gets_requests_of_every_pull_request() -> None:
 
 
 def test_a_ready_pull_request_merges_while_another_waits() -> None:
-    given = both(ready(pull()), second())
-    merges = [a for a in ordered(given, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
+    session = both(ready(pull()), second())
+    merges = [a for a in ordered(session, mode=Mode.MERGE) if isinstance(a, do.MergePull)]
     assert [(each.number, each.sha) for each in merges] == [(34, HEAD)]
 
 
@@ -110,9 +110,9 @@ APPROVED = {"verdicts": (approval(), approval(OTHER))}
 
 
 def test_a_stacked_pull_request_is_not_ready_while_its_parent_is_open() -> None:
-    given = stack({}, APPROVED)
-    assert decision(given).status is Status.REVIEW_PENDING
-    assert not any(isinstance(a, do.MergePull) for a in ordered(given, mode=Mode.MERGE))
+    session = stack({}, APPROVED)
+    assert decision(session).status is Status.REVIEW_PENDING
+    assert not any(isinstance(a, do.MergePull) for a in ordered(session, mode=Mode.MERGE))
     child = decision(stack({"checks": (check(CheckState.PENDING),)}, APPROVED))
     assert child.status is Status.PR_OPEN
 
@@ -130,8 +130,8 @@ def test_a_stacked_pull_request_lists_its_parent_as_blocker() -> None:
 
 
 def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:
-    given = stack({"state": PullState.MERGED}, APPROVED)
-    assert decision(given).status is Status.MERGEABLE
+    session = stack({"state": PullState.MERGED}, APPROVED)
+    assert decision(session).status is Status.MERGEABLE
 
 
 def test_a_parent_merges_before_its_stacked_pull_request() -> None:

@@ -31,8 +31,8 @@ C = CheckState
 FAILURE = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="no space left")
 
 
-def signals(given: Facts, **policy: Any) -> Signals:
-    return read(SessionView(given, Policy(**policy), NOW))[0]
+def signals(session: Facts, **policy: Any) -> Signals:
+    return read(SessionView(session, Policy(**policy), NOW))[0]
 
 
 def over(status: Status) -> Ended:
@@ -43,20 +43,20 @@ def both_pulls(first: PullState, second: PullState) -> Facts:
     return published(pulls=(pull(state=first), replace(pull(state=second), number=35)))
 
 
-def crashed(times: int, code: int | None = 1, **given: Any) -> Facts:
+def crashed(times: int, code: int | None = 1, **fields: Any) -> Facts:
     """Broke off for the time after `times` restarts."""
     starts = [f"start:crash#{run}" for run in range(2, times + 2)]
     who = replace(ended(code), run=times + 1)
-    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **given)
+    return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **fields)
 
 
-def stopped(**given: Any) -> Agent:
+def stopped(**fields: Any) -> Agent:
     """The program of run 1, ended by us."""
     dead: dict[str, Any] = {"runtime": Probe.DEAD, "program": Probe.DEAD, "stopped": True}
-    return agent(Activity.EXITED, **dead, **given)
+    return agent(Activity.EXITED, **dead, **fields)
 
 
-def lost_for_good() -> Facts:
+def lost_too_often() -> Facts:
     """Lost with its machine for the last time there are restarts for."""
     starts = [f"start:lost#{run}" for run in range(2, 12)]
     record = Exit(at=ago(60), lost="the machine was restarted")
@@ -105,8 +105,8 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
         published(pulls=(pull(state=PullState.CLOSED),), commands=(command("stop"),)),
         Stage.KILLED,
     ),
-    "a run lost for good comes before a close": (
-        replace(lost_for_good(), pulls=(pull(state=PullState.CLOSED),)),
+    "a run lost too often comes before a close": (
+        replace(lost_too_often(), pulls=(pull(state=PullState.CLOSED),)),
         Stage.KILLED,
     ),
     "a label removed comes before a start given up": (
@@ -168,9 +168,9 @@ STAGES: dict[str, tuple[Facts, Stage]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), STAGES.values(), ids=STAGES.keys())
-def test_these_facts_are_in_this_stage(given: Facts, expected: Stage) -> None:
-    assert signals(given).stage is expected
+@pytest.mark.parametrize(("session", "expected"), STAGES.values(), ids=STAGES.keys())
+def test_these_facts_are_in_this_stage(session: Facts, expected: Stage) -> None:
+    assert signals(session).stage is expected
 
 
 BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
@@ -247,9 +247,9 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "reason", "why"), BECAUSE.values(), ids=BECAUSE.keys())
-def test_an_end_says_why(given: Facts, reason: Reason, why: str) -> None:
-    _, evidence, _ = read(SessionView(given, Policy(), NOW))
+@pytest.mark.parametrize(("session", "reason", "why"), BECAUSE.values(), ids=BECAUSE.keys())
+def test_an_end_says_why(session: Facts, reason: Reason, why: str) -> None:
+    _, evidence, _ = read(SessionView(session, Policy(), NOW))
     assert (evidence.reason, evidence.why) == (reason, why)
 
 
@@ -281,9 +281,9 @@ HOLDS: dict[str, tuple[Facts, Hold]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), HOLDS.values(), ids=HOLDS.keys())
-def test_these_facts_have_this_hold(given: Facts, expected: Hold) -> None:
-    assert signals(given).hold is expected
+@pytest.mark.parametrize(("session", "expected"), HOLDS.values(), ids=HOLDS.keys())
+def test_these_facts_have_this_hold(session: Facts, expected: Hold) -> None:
+    assert signals(session).hold is expected
 
 
 AVAILABILITIES: dict[str, tuple[Agent, Availability]] = {
@@ -300,7 +300,7 @@ AVAILABILITIES: dict[str, tuple[Agent, Availability]] = {
     ),
     "at work, and not seen yet": (agent(Activity.ACTIVE, 200, seen=None), Availability.ACTIVE),
     "at work since, and never seen": (agent(Activity.ACTIVE, 301, seen=None), Availability.UNKNOWN),
-    "at work, nobody knows since when": (
+    "at work, at an unknown time": (
         agent(Activity.ACTIVE, since=None, seen=None),
         Availability.UNKNOWN,
     ),
@@ -312,8 +312,8 @@ AVAILABILITIES: dict[str, tuple[Agent, Availability]] = {
     "dead without a record": (replace(ended(), exit=None), Availability.CRASHED),
     "a dead program in a runtime that lives": (agent(program=Probe.DEAD), Availability.UNKNOWN),
     "a program that lives in a dead runtime": (agent(runtime=Probe.DEAD), Availability.UNKNOWN),
-    "a program nobody could see": (agent(program=Probe.UNKNOWN), Availability.UNKNOWN),
-    "a runtime nobody could see": (agent(runtime=Probe.UNKNOWN), Availability.UNKNOWN),
+    "an unknown program": (agent(program=Probe.UNKNOWN), Availability.UNKNOWN),
+    "an unknown runtime": (agent(runtime=Probe.UNKNOWN), Availability.UNKNOWN),
     "exited, says its log, and alive": (agent(Activity.EXITED), Availability.UNKNOWN),
 }
 
@@ -338,13 +338,13 @@ def test_an_idle_agent_counts_as_active_right_after_a_message(
     idle_since: float | None, sent_ago: float, expected: Availability
 ) -> None:
     who = agent(since=ago(idle_since) if idle_since else None)
-    given = published(agent=who, done=done("address_review:x#1", seconds_ago=sent_ago))
-    assert signals(given).availability is expected
+    session = published(agent=who, done=done("address_review:x#1", seconds_ago=sent_ago))
+    assert signals(session).availability is expected
 
 
 def test_a_message_to_another_run_does_not_count_as_activity() -> None:
-    given = facts(agent=agent(seconds_ago=20), done=done("address_review:x#11", seconds_ago=5))
-    assert signals(given).availability is Availability.IDLE
+    session = facts(agent=agent(seconds_ago=20), done=done("address_review:x#11", seconds_ago=5))
+    assert signals(session).availability is Availability.IDLE
 
 
 OUTPUTS: dict[str, tuple[Facts, Output]] = {
@@ -360,9 +360,9 @@ OUTPUTS: dict[str, tuple[Facts, Output]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
-def test_these_facts_have_this_output(given: Facts, expected: Output) -> None:
-    assert signals(given).output is expected
+@pytest.mark.parametrize(("session", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_these_facts_have_this_output(session: Facts, expected: Output) -> None:
+    assert signals(session).output is expected
 
 
 @pytest.mark.parametrize(
@@ -378,16 +378,16 @@ def test_these_facts_have_this_output(given: Facts, expected: Output) -> None:
 def test_the_key_of_a_stop_says_what_the_agent_was_doing(
     key: str, question: str, expected: Availability
 ) -> None:
-    given = facts(agent=stopped(question=question), done=done(key))
-    assert signals(given).availability is expected
+    session = facts(agent=stopped(question=question), done=done(key))
+    assert signals(session).availability is expected
 
 
 def test_a_session_without_a_commit_ends_as_done_by_configuration() -> None:
     for who in (ended(0), agent(seconds_ago=301)):
-        given = facts(agent=who)
-        assert signals(given).stage is Stage.RUNNING
-        assert signals(given, nothing_to_show=NothingToShow.DONE).stage is Stage.DONE
-        _, evidence, _ = read(SessionView(given, Policy(nothing_to_show=NothingToShow.DONE), NOW))
+        session = facts(agent=who)
+        assert signals(session).stage is Stage.RUNNING
+        assert signals(session, nothing_to_show=NothingToShow.DONE).stage is Stage.DONE
+        _, evidence, _ = read(SessionView(session, Policy(nothing_to_show=NothingToShow.DONE), NOW))
         assert (evidence.reason, evidence.why) == (
             Reason.COMPLETED,
             "the agent finished without a commit",

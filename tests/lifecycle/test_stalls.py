@@ -12,8 +12,8 @@ from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import NOW, agent, ago, done, facts, in_key, published
 
 
-def attention(given: Facts) -> tuple[Attention, Evidence]:
-    signals, evidence, _ = read(SessionView(given, Policy(), NOW))
+def attention(session: Facts) -> tuple[Attention, Evidence]:
+    signals, evidence, _ = read(SessionView(session, Policy(), NOW))
     return signals.attention, evidence
 
 
@@ -100,8 +100,8 @@ FINE: dict[str, Facts] = {
 }
 
 
-@pytest.mark.parametrize("given", FINE.values(), ids=FINE.keys())
-def test_these_agents_are_not_stuck(given: Facts) -> None:
-    word, evidence = attention(given)
+@pytest.mark.parametrize("session", FINE.values(), ids=FINE.keys())
+def test_these_agents_are_not_stuck(session: Facts) -> None:
+    word, evidence = attention(session)
     assert word is Attention.NONE
     assert (evidence.why, evidence.cause) == ("", None)

@@ -82,14 +82,14 @@ def every_trouble() -> Iterator[Facts]:
     """Every pair of problems with every state of the agent."""
     for who, (one, other) in itertools.product(_AGENTS, itertools.combinations(TROUBLES, 2)):
         failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="GitHub said no")
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "agent": who,
             "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=one.dirty or other.dirty),
             "failures": dict.fromkeys((*one.failed, *other.failed), failed),
             "done": done(*one.sent, *other.sent, seconds_ago=_LATE),
             "pulls": (pull(**{**_checks(one, other), **one.pull, **other.pull}),),
         }
-        yield published(**{**given, **one.more, **other.more})
+        yield published(**{**fields, **one.more, **other.more})
 
 
 def _checks(one: Trouble, other: Trouble) -> dict[str, Any]:

@@ -124,16 +124,16 @@ def every_signal() -> Iterator[Signals]:
             yield replace(running, pull=pull, stacked=stacked, ci=ci, review=review, merge=merge)
 
 
-def check(state: CheckState = CheckState.PASSED, name: str = "unit", **given: Any) -> Check:
-    return Check(id=f"ci/{name}", name=name, state=state, **given)
+def check(state: CheckState = CheckState.PASSED, name: str = "unit", **fields: Any) -> Check:
+    return Check(id=f"ci/{name}", name=name, state=state, **fields)
 
 
-def remark(id: str = "comment-1", seconds_ago: float = 300, **given: Any) -> Remark:
-    given = {"author": "rob", "body": "Please add a test.", "allowed": True, **given}
-    return Remark(id=id, at=ago(seconds_ago), **given)
+def remark(id: str = "comment-1", seconds_ago: float = 300, **fields: Any) -> Remark:
+    fields = {"author": "rob", "body": "Please add a test.", "allowed": True, **fields}
+    return Remark(id=id, at=ago(seconds_ago), **fields)
 
 
-def thread(*remarks: Remark, **given: Any) -> Thread:
+def thread(*remarks: Remark, **fields: Any) -> Thread:
     return Thread(id="T1", path="a.py", line=3, remarks=remarks or (remark("thread-comment-1"),))
 
 
@@ -141,13 +141,13 @@ def approval(sha: str = HEAD, author: str = "rob", *, allowed: bool = True) -> V
     return Verdict(author=author, approved=True, sha=sha, allowed=allowed)
 
 
-def objection(**given: Any) -> Verdict:
-    return Verdict(author="rob", approved=False, sha=HEAD, allowed=True, **given)
+def objection(**fields: Any) -> Verdict:
+    return Verdict(author="rob", approved=False, sha=HEAD, allowed=True, **fields)
 
 
-def pull(**given: Any) -> Pull:
+def pull(**fields: Any) -> Pull:
     """An open pull request at HEAD, green, clean, and not reviewed."""
-    given = {
+    fields = {
         "number": 34,
         "head": HEAD,
         "base": BASE,
@@ -156,34 +156,34 @@ def pull(**given: Any) -> Pull:
         "checks": (check(),),
         "head_since": ago(500),
         "read_at": ago(1),
-        **given,
+        **fields,
     }
-    return Pull(**given)
+    return Pull(**fields)
 
 
-def agent(activity: Activity = Activity.READY, seconds_ago: float = 120, **given: Any) -> Agent:
+def agent(activity: Activity = Activity.READY, seconds_ago: float = 120, **fields: Any) -> Agent:
     """The program of run 1, alive."""
-    given = {
+    fields = {
         "run": 1,
         "since": ago(seconds_ago),
         "seen": ago(seconds_ago),
         "runtime": Probe.ALIVE,
         "program": Probe.ALIVE,
-        **given,
+        **fields,
     }
-    return Agent(activity=activity, **given)
+    return Agent(activity=activity, **fields)
 
 
-def ended(code: int | None = 0, seconds_ago: float = 60, **given: Any) -> Agent:
+def ended(code: int | None = 0, seconds_ago: float = 60, **fields: Any) -> Agent:
     """The program of run 1, gone by itself."""
     record = Exit(at=ago(seconds_ago), code=code, signal=None if code is not None else 9)
     dead = {"runtime": Probe.DEAD, "program": Probe.DEAD, "exit": record}
-    return agent(Activity.EXITED, seconds_ago, **dead, **given)
+    return agent(Activity.EXITED, seconds_ago, **dead, **fields)
 
 
-def facts(**given: Any) -> Facts:
+def facts(**fields: Any) -> Facts:
     """A session in its first run without a commit. Keys may be texts."""
-    given = {
+    fields = {
         "session": "widgets-12",
         "project": "widgets",
         "created": ago(3600),
@@ -197,25 +197,25 @@ def facts(**given: Any) -> Facts:
         "agent": agent(),
         "work": Work(base=BASE, head=BASE, branch=BRANCH, dirty=False),
         "done": {},
-        **given,
+        **fields,
     }
-    given["done"] = {**done("start:first#1", seconds_ago=1800), **given["done"]}
+    fields["done"] = {**done("start:first#1", seconds_ago=1800), **fields["done"]}
     for keyed in ("done", "failures"):
-        given[keyed] = {parse(str(key)): value for key, value in given.get(keyed, {}).items()}
-    given["pending"] = frozenset(parse(str(key)) for key in given.get("pending", ()))
-    return Facts(**given)
+        fields[keyed] = {parse(str(key)): value for key, value in fields.get(keyed, {}).items()}
+    fields["pending"] = frozenset(parse(str(key)) for key in fields.get("pending", ()))
+    return Facts(**fields)
 
 
-def published(**given: Any) -> Facts:
+def published(**fields: Any) -> Facts:
     """A session whose one commit is pushed and has a pull request."""
-    given = {
+    fields = {
         "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=False),
         "pulls": (pull(),),
-        **given,
+        **fields,
     }
     pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)
-    given["done"] = {**pushed, **given.get("done", {})}
-    return facts(**given)
+    fields["done"] = {**pushed, **fields.get("done", {})}
+    return facts(**fields)
 
 
 _AGENTS = (
@@ -337,6 +337,6 @@ def every_fact() -> Iterator[Facts]:
         yield published(agent=agent(), work=work, pulls=(one,))
 
 
-def command(kind: str, **given: Any) -> Command:
-    given = {"actor": "alice", "at": ago(20), "comment": 77, **given}
-    return Command(key=f"comment-{kind}", kind=kind, **given)
+def command(kind: str, **fields: Any) -> Command:
+    fields = {"actor": "alice", "at": ago(20), "comment": 77, **fields}
+    return Command(key=f"comment-{kind}", kind=kind, **fields)

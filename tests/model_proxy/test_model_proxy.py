@@ -71,14 +71,14 @@ def test_recorded_usage_exhausts_the_budget(
     used = b'{"model": "m", "usage": {"input_tokens": 90, "output_tokens": 10}}'
     provider.answers = partial(whole, body=used)
     policy = Policy(session_tokens=150)
-    engine = Reconciler(
+    reconciler = Reconciler(
         scenario.store, lambda _: policy, scenario.clock, log_crash_point, lambda: None
     )
     with closing(Agent(scenario, tmp_path, provider)) as agent:
         for counted in (100, 200):
             assert agent.asks(content=b"{}").status_code == 200
             eventually(partial(counts, agent, counted), "what it used")
-            engine.reconcile_due()
+            reconciler.reconcile_due()
         refusal = agent.asks(content=b"{}")
     said = refusal.json()["error"]["message"]
     assert (refusal.status_code, provider.asked.qsize()) == (402, 2)

@@ -98,7 +98,7 @@ def test_an_ended_session_is_live_until_its_actions_are_done(
     assert [row.id for row in store.sessions.live()] == [name]
     store.outbox.mark_done(store.outbox.due(scenario.now)[0].seq, "", scenario.now)
     assert store.sessions.live() == [], (
-        "also where a visit is due: its workspace is released in some days"
+        "also where a recheck is due: its workspace is released in some days"
     )
 
 

@@ -49,9 +49,9 @@ def test_changes_during_downtime_are_found_at_the_next_start(world: World) -> No
     pull = issue.pull
     issue.becomes("review_pending")
     world.bot_stops()
-    pull.ci_fails("unit", log="it broke while nobody looked")
+    pull.ci_fails("unit", log="it broke during the downtime")
     world.bot_starts()
-    issue.agent.receives("it broke while nobody looked")
+    issue.agent.receives("it broke during the downtime")
     assert len(world.repo.pulls) == 1
     assert [entry["run"] for entry in issue.agent.received] == [1, 1]
 
@@ -62,7 +62,7 @@ def test_agents_are_observed_before_they_are_judged_after_downtime(world: World)
     world.bot_stops()
     issue.agent.asks("Which colour?")
     orders = world.agent_folders / issue.id / "done"
-    eventually(orders.exists, "it asks while nobody looks")
+    eventually(orders.exists, "it asks during the downtime")
     world.time_passes(minutes=20)
     world.bot_starts()
     issue.becomes("needs_input")
@@ -99,7 +99,7 @@ def test_lost_commands_are_redelivered_and_carried_out(
     before = len(world.github.deliveries)
     issue.issue.comment("/mergewright pause", by=ALICE)
     lost = world.github.deliveries[before:]
-    eventually(lambda: all(one.status_code for one in lost), "nobody answered")
+    eventually(lambda: all(one.status_code for one in lost), "every delivery failed")
     world.time_passes(minutes=10)
     world.bot_starts()
     issue.becomes("paused")

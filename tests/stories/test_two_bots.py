@@ -58,7 +58,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         issues = [world.issue("Add widgets").is_labelled()]
         eventually((first / "action").exists, "it is suspended in an action")
         issues.append(world.issue("Add more widgets").is_labelled())
-        eventually((first / "visit").exists, "it is suspended while it reconciles")
+        eventually((first / "reconcile").exists, "it is suspended while it reconciles")
         frozen.send_signal(signal.SIGSTOP)
         os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may write.
         steps = (first / "steps").read_text()

@@ -156,7 +156,7 @@ class Site:
         reason: Reason = Reason.AGENT_AT_WORK,
     ) -> None:
         now = datetime.now(UTC)
-        (visit,) = self.store.facts.load([session])
+        (loaded,) = self.store.facts.load([session])
         decision = SessionDecision(
             status=status,
             reason=reason,
@@ -165,7 +165,7 @@ class Site:
             blockers=blockers,
             actions=actions,
         )
-        self.store.decisions.record([(visit, decision)], now)[0].result()
+        self.store.decisions.record([(loaded, decision)], now)[0].result()
 
 
 def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str, str]:

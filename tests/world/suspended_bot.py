@@ -2,9 +2,9 @@
 
     python -m tests.world.suspended_bot CONFIG FOLDER
 
-It stops at its first decision about SECOND and at its first action, creates the files `visit` and
-`action` in FOLDER, and continues once the file `gate` exists. Its steps are written to the file
-`steps`. Exits with 1 if another bot has taken its place.
+It stops at its first decision about SECOND and at its first action, creates the files `reconcile`
+and `action` in FOLDER, and continues once the file `gate` exists. Its steps are written to the
+file `steps`. Exits with 1 if another bot has taken its place.
 """
 
 import os
@@ -36,16 +36,16 @@ class Gate:
     def decides(self, facts: Facts, policy: Policy, now: datetime) -> Decision:
         decision = decide(facts, policy, now)
         if facts.session == SECOND:
-            self._stands("visit")
+            self._suspend("reconcile")
         return decision
 
     def notes(self, step: CrashPoint, about: str) -> None:
         with (self._folder / "steps").open("a") as file:
             file.write(f"{step} {about}\n")
         if step is CrashPoint.TAKEN:
-            self._stands("action")
+            self._suspend("action")
 
-    def _stands(self, what: str) -> None:
+    def _suspend(self, what: str) -> None:
         (self._folder / what).touch()
         while not (self._folder / "gate").exists():
             time.sleep(0.01)
