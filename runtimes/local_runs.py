@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -56,6 +57,7 @@ class _Watched(Struct, kw_only=True):
     again_at: datetime
 
 
+@dataclass(eq=False)
 class LocalRuns:
     """The runs of agents: processes, terminals, states.
 
@@ -63,18 +65,12 @@ class LocalRuns:
     be asked it raises `Unavailable`: nothing is known then, least of all that something ended.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        adapters: Mapping[str, AgentAdapter],
-        files_of: Callable[[RunRef], RunFiles],
-        workspaces: Path,
-    ) -> None:
-        """`adapters` by agent type; `workspaces` is the folder of all workspaces."""
-        self._runtime = runtime
-        self._adapters = adapters
-        self._files_of = files_of
-        self._workspaces = workspaces
+    runtime: Runtime
+    adapters: Mapping[str, AgentAdapter]  #: By agent type.
+    files_of: Callable[[RunRef], RunFiles]
+    workspaces: Path  #: The folder of all workspaces.
+
+    def __post_init__(self) -> None:
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
         self._lock = threading.Lock()
@@ -91,7 +87,7 @@ class LocalRuns:
                     del self._watched[session]
             failure, found = "", dict[str, Seen]()
             try:
-                found = dict(self._runtime.look())
+                found = dict(self.runtime.look())
             except RuntimeFailure as failed:
                 failure = str(failed)
             probes: dict[str, Seen] = {}
@@ -127,7 +123,7 @@ class LocalRuns:
 
     def resumes(self, run: RunRef, conversation: str) -> bool:
         """Whether a run started with this conversation's id would resume it."""
-        adapter, files = self._adapters[run.agent_type], self._files_of(run)
+        adapter, files = self.adapters[run.agent_type], self.files_of(run)
         if not conversation or not adapter.remembers:
             return False
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -139,12 +135,12 @@ class LocalRuns:
         Returns the program's name for the conversation, empty where it has none yet. A run that
         was started before, or stopped, is not started again. Raises `RuntimeFailure`.
         """
-        files = self._files_of(run)
+        files = self.files_of(run)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        adapter = self._adapters[run.agent_type]
+        adapter = self.adapters[run.agent_type]
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
         argv = _bootstrapped(spec.bootstrap, command.argv)
-        self._runtime.start(
+        self.runtime.start(
             Launch(name=run.name, argv=argv, cwd=files.workspace, env=command.env, dir=files.dir)
         )
         return command.native_id
@@ -154,10 +150,10 @@ class LocalRuns:
 
         Raises `UnsentInput`, and `Gone` where the program does not run.
         """
-        adapter = self._adapters[run.agent_type]
+        adapter = self.adapters[run.agent_type]
         if words := adapter.unsent_text(self.screen(run)):
             raise UnsentInput(words)
-        self._runtime.send(run.name, text, key, adapter.submit_seconds)
+        self.runtime.send(run.name, text, key, adapter.submit_seconds)
 
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
         """The dialog that is open, and whether it takes an answer; None: it takes messages.
@@ -183,28 +179,28 @@ class LocalRuns:
         step = found.step(answer)
         if step is None:
             return False
-        pause = self._adapters[run.agent_type].submit_seconds
+        pause = self.adapters[run.agent_type].submit_seconds
         try:
-            take(self._runtime, run.name, step, f"{key}:{dialog.state}", pause)
+            take(self.runtime, run.name, step, f"{key}:{dialog.state}", pause)
         except OSError as failure:
             raise Unreadable(str(failure)) from failure
         return True
 
     def screen(self, run: RunRef) -> str:
         """The lines that the terminal shows; empty where there is none."""
-        return self._runtime.screens([run.name]).get(run.name, "")
+        return self.runtime.screens([run.name]).get(run.name, "")
 
     def output(self, session: str, run: int) -> str:
         """The last lines that the program printed, as plain text; empty before the first."""
-        return supervised.tail(self._files_of(RunRef(session=session, run=run)).output)
+        return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:
         watched = self._watched.get(run.session)
         if watched is None or watched.run != run.run:
             watched = self._watched[run.session] = _Watched(
                 run=run.run,
-                reader=self._adapters[run.agent_type].reader(self._files_of(run)),
-                head=branch_tip(self._workspaces, run.session, run.branch),
+                reader=self.adapters[run.agent_type].reader(self.files_of(run)),
+                head=branch_tip(self.workspaces, run.session, run.branch),
                 asked_at=now,
                 read_at=now,
                 again_at=now,
@@ -213,9 +209,9 @@ class LocalRuns:
         return watched
 
     def _screens(self, runs: Sequence[RunRef]) -> Mapping[str, str]:
-        curious = [run.name for run in runs if self._adapters[run.agent_type].wants_screen]
+        curious = [run.name for run in runs if self.adapters[run.agent_type].wants_screen]
         try:
-            return self._runtime.screens(curious) if curious else {}
+            return self.runtime.screens(curious) if curious else {}
         except RuntimeFailure as failure:
             log.warning("no terminal could be read: %s", failure)
             return {}
@@ -231,11 +227,11 @@ class LocalRuns:
             self._unreadable.add(session)
 
     def _dialog(self, run: RunRef) -> Dialog | None:
-        screen = self._runtime.screens([run.name]).get(run.name)
+        screen = self.runtime.screens([run.name]).get(run.name)
         if screen is None:
             raise Unreadable("its terminal cannot be read")
         try:
-            return self._adapters[run.agent_type].dialog(self._files_of(run), screen)
+            return self.adapters[run.agent_type].dialog(self.files_of(run), screen)
         except OSError as failure:
             raise Unreadable(str(failure)) from failure
 

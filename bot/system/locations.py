@@ -1,6 +1,7 @@
 """Locates files below the data directory, and a session's mirror, host, workspace and runs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -76,39 +77,29 @@ class _Named(Protocol):
     def run(self) -> int: ...
 
 
+@dataclass(eq=False)
 class Locations:
     """Finds mirrors by project, and workspaces and runs by session."""
 
-    def __init__(
-        self,
-        paths: Paths,
-        projects: Mapping[str, ProjectSettings],
-        git_base: str,
-        header: Callable[[str], str],
-        runtime: Runtime,
-        adapters: Mapping[str, AgentAdapter],
-        called: Callable[[str], str] = str,
-    ) -> None:
-        """`header` authorises requests for a repository; `called` is its name after renames.
+    paths: Paths
+    projects: Mapping[str, ProjectSettings]
+    git_base: str
+    header: Callable[[str], str]  #: Authorises requests for a repository.
+    runtime: Runtime
+    adapters: Mapping[str, AgentAdapter]  #: By agent type.
+    called: Callable[[str], str] = str  #: The name of a repository after renames.
 
-        `adapters` by agent type.
-        """
-        self.paths = paths
-        self.projects = projects
-        self.adapters = adapters
-        self.host = LocalHost(runtime, adapters, paths.host)
-        self._git_base = git_base
-        self._header = header
-        self._called = called
+    def __post_init__(self) -> None:
+        self.host = LocalHost(self.runtime, self.adapters, self.paths.host)
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, project: str) -> Mirror:
         """The project's mirror; one object, because it keeps fetches apart."""
         repository = self.projects[project].repository
-        url = f"{self._git_base}{self._called(repository)}.git"
+        url = f"{self.git_base}{self.called(repository)}.git"
         if project not in self._mirrors:
             path, fork = self.paths.mirror(project), self._fork(self.projects[project])
-            made = Mirror(path, url, lambda: self._header(repository), fork)
+            made = Mirror(path, url, lambda: self.header(repository), fork)
             self._mirrors.setdefault(project, made)
         mirror = self._mirrors[project]
         mirror.url = url
@@ -118,8 +109,8 @@ class Locations:
         if project.push_to != "fork":
             return None
         return Fork(
-            url=f"{self._git_base}{project.fork}.git",
-            header=lambda: self._header(project.fork),
+            url=f"{self.git_base}{project.fork}.git",
+            header=lambda: self.header(project.fork),
             branches=project.branch.partition("{")[0],
         )
 

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -69,20 +70,16 @@ class Fork(Struct, frozen=True, kw_only=True):
     branches: str  #: The prefix of the bot's branches; no others are fetched from the fork.
 
 
+@dataclass(eq=False)
 class Mirror:
     """One project's mirror. Methods raise `GitFailure` and may be called from any thread."""
 
-    def __init__(
-        self, path: Path, url: str, header: Callable[[], str] = str, fork: Fork | None = None
-    ) -> None:
-        """`header` gives the authorization header for requests to `url`, or nothing.
+    path: Path  #: Absolute.
+    url: str
+    header: Callable[[], str] = str  #: The authorization header for requests to `url`, if any.
+    fork: Fork | None = None  #: Where the bot's branches are pushed to and fetched from, if set.
 
-        The bot's branches are pushed to and fetched from `fork`, if there is one.
-        """
-        self.path = path.absolute()
-        self.url = url
-        self.header = header
-        self.fork = fork
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
 
     def refresh(self) -> None:

@@ -130,7 +130,7 @@ class Worktree:
 
         Nor do changes of an interrupted move, which is to be repeated.
         """
-        with self.view():
+        with self._locked():
             moving = self._view / "moving"
             if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
                 return False
@@ -138,7 +138,7 @@ class Worktree:
 
     def changes(self, base: str) -> WorkspaceChanges:
         """The commits since `base`, and what is not committed."""
-        with self.view():
+        with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
             log = git(self._view, "log", *shown, f"{base}..{self._anchor()}", "--")
             uncommitted = tuple(self._status())
@@ -150,7 +150,7 @@ class Worktree:
         Objects of commits that the caller has are omitted. A pack is hostile input: the importer
         must check its objects.
         """
-        with self.view():
+        with self._locked():
             kinds = git(self._view, "cat-file", "--batch-check", stdin="\n".join((*have, "")))
             known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
             wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
@@ -163,7 +163,7 @@ class Worktree:
         The branch must be checked out, at `old`, and all be committed. Call it only while the agent
         is at rest. Does nothing if the branch is at `new` already.
         """
-        with self.view():
+        with self._locked():
             if self.head() == new:
                 return
             head = refs.checked_out_ref(self.repository, self.path.name)
@@ -189,13 +189,13 @@ class Worktree:
 
         True: some of them hold work that is not committed, and `put_back` would lose it.
         """
-        with self.view():
+        with self._locked():
             self._status()  # It brings the view to the branch's commit.
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
         """Restore the held files. Returns those of which `head` has another version."""
-        with self.view():
+        with self._locked():
             return self._steering.put_back(head)
 
     def remove(self) -> None:
@@ -207,15 +207,15 @@ class Worktree:
         remove_tree(gone)
 
     @contextmanager
-    def view(self) -> Iterator[Path]:
-        """Lock the bot's repository, which borrows the session's objects, and yield its path."""
+    def _locked(self) -> Iterator[None]:
+        """Lock the bot's repository, which borrows the session's objects."""
         if not self.made:
             raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
         with (self._view / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for left in self._view.glob("index*.lock"):
                 left.unlink()  # Left by a git that was killed.
-            yield self._view
+            yield
 
     def snapshot(
         self, message: str, unpublished: Sequence[str], earlier: str | None, known: str
@@ -226,14 +226,12 @@ class Worktree:
         published nowhere, and the earlier snapshot. None: all files are committed and published.
         The session's repository is not touched.
         """
-        with self.view():
+        with self._locked():
             anchor = self._anchor(known)
             parents = list(dict.fromkeys([anchor, *unpublished, *filter(None, [earlier])]))
-            tree = self._tree(anchor)
+            tree = self._tree(anchor) or (f"{anchor}^{{tree}}" if unpublished else None)
             if tree is None:
-                if not unpublished:
-                    return None
-                tree = f"{anchor}^{{tree}}"
+                return None
             over = [word for parent in parents for word in ("-p", parent)]
             return git(self._view, "commit-tree", tree, *over, "-m", message).strip()
 
