@@ -110,7 +110,6 @@ EQUIVALENT = {
     ("aider.reader", "always line.startswith(_NOT_WORDS)"): "`_note_line` tells words apart too",
     ("claude.files", "always native"): "it searches for nothing",
     ("codex.files", "always native"): "it searches for nothing",
-    ("codex.screen", "without asked in"): "a form has questions, and they a hook",
     ("opencode.files", "without state in state and"): "it opens no database",
     ("opencode.reader", "without not fingerprint in not fingerprint"): "it opens no database",
     ("opencode.reader", "not self._updated = max"): "it reads again what it knows",

@@ -65,7 +65,7 @@ class Claude(adapter.AgentAdapter):
 
     reader = ClaudeReader
     dialog = staticmethod(claude_screen.dialog)
-    unsent_text = staticmethod(claude_screen.unsent_text)
+    input_box, input_hint = claude_screen.INPUT_BOX, claude_screen.INPUT_HINT
     parser = staticmethod(lambda: claude_files.parse_line)
 
     def prepare(

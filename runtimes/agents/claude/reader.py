@@ -12,7 +12,7 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.files import ClaudeMessage, ClaudeRecord, ClaudeStatus
-from runtimes.agents.shared.dialogs import as_question, permission_request, with_choices
+from runtimes.agents.shared.dialogs import as_question, permission_request, text_of, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
 from runtimes.agents.shared.hooks import HookPayload, HookTail
 from runtimes.agents.shared.messages import text_parts
@@ -90,7 +90,7 @@ class ClaudeReader(Reader):
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:
             case "busy":
-                if error := claude_screen.retry_error(screen):
+                if error := text_of(claude_screen.RETRY, screen):
                     evidence = f"the agent's screen says that it retries after: {error}"
                 agent = replace(agent, seen=max(since, self._touched or since))
                 calling = bool(self._calls)

@@ -2,33 +2,28 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.dialogs import Dialog, arrow_key_dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.dialogs import Dialog, arrow_key_dialog, numbered_dialog
 from runtimes.agents.shared.hooks import last_call
-from runtimes.agents.shared.question_forms import (
-    FormScreen,
-    Question,
-    form_dialog,
-    parse_questions,
-    shown_question,
-)
+from runtimes.agents.shared.question_forms import FormScreen, Question, asked_form, shown_question
 
 _CHOICE = re.compile(r"^ *(❯ )?(\d)\. (.+?) *$", re.MULTILINE)
 _RULE = re.compile(r"─{20,}")
 #: The input box, between two rules.
-_BOX = re.compile(r"^─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}", re.MULTILINE)
+INPUT_BOX = re.compile(r"^─{20,}[^\n]*\n❯[ \u00a0]?((?:(?!─{20,})[^\n]*\n)*?)─{20,}", re.MULTILINE)
 #: The headings of a question form, below a rule.
 _FORM_HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
 #: How the hints in an empty input box begin.
-_HINT = re.compile(r'Try "|Resend |Once fixed, resend|Run /rewind|Press (up|Enter) to ')
+INPUT_HINT = re.compile(r'Try "|Resend |Once fixed, resend|Run /rewind|Press (up|Enter) to ')
 #: The unnumbered choices and the footer of the dialogs before the first turn.
 _STARTUP_CHOICES = re.compile(
     r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE
 )
 _MARK = "❯ "
 #: The error it retries after: `✻ 429 ... · retrying in 8s · attempt 4/10`.
-_RETRY = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
+RETRY = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
 #: An answer below its question on the review page, wrapped.
 _REVIEWED_ANSWER = re.compile(r"^ +→ (.*(?:\n(?! +● ).+)*)", re.MULTILINE)
 _REVIEW_HEADING = "\nReview your answers\n"
@@ -39,16 +34,15 @@ _FREE_TEXT = "Type something."
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, a permission, or one before the first turn."""
     asked = last_call(files, "PermissionRequest")
-    name = str(asked.at) if asked else ""
     if headings := list(_FORM_HEADINGS.finditer(screen)):
-        questions = parse_questions(asked.hook.tool_input) if asked else ()
-        form = _form_screen(screen[headings[-1].start() :], questions)
-        return form_dialog(name, questions, form) if form else Dialog()
+        shown = screen[headings[-1].start() :]
+        return asked_form(asked, partial(_form_screen, shown))
     found = _choices(screen)
     if not found or "Esc to cancel" not in screen[found[-1].end() :]:
         return startup_dialog(screen)
     heading = _RULE.split(screen[: found[0].start()])[-1].strip()
-    return numbered_dialog(f"{name} {heading}", [one[3] for one in found])
+    name = f"{asked.at} {heading}" if asked else heading
+    return numbered_dialog(name, [one[3] for one in found])
 
 
 def _choices(screen: str) -> Sequence[re.Match[str]]:
@@ -93,14 +87,3 @@ def startup_dialog(screen: str) -> Dialog:
         return Dialog()
     heading = _RULE.split(screen[: found.start()])[-1].strip()
     return arrow_key_dialog(heading, [line.removeprefix(_MARK) for line in lines], marked)
-
-
-def retry_error(screen: str) -> str:
-    """Return the error after which the program retries; empty if it does not retry."""
-    found = _RETRY.search(screen)
-    return found[1] if found else ""
-
-
-def unsent_text(screen: str) -> str:
-    """Return the text in the input box, without the hints that an empty box shows."""
-    return text_in_box(screen, _BOX, _HINT)

@@ -53,7 +53,7 @@ class Codex(adapter.AgentAdapter):
 
     reader = CodexReader
     dialog = staticmethod(codex_screen.dialog)
-    unsent_text = staticmethod(codex_screen.unsent_text)
+    input_box, input_hint = codex_screen.INPUT_BOX, codex_screen.INPUT_HINT
     parser = codex_files.CodexMessageParser
 
     def prepare(

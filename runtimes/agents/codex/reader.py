@@ -15,7 +15,7 @@ from lifecycle.model.status import Activity
 from runtimes.agents.base import RunFiles
 from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
-from runtimes.agents.shared.dialogs import permission_request, with_choices
+from runtimes.agents.shared.dialogs import permission_request, text_of, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, decode_json, decode_lines
 from runtimes.agents.shared.hooks import HookTail
 from runtimes.agents.shared.question_forms import describe_questions
@@ -84,7 +84,7 @@ class CodexReader(Reader):
         if shown:
             return self._at_dialog(agent, with_choices(shown, choices), now)
         agent = replace(agent, calling=bool(self._calls))
-        if agent.activity is Activity.ACTIVE and (error := codex_screen.retry_error(screen)):
+        if agent.activity is Activity.ACTIVE and (error := text_of(codex_screen.RETRY, screen)):
             return replace(
                 agent, evidence=f"the agent's screen says that it retries after: {error}"[:TEXT]
             )

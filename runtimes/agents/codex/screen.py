@@ -2,17 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.dialogs import Dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shared.hooks import last_call
-from runtimes.agents.shared.question_forms import (
-    FormScreen,
-    Question,
-    form_dialog,
-    parse_questions,
-    shown_question,
-)
+from runtimes.agents.shared.question_forms import FormScreen, Question, asked_form, shown_question
 
 #: The last line of every dialog.
 _FOOTER = re.compile(r"Press enter to |enter \w+ · esc ")
@@ -21,19 +16,17 @@ _CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
 _FORM_COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILINE)
 _FORM_CHOICE = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
 _FORM_FOOTER = " | esc to interrupt"
-_BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
-_EMPTY_BOX = re.compile("Ask Codex to do anything$")
+INPUT_BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
+INPUT_HINT = re.compile("Ask Codex to do anything$")
 #: `• Reconnecting... 2/5 (3s • ...)`, and below it the error after which the program retries.
-_RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE | re.IGNORECASE)
+RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE | re.IGNORECASE)
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, or a permission."""
     if counts := list(_FORM_COUNT.finditer(screen)):
-        asked = last_call(files, "PreToolUse")
-        questions = parse_questions(asked.hook.tool_input) if asked else ()
-        form = _form_screen(screen[counts[-1].end() :], questions)
-        return form_dialog(asked.hook.tool_use_id, questions, form) if asked and form else Dialog()
+        shown = screen[counts[-1].end() :]
+        return asked_form(last_call(files, "PreToolUse"), partial(_form_screen, shown))
     heading, choices = permission_dialog(screen)
     return numbered_dialog(heading, choices) if choices else Dialog()
 
@@ -63,14 +56,3 @@ def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
         return lines[-1], ()
     heading = "\n".join(lines[:first]).strip().split("\n\n")[-1].replace("\n", " ")
     return heading, tuple(one[2] for one in found[first:] if one)
-
-
-def retry_error(screen: str) -> str:
-    """Return the error after which the program retries; empty if it does not retry."""
-    found = _RETRY.search(screen)
-    return found[1] if found else ""
-
-
-def unsent_text(screen: str) -> str:
-    """Return the first line in the input box, which is the last box on the screen."""
-    return text_in_box(screen, _BOX, _EMPTY_BOX)

@@ -47,7 +47,7 @@ class Gemini(adapter.AgentAdapter):
 
     reader = GeminiReader
     dialog = staticmethod(gemini_screen.dialog)
-    unsent_text = staticmethod(gemini_screen.unsent_text)
+    input_box, input_hint = gemini_screen.INPUT_BOX, gemini_screen.INPUT_HINT
     parser = gemini_files.GeminiMessageParser
 
     def prepare(

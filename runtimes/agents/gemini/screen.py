@@ -2,24 +2,19 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.dialogs import Dialog, numbered_dialog, text_in_box
+from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shared.hooks import last_call
-from runtimes.agents.shared.question_forms import (
-    FormScreen,
-    Question,
-    form_dialog,
-    parse_questions,
-    shown_question,
-)
+from runtimes.agents.shared.question_forms import FormScreen, Question, asked_form, shown_question
 
 _CHOICE = re.compile(r"^(● )?(\d)\. +(.+)$", re.MULTILINE)
 #: The line below the field of a dialog that takes text, and how such a field begins.
 _TEXT_FOOTER = re.compile(r"\(?(?:Press )?Enter to submit\W+Esc to cancel")
 _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
-_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
-_EMPTY_BOX = re.compile("Type your message or @path/to/file$")
+INPUT_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
+INPUT_HINT = re.compile("Type your message or @path/to/file$")
 #: Heading of the dialog about a usage limit; its offer to try again is pointless.
 LIMIT_HEADING = "Usage limit reached"
 #: The box of a question form.
@@ -40,10 +35,7 @@ _REVIEW = re.compile(
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the open dialog: a question form, or a permission."""
     if shown := form_text(screen):
-        asked = last_call(files, "BeforeTool")
-        questions = parse_questions(asked.hook.tool_input) if asked else ()
-        form = _form_screen(shown, questions)
-        return form_dialog(str(asked.time), questions, form) if asked and form else Dialog()
+        return asked_form(last_call(files, "BeforeTool"), partial(_form_screen, shown))
     heading, choices = permission_dialog(screen)
     # A dialog without choices asks for a secret, which nobody should post in a comment.
     return numbered_dialog(heading, choices) if choices else Dialog()
@@ -56,7 +48,7 @@ def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     below everything that looks like one.
     """
     lines = screen.splitlines()
-    box = max((place for place, line in enumerate(lines) if _BOX.match(line)), default=-1)
+    box = max((place for place, line in enumerate(lines) if INPUT_BOX.match(line)), default=-1)
     lines = [line.strip() for line in lines[box + 1 :]]
     top = max((place for place, line in enumerate(lines) if line.startswith("╭")), default=None)
     if top is None:
@@ -81,7 +73,7 @@ def _joined(lines: Iterable[str]) -> str:
 def form_text(screen: str) -> str:
     """Return the text in the box of a question form; empty if none is open."""
     boxes = list(_FORM.finditer(screen))
-    if not boxes or _BOX.search(screen, boxes[-1].end()):
+    if not boxes or INPUT_BOX.search(screen, boxes[-1].end()):
         return ""
     return "\n".join(filter(None, (line.strip("│ ") for line in boxes[-1][1].splitlines())))
 
@@ -112,8 +104,3 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
         typed="" if own == _FREE_TEXT else own,
         proceed=("Enter",) if _DONE in shown else ("Down",),
     )
-
-
-def unsent_text(screen: str) -> str:
-    """Return the first line in the input box, which is the last box on the screen."""
-    return text_in_box(screen, _BOX, _EMPTY_BOX)

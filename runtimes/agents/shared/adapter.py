@@ -18,7 +18,7 @@ from runtimes.agents.base import (
     RunFiles,
     RunLimits,
 )
-from runtimes.agents.shared.dialogs import Dialog
+from runtimes.agents.shared.dialogs import Dialog, text_of
 from runtimes.agents.shared.files import contains
 from runtimes.agents.shared.messages import LineMessageReader, LineParser, MessageReader
 from runtimes.agents.shared.reader import Reader
@@ -61,6 +61,9 @@ class AgentAdapter(ABC):
     provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
+    #: The input box on its screen, with the text in it as a group; None: only colours show it.
+    input_box: re.Pattern[str] | None = None
+    input_hint = re.compile("$")  #: What an empty input box shows.
     reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
     parser: Callable[[], LineParser]  #: Makes a parser of the lines of one conversation's file.
 
@@ -95,7 +98,8 @@ class AgentAdapter(ABC):
 
     def unsent_text(self, screen: str) -> str:
         """Return the text typed into the input box but not sent; empty if none is recognised."""
-        return ""
+        text = text_of(self.input_box, screen) if self.input_box else ""
+        return "" if self.input_hint.match(text) else text
 
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the files that record the run's conversations, for the archive.

@@ -100,11 +100,9 @@ def as_question(dialog: Dialog) -> str:
     return with_choices(" ".join(heading.split()), labels)
 
 
-def text_in_box(screen: str, box: re.Pattern[str], hint: re.Pattern[str]) -> str:
-    """Return the text in the input box: the last `box` on the screen, unless it shows a hint."""
-    boxes = box.findall(screen)
-    text = boxes[-1].strip() if boxes else ""
-    return "" if hint.match(text) else text
+def text_of(pattern: re.Pattern[str], screen: str) -> str:
+    """Return the text of the pattern's group where it is last on the screen; empty if nowhere."""
+    return next((found[1] for found in reversed([*pattern.finditer(screen)])), "").strip()
 
 
 def permission_request(tool: str, arguments: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ Each step is derived from what the screen shows now and from the whole answer, s
 interrupted answer continues where it stopped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, choice_number, with_choices
+from runtimes.agents.shared.hooks import HookCall
 
 _SEVERAL_CHOICES = "Several may be taken, with commas between them"
 _SEVERAL_QUESTIONS = "Answer all of them, each in a line of its own"
@@ -98,12 +99,22 @@ def _answer(question: Question, line: str) -> Sequence[str]:
     return tuple(labels[one - 1] for one in found if one) if all(found) else ()
 
 
-def form_dialog(name: str, questions: Sequence[Question], screen: FormScreen) -> Dialog:
-    """The dialog of a form at a terminal; `name` distinguishes this tool call from the next."""
+def asked_form(
+    asked: HookCall | None, parse: Callable[[Sequence[Question]], FormScreen | None]
+) -> Dialog:
+    """The dialog of the form that a question tool shows at a terminal; none if `parse` finds none.
+
+    `asked` is the call of the tool, or of another tool that was called last.
+    """
+    questions = parse_questions(asked.hook.tool_input) if asked else ()
+    form = parse(questions)
+    if asked is None or form is None:
+        return Dialog()
+    call = f"{asked.time} {asked.hook.tool_use_id}"
     return Dialog(
-        id="\n".join((name, *(one.question for one in questions))),
-        state=screen.text,
-        free_text=partial(_next_step, questions, screen),
+        id="\n".join((call, *(one.question for one in questions))),
+        state=form.text,
+        free_text=partial(_next_step, questions, form),
     )
 
 

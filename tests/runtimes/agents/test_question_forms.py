@@ -3,16 +3,18 @@
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog
+from runtimes.agents.shared.hooks import HookCall, HookPayload
 from runtimes.agents.shared.question_forms import (
     FormScreen,
+    asked_form,
     describe_questions,
-    form_dialog,
     parse_answers,
     parse_questions,
 )
@@ -99,8 +101,10 @@ def test_the_answer_to_a_single_question_may_have_several_lines() -> None:
 def test_each_step_follows_from_the_screen_and_the_answer(
     page: FormScreen, way: AnswerStep | None
 ) -> None:
-    assert form_dialog("", ASKS, page).step("2\nSalt\nyes\nAda") == way
-    assert form_dialog("", ASKS, page).step("2") is None
+    payload = HookPayload("Asks", tool_input={"questions": msgspec.to_builtins(ASKS)})
+    dialog = asked_form(HookCall(run=2, hook=payload), lambda questions: page)
+    assert dialog.step("2\nSalt\nyes\nAda") == way
+    assert dialog.step("2") is None
 
 
 SEVERAL = "2\nSalt, Sugar\nLarge"
