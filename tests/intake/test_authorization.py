@@ -151,7 +151,7 @@ def test_a_crash_after_a_session_was_opened_gives_it_no_second_start(
     bench = conversation.bench
     bench.labelled(labels=(), labelings=())
     with monkeypatch.context() as patched:
-        patched.setattr(bench.opening, "_crash_point", lambda *_: 1 / 0)
+        patched.setattr(bench.opening, "crash_point", lambda *_: 1 / 0)
         conversation.command("start")
     bench.scenario.clock.passes(60)
     assert bench.issues.read_requested() == 1

@@ -124,8 +124,9 @@ def test_polling_without_news_costs_no_points(polled: PolledRepository) -> None:
         assert polled.polls() == 0
     assert polled.used() == before
     comment = polled.issue.comment("/mergewright stop", by="alice")
-    comment.created_at = comment.updated_at = polled.clock()
-    assert (polled.polls(), polled.used()) == (1, before + 1)
+    comment.created_at = comment.updated_at = polled.issue.updated_at = polled.clock()
+    # Both lists have changed: that of comments, and that of issues.
+    assert (polled.polls(), polled.used()) == (1, before + 2)
 
 
 def test_later_polls_start_later(polled: PolledRepository, monkeypatch: pytest.MonkeyPatch) -> None:
