@@ -19,12 +19,7 @@ from rich.text import Text
 from bot.cli import context
 from bot.cli.context import Installation
 from bot.cli.screens import table
-from bot.model_proxy.endpoints import (
-    ModelUnavailable,
-    key_source,
-    real_endpoint,
-    without_endpoint,
-)
+from bot.model_proxy.endpoints import ModelUnavailable, key_source, real_endpoint, without_endpoint
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system.clock import utc_now
 from bot.system.locations import agent_type

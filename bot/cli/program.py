@@ -206,7 +206,6 @@ def show(
 ) -> None:
     """Show one agent: sessions, outcomes and cost."""
     from bot.cli import context, screens, tables
-    from bot.system.clock import utc_now
     from config.contradictions import nearest
 
     settings = context.settings(config)
@@ -215,7 +214,7 @@ def show(
     if name not in by_name:
         raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
     theirs = [one for one in sessions if one.agent_name == name]
-    screen = tables.agent(by_name[name], settings.identities.get(name), theirs, utc_now())
+    screen = tables.agent(by_name[name], settings.identities.get(name), theirs)
     screens.report(by_name[name], screen, as_json=as_json)
 
 

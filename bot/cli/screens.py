@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.show.budget_usage import BudgetUsage
 from bot.show.json_values import json_value
+from bot.show.session_summary import BudgetUsage
 from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
+from bot.system.clock import utc_now
 from bot.text.history import describe_action, describe_event
 from bot.text.page_text import sentence
 from lifecycle.decide import Decision
@@ -49,7 +50,7 @@ def table(*head: str) -> Table:
 
 
 def listing(
-    sessions: Sequence[Session], now: datetime, every: bool, places: Mapping[str, str] = {}
+    sessions: Sequence[Session], every: bool, places: Mapping[str, str] = {}
 ) -> RenderableType:
     """A line for each session with its title and status below; `places` are queue positions."""
     if not sessions:
@@ -59,7 +60,7 @@ def listing(
     rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
     for one in sessions:
         pulls = " ".join(f"#{pull.number}" for pull in one.pulls)
-        rows.append((one.id, one.status, one.activity, pulls or "-", age(one.since, now)))
+        rows.append((one.id, one.status, one.activity, pulls or "-", age(one.since)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     head, *lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     screen: list[RenderableType] = [Text(head, "dim")]
@@ -93,7 +94,6 @@ def session(
     facts: Facts,
     history: Sequence[HistoryRow],
     outbox: Sequence[OutboxEntry],
-    now: datetime,
     budgets: Sequence[BudgetUsage],
     place: str = "",
 ) -> RenderableType:
@@ -105,13 +105,13 @@ def session(
     add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "requester", session.requester or "unknown")
-    add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run, now)}")
+    add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run)}")
     if agent.native_id:
         add(rows, "resume ID", agent.native_id)
     if place:
         add(rows, "queue", place)
     add(rows, "spent", cost(session.spent_ever), *map(_spent, budgets))
-    _add_standing(rows, facts, now)
+    _add_standing(rows, facts)
     add(rows, "work", _work(session.work, session.branch), session.work.path)
     for pull in session.pulls:
         add(rows, "pull", _pull(pull), pull.url)
@@ -127,12 +127,12 @@ def session(
     )
 
 
-def preserved(kept: Sequence[Preserved], mirror: Path, now: datetime) -> Iterator[RenderableType]:
+def preserved(kept: Sequence[Preserved], mirror: Path) -> Iterator[RenderableType]:
     """The commits that were preserved when workspaces were removed; a restore uses the last."""
     if kept:
         yield Text("\npreserved when its workspace was removed", "dim")
     for one in kept:
-        yield Text(f"  run {one.run}, {age(one.at, now)} ago: git fetch {mirror} {one.ref}")
+        yield Text(f"  run {one.run}, {age(one.at)} ago: git fetch {mirror} {one.ref}")
 
 
 def explanation(
@@ -140,18 +140,17 @@ def explanation(
     decision: Decision,
     outbox: Sequence[OutboxEntry],
     policy: Policy,
-    now: datetime,
     budgets: Sequence[BudgetUsage],
 ) -> RenderableType:
     """The facts, the status they lead to, and the actions that follow."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     rows = grid()
     add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
-    add(rows, "agent", _agent(facts.agent, facts.run, now))
+    add(rows, "agent", _agent(facts.agent, facts.run))
     if facts.waits:
         add(rows, "queue", facts.waits)
     add(rows, "spent", *map(_spent, budgets))
-    _add_standing(rows, facts, now)
+    _add_standing(rows, facts)
     add(rows, "work", _work(facts.work, facts.branch))
     for pull in facts.pulls:
         add(rows, "pull", _pull(pull))
@@ -164,7 +163,7 @@ def explanation(
     follows = [describe_action(action) for action in decision.actions] or ["none"]
     if policy.mode is Mode.OBSERVE:
         follows = ['none, because policy.mode is "observe"']
-    again = f"in {age(now, decision.recheck_at)}" if decision.recheck_at else "on the next change"
+    again = f"in {until(decision.recheck_at)}" if decision.recheck_at else "on the next change"
     remedy, *blockers = _advice(decision.reason, decision.blockers)
     return Group(
         headline(facts.session, decision.status, decision.because),
@@ -186,9 +185,14 @@ def color(status: str) -> str:
     return "dim" if status in TERMINAL else "cyan"
 
 
-def age(since: datetime, now: datetime) -> str:
-    """The time between two moments, in one unit."""
-    return duration(max(0.0, (now - since).total_seconds()))
+def age(since: datetime) -> str:
+    """The time since a moment, in one unit."""
+    return duration(max(0.0, (utc_now() - since).total_seconds()))
+
+
+def until(at: datetime) -> str:
+    """The time until a moment, in one unit."""
+    return duration(max(0.0, (at - utc_now()).total_seconds()))
 
 
 def duration(seconds: float) -> str:
@@ -199,10 +203,10 @@ def duration(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def _agent(agent: Agent, run: int, now: datetime) -> str:
+def _agent(agent: Agent, run: int) -> str:
     if not run:
         return "not started yet"
-    since = f" since {age(agent.since, now)}" if agent.since else ""
+    since = f" since {age(agent.since)}" if agent.since else ""
     said = agent.question or agent.error or agent.evidence
     return f"run {run}, {agent.activity}{since}{': ' if said else ''}{said}"
 
@@ -233,13 +237,13 @@ def _spent(bar: BudgetUsage) -> str:
     return f"{spent} of {bar.says}"
 
 
-def _add_standing(rows: Table, facts: Facts, now: datetime) -> None:
+def _add_standing(rows: Table, facts: Facts) -> None:
     """Rows for a freeze and for the last restore."""
     if frozen := frozen_by(facts):
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-        add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at, now)} ago")
+        add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
     if facts.restored_at:
-        add(rows, "restored", f"{age(facts.restored_at, now)} ago")
+        add(rows, "restored", f"{age(facts.restored_at)} ago")
 
 
 def add(rows: Table, name: str, *lines: str) -> None:

@@ -31,16 +31,14 @@ def ls(
     from bot.cli import context, screens, tables
     from bot.decide.assignment import caps
     from bot.show.session_summary import summarize
-    from bot.system.clock import utc_now
 
     settings = context.settings(config)
     with context.store(settings) as store:
         sessions = store.sessions.all(live=None if every else True)
         queued = {one.session: one for one in store.slots.queue(caps(settings))}
         freezes, incidents = store.freezes.all(), store.incidents.current()
-    now = utc_now()
-    positions = {name: tables.queue_position(one, now) for name, one in queued.items()}
-    listing = screens.listing(sessions, now, every, positions)
+    positions = {name: tables.queue_position(one) for name, one in queued.items()}
+    listing = screens.listing(sessions, every, positions)
     screens.report(
         [summarize(one, queued.get(one.id)) for one in sessions],
         Group(*screens.notices(incidents, freezes), listing),
@@ -56,7 +54,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.cli import context, screens, tables
     from bot.decide.assignment import caps
     from bot.decide.policies import Policies
-    from bot.show.budget_usage import budget_usage
+    from bot.show.session_summary import budget_usage
     from bot.system.clock import utc_now
     from bot.system.locations import Paths
     from runtimes.workspaces.git import GitFailure
@@ -69,8 +67,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         outbox = store.outbox.of(session.id)
         queued = {one.session: one for one in store.slots.queue(caps(settings))}.get(session.id)
         policy = Policies(store, settings.projects, settings.policy).of(session.project)
-    now = utc_now()
-    budgets = budget_usage(facts, policy, now)
+    budgets = budget_usage(facts, policy, utc_now())
     mirror = Paths(settings.data).mirror(session.project)
     try:
         preserved = Mirror(mirror, "").preserved(session.id) if mirror.is_dir() else []
@@ -78,11 +75,11 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         preserved = []
         print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
     known = {"session": session, "facts": facts, "history": history, "place": queued}
-    position = tables.queue_position(queued, now) if queued else ""
-    screen = screens.session(session, facts, history, outbox, now, budgets, position)
+    position = tables.queue_position(queued) if queued else ""
+    screen = screens.session(session, facts, history, outbox, budgets, position)
     screens.report(
         {**known, "budgets": budgets, "preserved": preserved},
-        Group(screen, *screens.preserved(preserved, mirror, now)),
+        Group(screen, *screens.preserved(preserved, mirror)),
         as_json=as_json,
     )
 
@@ -98,12 +95,11 @@ def queue(config: Config = None, as_json: Json = False) -> None:
     """Show queued sessions, why they wait and when they may start."""
     from bot.cli import context, screens, tables
     from bot.decide.assignment import caps
-    from bot.system.clock import utc_now
 
     settings = context.settings(config)
     with context.store(settings) as store:
         entries = store.slots.queue(caps(settings))
-    screens.report(entries, tables.queue(entries, utc_now()), as_json=as_json)
+    screens.report(entries, tables.queue(entries), as_json=as_json)
 
 
 @app.command()
@@ -111,7 +107,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     """Explain a session's status and next actions. Read-only."""
     from bot.cli import context, screens
     from bot.decide.policies import Policies
-    from bot.show.budget_usage import budget_usage
+    from bot.show.session_summary import budget_usage
     from bot.system.clock import utc_now
     from lifecycle.decide import decide
 
@@ -124,7 +120,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
     screens.report(
         {"facts": facts, "decision": decision, "budgets": budgets},
-        screens.explanation(facts, decision, outbox, policy, now, budgets),
+        screens.explanation(facts, decision, outbox, policy, budgets),
         as_json=as_json,
     )
 

@@ -1,15 +1,15 @@
 """Tables of the queue, the agents and model usage, for 80 columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from bot.cli import screens
-from bot.cli.screens import add, age, duration
+from bot.cli.screens import add, age, duration, until
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
+from bot.system.clock import utc_now
 from config.settings import AgentSettings, ModelPrice
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
@@ -17,27 +17,27 @@ from lifecycle.model.text import plain
 _USAGE_COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
 
 
-def queue(entries: Sequence[QueuedSession], now: datetime) -> RenderableType:
+def queue(entries: Sequence[QueuedSession]) -> RenderableType:
     """The sessions that wait for a slot, the next one first."""
     if not entries:
         return Text("No sessions are queued.")
     rows = screens.table("", "SESSION", "WAITED", "STARTS", "REASON")
     for one in entries:
-        waited = age(one.since, now)
-        rows.add_row(str(one.position), one.session, waited, _start(one, now), Text(_reason(one)))
+        waited = age(one.since)
+        rows.add_row(str(one.position), one.session, waited, _start(one), Text(_reason(one)))
     return rows
 
 
-def queue_position(one: QueuedSession, now: datetime) -> str:
+def queue_position(one: QueuedSession) -> str:
     """A session's place in the queue, in one line."""
-    start = f"starts {_start(one, now)}" if one.starts_at else "start time unknown"
+    start = f"starts {_start(one)}" if one.starts_at else "start time unknown"
     return f"number {one.position}, {start}: {_reason(one)}"
 
 
-def _start(one: QueuedSession, now: datetime) -> str:
+def _start(one: QueuedSession) -> str:
     if one.starts_at is None:
         return "unknown"
-    return f"in about {age(now, one.starts_at)}" if one.starts_at > now else "any moment"
+    return f"in about {until(one.starts_at)}" if one.starts_at > utc_now() else "any moment"
 
 
 def _reason(one: QueuedSession) -> str:
@@ -62,7 +62,7 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 
 
 def agent(
-    one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session], now: datetime
+    one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session]
 ) -> RenderableType:
     """One agent's record and its sessions."""
     rows = screens.grid()
@@ -75,7 +75,7 @@ def agent(
     add(rows, "to merge", _time_to_merge(one))
     if identity and identity.system_prompt:
         add(rows, "prompt", identity.system_prompt)
-    return Group(Text(one.agent, "bold"), rows, Text(), screens.listing(sessions, now, every=True))
+    return Group(Text(one.agent, "bold"), rows, Text(), screens.listing(sessions, every=True))
 
 
 def _first_pass(one: AgentRecord) -> str:

@@ -1,4 +1,7 @@
-"""The summary of a session for lists, pages and the API, without control characters."""
+"""The summary of a session and its budgets for lists, pages and the API.
+
+Texts have no control characters.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,9 +10,12 @@ from msgspec import Struct
 
 from bot.store import QueuedSession, Session
 from bot.text import page_text
+from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.reasons import advice_on
-from lifecycle.model.facts import Pull
+from lifecycle.model.facts import Facts, Pull
+from lifecycle.model.policy import Policy
 from lifecycle.model.status import CheckState
+from lifecycle.read.budgets import BUDGETS, limit_of
 from runtimes.host import run_name
 
 
@@ -82,6 +88,15 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, str]
 
 
+class BudgetUsage(Struct, frozen=True, kw_only=True):
+    """A budget with a limit."""
+
+    name: str  #: A row of BUDGETS.
+    spent: float
+    limit: float
+    says: str  #: The limit in words.
+
+
 def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
     """Return the summary of a session; `queued` is its queue entry if it waits for a slot."""
     return SessionSummary(
@@ -150,4 +165,20 @@ def _pull(pull: Pull) -> PullSummary:
         checks={state: states.count(state) for state in CheckState if state in states},
         failed=tuple(page_text.line(name) for name in failed),
         open_threads=sum(not thread.resolved for thread in pull.threads),
+    )
+
+
+def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
+    """Return the budgets of a session that have a limit, with raises by `budget` commands."""
+    applied = apply_commands(facts, policy, now).facts
+    limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
+    return tuple(
+        BudgetUsage(
+            name=row.name,
+            spent=round(row.spent(facts), 4),
+            limit=limit,
+            says=row.says.format(limit=limit),
+        )
+        for row, limit in limits
+        if limit
     )

@@ -11,8 +11,7 @@ from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import KeyReused, replies_by_command
-from bot.show.budget_usage import BudgetUsage, budget_usage
-from bot.show.session_summary import SessionSummary, summarize
+from bot.show.session_summary import BudgetUsage, SessionSummary, budget_usage, summarize
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
 from bot.store import (
