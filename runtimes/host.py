@@ -136,10 +136,3 @@ def home_of(session: str) -> Folder:
 def output_of(session: str, run: int) -> str:
     """The name of the recorded file with all that a run's program printed."""
     return f"{run_name(session, run)}/output.log"
-
-
-class RecordFile(Struct, frozen=True, kw_only=True):
-    """A file in which a program records its conversation."""
-
-    name: str  #: Relative, with `/`: its place in the archive.
-    version: tuple[int, ...]  #: Differs once anything was written.

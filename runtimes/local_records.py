@@ -16,7 +16,7 @@ from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.files import open_database
 from runtimes.agents.shared.messages import Message, MessageReader
 from runtimes.files import open_regular, read_text
-from runtimes.host import Folder, FolderKind, HandoverTexts, RecordFile, RunRef, home_of, session_of
+from runtimes.host import Folder, FolderKind, HandoverTexts, RunRef, home_of, session_of
 from runtimes.workspaces.repositories import checkout_of, remove_tree
 
 log = logging.getLogger(__name__)
@@ -68,20 +68,23 @@ class LocalRecords:
             progress="" if linked else read_text(files.progress)[-_HANDOVER_CHARACTERS:],
         )
 
-    def files(self, run: RunRef) -> Sequence[RecordFile]:
-        """The recorded files of a run and its session's home that exist."""
+    def files(self, run: RunRef) -> Mapping[str, tuple[int, ...]]:
+        """The recorded files of a run and its session's home that exist.
+
+        By name, which is relative, with `/`: the place in the archive. The value is the version,
+        which differs once anything was written.
+        """
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
-            return ()
+            return {}
         notes = () if files.progress.parent.is_symlink() else (files.progress,)
-        found = []
+        found = {}
         for path in (*adapter.records(files), *notes):
             with suppress(FileNotFoundError, NotADirectoryError):
                 version = _version(path)
                 with suppress(FileNotFoundError):  # What a database has not merged into itself.
                     version += _version(path.with_name(f"{path.name}-wal"))
-                name = path.relative_to(self._sessions).as_posix()
-                found.append(RecordFile(name=name, version=version))
+                found[path.relative_to(self._sessions).as_posix()] = version
         return found
 
     def read(self, session: str, name: str, start: int, end: int) -> bytes:

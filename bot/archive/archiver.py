@@ -65,12 +65,12 @@ class Archive:
     def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to the files of a session's runs since the last call."""
         for run in range(1, session.run + 1):
-            for record in self._records.files(self._locations.run_of(session, run)):
+            for name, version in self._records.files(self._locations.run_of(session, run)).items():
                 with self._lock, suppress(FileNotFoundError):
                     known = self._known.setdefault(session.id, {})
-                    if known.get(record.name) != record.version:
-                        self._copy(session.id, record.name)
-                        known[record.name] = record.version
+                    if known.get(name) != version:
+                        self._copy(session.id, name)
+                        known[name] = version
 
     def pack(self, session: str) -> None:
         """Compress the copies of an ended session. Idempotent, also after a crash."""

@@ -276,15 +276,15 @@ def test_held_files_are_as_on_the_base_branch(session: OneSession) -> None:
 
 def test_recorded_files_are_listed_with_a_version_and_read_by_places(session: OneSession) -> None:
     records = session.host.records
-    assert list(records.files(session.run)) == []
+    assert records.files(session.run) == {}
     session.starts()
     until(lambda: records.files(session.run), "a recorded file")
-    (before,) = records.files(session.run)
-    text = records.read(SESSION, before.name, 0, records.size(SESSION, before.name))
+    ((name, version),) = records.files(session.run).items()
+    text = records.read(SESSION, name, 0, records.size(SESSION, name))
     assert b"mergewright: ready" in text
-    assert records.read(SESSION, before.name, 3, 9) == text[3:9]
+    assert records.read(SESSION, name, 3, 9) == text[3:9]
     session.host.runs.send(session.run, "more", "a")
-    until(lambda: records.files(session.run)[0].version != before.version, "another version")
+    until(lambda: records.files(session.run)[name] != version, "another version")
 
 
 def test_a_database_is_copied_in_one_state(session: OneSession, tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, Launch, Options, Seen, printable
+from runtimes.base import Gone, Launch, Seen, printable
 
 
 class FakeRuntime:
     """Records programs as running; the test sets what they do."""
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: set[str] = set()
         self._seen: dict[str, Seen] = {}
