@@ -220,9 +220,11 @@ def test_nothing_merges_without_a_command_in_propose_mode() -> None:
             assert not isinstance(action, do.MergePull)
 
 
-def test_observe_mode_orders_no_actions() -> None:
-    for session in all_facts()[::5]:
-        assert decide(session, Policy(mode=Mode.OBSERVE), NOW).actions == ()
+def test_observe_mode_orders_no_actions_and_has_the_same_status() -> None:
+    for session, decision in judged()[::5]:
+        observed = decide(session, Policy(mode=Mode.OBSERVE), NOW)
+        assert observed.actions == ()
+        assert observed.status is decision.status, session
 
 
 def test_comments_by_people_without_write_access_never_reach_the_agent() -> None:

@@ -7,12 +7,20 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Agent, Ended, Facts, Failure, Remark, Work
+from lifecycle.model.facts import Agent, Ended, Facts, Failure, Push, Remark, Work
 from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.policy import MergeMethod, Mode
-from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
-from lifecycle.react.reactions import REACTIONS
+from lifecycle.model.status import (
+    Activity,
+    CheckState,
+    Merge,
+    Mover,
+    Probe,
+    PullState,
+    Reason,
+    Status,
+)
 from tests.lifecycle.decisions import (
     ASKING,
     AT_WORK,
@@ -32,6 +40,7 @@ from tests.lifecycle.universe import (
     HEAD,
     NEXT,
     NOW,
+    OTHER,
     agent,
     ago,
     check,
@@ -46,15 +55,19 @@ from tests.lifecycle.universe import (
 )
 
 
-def test_what_follows_goes_out_in_this_order() -> None:
-    assert " ".join(row.name for row in REACTIONS) == (
-        "start acknowledge hand_over restart_on_command restart forward refuse resume publish "
-        "reword open_pull make_ready ask_reviewers remind self_review merge_remote rerun "
-        "repair address_review update update_asked resolve_conflict post_review_result reply "
-        "notify_of_handover notify_people add_attention_label remove_attention_label warn park "
-        "pause land take_out_of_queue tidy release stop release_later post_outcome "
-        "post_summary report report_pull"
-    )
+def kinds(session: Facts) -> list[str]:
+    return [action.key.kind for action in effects(decision(session))]
+
+
+def test_requests_are_ordered_before_a_branch_update() -> None:
+    behind = with_pull({"merge": Merge.BEHIND, "comments": (remark(),)})
+    assert kinds(behind) == ["address_review", "update_branch"]
+
+
+def test_a_handover_is_announced_before_a_question_and_its_label() -> None:
+    push = {"head": OTHER, "head_by": Mover.PERSON, "person": Push(sha=OTHER, at=ago(9))}
+    asks = with_pull(push, agent=ASKING)
+    assert kinds(asks) == ["handed_to_human", "notice", "attention_label"]
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -382,9 +395,3 @@ def test_the_branch_is_deleted_at_the_merged_commit() -> None:
     (deleted, _) = ordered(session)
     assert isinstance(deleted, do.DeleteBranch)
     assert deleted.sha == HEAD
-
-
-def test_observe_mode_has_a_status_and_no_actions() -> None:
-    observed = decision(with_pull({"checks": FAILED}), mode=Mode.OBSERVE)
-    assert observed.status is Status.CI_FAILED
-    assert observed.actions == ()
