@@ -130,29 +130,23 @@ class Archive:
             self._copy_more(session, name, copy)
 
     def _copy_database(self, session: str, name: str, copy: Path) -> None:
-        new, whole = copy.with_name(f"{copy.name}.new"), copy.with_name(f"{copy.name}.whole.new")
-        for made in (new, whole):
-            made.unlink(missing_ok=True)
-            made.touch(mode=0o600)
+        made = new, whole = [copy.with_name(copy.name + end) for end in (".new", ".whole.new")]
+        for path in made:
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
         try:
             self._records.copy_database(session, name, whole)
             with closing(sqlite3.connect(whole)) as snapshot:
                 _mask_values(snapshot, self._redact.masked)
             with whole.open("rb") as plain, new.open("wb") as out:
-                size = os.fstat(plain.fileno()).st_size
-
-                def read(start: int, end: int) -> bytes:
-                    plain.seek(start)
-                    return plain.read(end - start)
-
-                for start in range(0, size, _STEP_BYTES):
-                    out.write(self._masked(read, start, min(start + _STEP_BYTES, size), size))
+                file, size = plain.fileno(), whole.stat().st_size
+                self._write(out, lambda start, end: os.pread(file, end - start, start), 0, size)
             new.rename(copy)
         except sqlite3.Error as error:
             raise OSError(f"{name}: {error}") from error
         finally:
-            for made in (new, whole):
-                made.unlink(missing_ok=True)
+            for path in made:
+                path.unlink(missing_ok=True)
 
     def _copy_more(self, session: str, name: str, copy: Path) -> None:
         copy.touch(mode=0o600)
@@ -164,9 +158,12 @@ class Archive:
                 shutil.copyfile(copy, _free(copy))
                 begun = out.truncate(0)
             # The copy may end in the beginning of a secret that was not written completely.
-            out.seek(max(0, begun - self._redact.longest))
-            for start in range(out.tell(), size, _STEP_BYTES):
-                out.write(self._masked(read, start, min(start + _STEP_BYTES, size), size))
+            start = out.seek(max(0, begun - self._redact.longest))
+            self._write(out, read, start, size)
+
+    def _write(self, out: BinaryIO, read: _Read, start: int, size: int) -> None:
+        for at in range(start, size, _STEP_BYTES):
+            out.write(self._masked(read, at, min(at + _STEP_BYTES, size), size))
 
     def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
         """Whether the file is still the one that was copied, at least as long as the copy."""

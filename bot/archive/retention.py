@@ -72,6 +72,18 @@ class _Found(NamedTuple):
     size: Callable[[], int]  #: Called only if needed, because it may be slow.
 
 
+def _found(
+    thing: Thing,
+    name: str,
+    verdict: tuple[bool, str],
+    remove: Callable[[], object],
+    size: Callable[[], int] = lambda: 0,
+) -> _Found:
+    """One piece of data; `verdict` says whether it is removed, and why."""
+    goes, why = verdict
+    return _Found(Item(thing=thing, name=name, goes=goes, why=why), remove, size)
+
+
 @dataclass(eq=False)
 class Retention:
     """Plans and applies the removal of data, for one caller at a time."""
@@ -138,24 +150,21 @@ class Retention:
     def _deliveries(self) -> _Found:
         days = self.days.transient_days
         size = self.store.deliveries.processed_size(self.clock() - timedelta(days=days))
-        why = f"processed more than {days:g} days ago"
-        item = Item(
-            thing=Thing.DELIVERIES, name=f"{size.rows} webhooks", goes=size.rows > 0, why=why
-        )
+        verdict = size.rows > 0, f"processed more than {days:g} days ago"
 
         def remove() -> None:
             before = self.clock() - timedelta(days=days)
             self.store.deliveries.prune(before)
             self.store.outbox.prune(before)
 
-        return _Found(item, remove, lambda: size.bytes)
+        name = f"{size.rows} webhooks"
+        return _found(Thing.DELIVERIES, name, verdict, remove, lambda: size.bytes)
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
-        goes, why = self._expired(owner.ended_at, self.days.durable_days)
-        if owner.over and goes and (size := self.store.history.size(owner.id)).rows:
-            item = Item(thing=Thing.HISTORY, name=owner.id, goes=True, why=why)
+        verdict = self._expired(owner, self.days.durable_days)
+        if verdict[0] and (size := self.store.history.size(owner.id)).rows:
             remove = self._if_over(owner, partial(self.store.history.delete, owner.id))
-            yield _Found(item, remove, lambda: size.bytes)
+            yield _found(Thing.HISTORY, owner.id, verdict, remove, lambda: size.bytes)
 
     def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
         if folder.kind is FolderKind.HOME:
@@ -167,36 +176,26 @@ class Retention:
             wake = partial(self.store.sessions.wake, owner.id)
             remove = partial(self.release, owner) if self.release else wake
             parts.append(home_of(owner.id))
-        size = partial(sum, map(self._records.folder_bytes, parts))
-        yield self._expiring(_THINGS[folder.kind], folder.name, owner, days, remove, size)
+        verdict, remove = self._expired(owner, days), self._if_over(owner, remove)
+        yield _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(*parts))
+
+    def _size_of(self, *folders: Folder) -> Callable[[], int]:
+        return partial(sum, map(self._records.folder_bytes, folders))
 
     def _archived(self, session: str, owner: ResourceOwner | None) -> _Found:
-        remove, size = partial(self.archive.remove, session), partial(self.archive.size, session)
+        verdict = True, _NOBODY
+        remove: Callable[[], object] = partial(self.archive.remove, session)
         if owner is not None:
-            days = self.days.transient_days
-            return self._expiring(Thing.ARCHIVE, session, owner, days, remove, size)
-        return _Found(Item(thing=Thing.ARCHIVE, name=session, goes=True, why=_NOBODY), remove, size)
+            verdict = self._expired(owner, self.days.transient_days)
+            remove = self._if_over(owner, remove)
+        return _found(Thing.ARCHIVE, session, verdict, remove, partial(self.archive.size, session))
 
-    def _expiring(
-        self,
-        thing: Thing,
-        name: str,
-        owner: ResourceOwner,
-        days: float,
-        remove: Callable[[], object],
-        size: Callable[[], int],
-    ) -> _Found:
-        goes, why = self._expired(owner.ended_at, days)
-        if not owner.over:
-            goes, why = False, _NOT_OVER
-        item = Item(thing=thing, name=name, goes=goes, why=why)
-        return _Found(item, self._if_over(owner, remove), size)
+    def _expired(self, owner: ResourceOwner, days: float) -> tuple[bool, str]:
+        return self._aged("ended", owner.ended_at, days) if owner.over else (False, _NOT_OVER)
 
-    def _expired(
-        self, since: datetime | None, days: float, ended: str = "ended"
-    ) -> tuple[bool, str]:
+    def _aged(self, event: str, since: datetime | None, days: float) -> tuple[bool, str]:
         age = (self.clock() - since) / timedelta(days=1) if since else 0.0
-        return age >= days, f"{ended} {age:.1f} days ago, kept for {days:g}"
+        return age >= days, f"{event} {age:.1f} days ago, kept for {days:g}"
 
     def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
         """Wrap `remove` to do nothing if the session was restored meanwhile."""
@@ -215,33 +214,29 @@ class Retention:
                 all_kept = mirror.preserved() if mirror.path.is_dir() else []
             except GitFailure as failure:
                 log.warning("the mirror of %s: %s", project, failure)
-                item = Item(thing=Thing.PRESERVED, name=project, goes=False, why=str(failure))
-                yield _Found(item, lambda: None, lambda: 0)
+                yield _found(Thing.PRESERVED, project, (False, str(failure)), lambda: None)
                 continue
             for kept in all_kept:
-                owner = owners.get(kept.session)
-                goes, why = self._expired(kept.at, self.days.preserved_days, "kept")
+                owner, name = owners.get(kept.session), f"{kept.session} run {kept.run}"
+                verdict = self._aged("kept", kept.at, self.days.preserved_days)
                 if owner is not None and not owner.over:
-                    goes, why = False, _NOT_OVER
-                name = f"{kept.session} run {kept.run}"
-                item = Item(thing=Thing.PRESERVED, name=name, goes=goes, why=why)
-                yield _Found(item, partial(mirror.forget, kept), partial(mirror.size_of, kept))
+                    verdict = False, _NOT_OVER
+                remove, size = partial(mirror.forget, kept), partial(mirror.size_of, kept)
+                yield _found(Thing.PRESERVED, name, verdict, remove, size)
 
     # -- orphans ---------------------------------------------------------------------------------
 
     def _orphan(self, folder: Folder) -> _Found:
-        goes, why = True, _NOBODY
+        verdict = True, _NOBODY
         remove: Callable[[], object] = partial(self._records.remove, folder)
         if folder.kind is FolderKind.REMOVED:
-            why = "was being removed when the bot ended"
+            verdict = True, "was being removed when the bot ended"
         elif folder.kind is FolderKind.WORKSPACE:
-            project = self._project_of(folder.session)
-            if project:
+            if project := self._project_of(folder.session):
                 remove = partial(self._preserve_and_remove, project, folder.session)
             else:
-                goes, why = False, f"{_NOBODY}, and no project has a mirror to preserve its work in"
-        item = Item(thing=_THINGS[folder.kind], name=folder.name, goes=goes, why=why)
-        return _Found(item, remove, partial(self._records.folder_bytes, folder))
+                verdict = False, f"{_NOBODY}, and no project has a mirror to preserve its work in"
+        return _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(folder))
 
     def _project_of(self, session: str) -> str:
         """The project with a mirror whose name a session's id begins with; empty if none."""
@@ -265,9 +260,9 @@ class Retention:
         for name in running:
             owner = owners.get(session_of(name))
             if owner is None or owner.over:
-                why = "its session is over" if owner else _NOBODY
-                item = Item(thing=Thing.PROGRAM, name=name, goes=True, why=why)
-                yield _Found(item, partial(self.locations.host.runtime.stop, name), lambda: 0)
+                verdict = True, "its session is over" if owner else _NOBODY
+                remove = partial(self.locations.host.runtime.stop, name)
+                yield _found(Thing.PROGRAM, name, verdict, remove)
 
 
 def _removed(found: _Found) -> Item:
