@@ -1,7 +1,13 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
-from bot.store.commands import Outsider, OutsidersTable
-from bot.store.decisions import FactsReader
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bot.store.commands import CommandsTable, Outsider, OutsidersTable
+from bot.store.database import DatabaseFile, Writer
+from bot.store.decisions import DecisionsTable, FactsReader
 from bot.store.deliveries import DeliveriesTable
 from bot.store.errors import (
     CorruptRow,
@@ -13,10 +19,11 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
-from bot.store.history import BOT
-from bot.store.incidents import Freeze, Incident, IncidentsTable
+from bot.store.history import BOT, HistoryTable
+from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, this_process
 from bot.store.observations import ObservationsTable
+from bot.store.opening import check_version, open_second_writer, open_writer
 from bot.store.outbox import OutboxTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import (
@@ -26,8 +33,9 @@ from bot.store.repositories import (
     RepositoriesTable,
     RepositoryRecord,
 )
-from bot.store.sessions import SessionsTable
-from bot.store.store import Store
+from bot.store.rows import utc_now
+from bot.store.sessions import MetadataTable, SessionsTable
+from bot.store.slots import AgentsTable, SlotsTable
 from bot.store.usage import USAGE_GROUPS, UsageTable
 from bot.store.values import (
     ACCESS,
@@ -55,3 +63,93 @@ from bot.store.values import (
     SessionDecision,
     UsageTotal,
 )
+
+
+class Store:
+    """Everything Mergewright remembers, a table each. May be used from any thread.
+
+    One thread writes, and commits all pending writes together; reads run beside it and see
+    what was committed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        redact: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
+        """Open the file for the bot, and create it with its tables if it is missing.
+
+        `redact` takes secrets out of texts and observations before they are written.
+        Raises `StoreUnusable`, which says what is wrong with the file and what to do.
+        """
+        self._use(DatabaseFile(path, Writer(open_writer(path, redact), path), clock, redact))
+
+    @classmethod
+    def reading(cls, path: Path) -> "Store":
+        """Open the file for reading only, beside a running bot or without one.
+
+        Raises `StoreUnusable` if it is missing or of another version.
+        """
+        store = cls.__new__(cls)
+        store._use(DatabaseFile(path, None, utc_now))
+        store._check_version()
+        return store
+
+    @classmethod
+    def beside(cls, path: Path, redact: Callable[[str], str]) -> "Store":
+        """Open the file for a person's small writes, beside a running bot or without one.
+
+        `redact` takes secrets out of texts. Raises `StoreUnusable` if the file is missing or of
+        another version.
+        """
+        store = cls.reading(path)
+        store.db.writer = Writer(open_second_writer(path, redact), path)
+        return store
+
+    def _use(self, db: DatabaseFile) -> None:
+        self.db = db
+        self.path = db.path
+        self.clock = db.clock
+        self.agents = AgentsTable(db)
+        self.commands = CommandsTable(db)
+        self.configurations = ConfigurationsTable(db)
+        self.cursors = CursorsTable(db)
+        self.decisions = DecisionsTable(db)
+        self.deliveries = DeliveriesTable(db)
+        self.facts = FactsReader(db)
+        self.freezes = FreezesTable(db)
+        self.history = HistoryTable(db)
+        self.incidents = IncidentsTable(db)
+        self.lease = LeaseTable(db)
+        self.metadata = MetadataTable(db)
+        self.observations = ObservationsTable(db)
+        self.outbox = OutboxTable(db)
+        self.outsiders = OutsidersTable(db)
+        self.refreshes = RefreshesTable(db)
+        self.repositories = RepositoriesTable(db)
+        self.sessions = SessionsTable(db)
+        self.slots = SlotsTable(db)
+        self.usage = UsageTable(db)
+
+    @property
+    def on_change(self) -> list[Callable[[str], None]]:
+        """Listeners: called with a session's id after a change of it is on disk."""
+        return self.db.on_change
+
+    def writable(self) -> bool:
+        """Whether writes reach the disk now."""
+        return self.db.writable()
+
+    def close(self) -> None:
+        """Finish the pending writes and close the file."""
+        self.db.close()
+
+    def _check_version(self) -> None:
+        try:
+            with self.db.read() as connection:
+                check_version(connection, self.path)
+        except StoreFailure:
+            self.close()
+            raise

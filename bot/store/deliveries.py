@@ -21,7 +21,7 @@ _BATCH = 64
 _RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
 KNOWN = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
-WAITING = """SELECT id, event, at, body, state FROM deliveries
+WAITING = """SELECT id, event, at, body FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"

@@ -37,10 +37,7 @@ class CorruptRow(StoreFailure):
 
 
 _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
-    sqlite3.SQLITE_FULL: (
-        StoreFull,
-        "the disk is full: free some space; nothing was written",
-    ),
+    sqlite3.SQLITE_FULL: (StoreFull, "the disk is full: free some space; nothing was written"),
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
         "another process has locked it: find it with `fuser` and let it finish",

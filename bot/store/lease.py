@@ -12,6 +12,7 @@ from bot.store.rows import from_timestamp
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LEADER = "SELECT owner, epoch, expires FROM lease WHERE id = 1 AND owner <> ''"
 _RENEW = "UPDATE lease SET expires = ? WHERE owner = ? RETURNING epoch"
+_RELEASE = "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?"
 _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?)
     ON CONFLICT (id) DO UPDATE
     SET owner = excluded.owner, epoch = epoch + 1, expires = excluded.expires
@@ -33,21 +34,19 @@ class LeaseTable(StoreTable):
         expires = now.timestamp() + seconds
 
         def work(connection: sqlite3.Connection) -> int | None:
-            renewed = connection.execute(_RENEW, (expires, owner)).fetchall()
-            if renewed:
-                return int(renewed[0]["epoch"])
+            for renewed in connection.execute(_RENEW, (expires, owner)).fetchall():
+                return int(renewed["epoch"])
             leader = connection.execute(_LEADER).fetchone()
             if leader and leader["expires"] > now.timestamp() and not _gone(leader["owner"]):
                 return None
-            taken = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
-            return int(taken[0]["epoch"])
+            (taken,) = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
+            return int(taken["epoch"])
 
         return self._db.submit(work, fenced=False).result()
 
     def holder(self) -> tuple[str, datetime] | None:
         """The leader and the expiry of its lease; None if there is none or its process is gone."""
-        with self._db.read() as connection:
-            row = connection.execute(_LEADER).fetchone()
+        row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):
             return None
         return row["owner"], from_timestamp(row["expires"])
@@ -55,10 +54,7 @@ class LeaseTable(StoreTable):
     def release(self, owner: str) -> None:
         """Release the lease, so that another bot can lead at once, unless another leads."""
         self._db.submit(
-            lambda connection: connection.execute(
-                "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?", (owner,)
-            ),
-            fenced=False,
+            lambda connection: connection.execute(_RELEASE, (owner,)), fenced=False
         ).result()
 
     def fence(self, owner: str, epoch: int) -> None:

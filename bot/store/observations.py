@@ -14,7 +14,7 @@ from bot.store.history import BOT, add_history, wake
 from bot.store.rows import Row, RowDecoder, encoded
 from bot.store.usage import add_agent_usage
 from bot.store.values import HistoryKind, Observation, Receipt
-from lifecycle.model.facts import Agent, Check, Exit, Issue, Pull, Remark, Verdict, Work
+from lifecycle.model.facts import Agent, Exit, Issue, Pull, Remark, Work
 from lifecycle.model.status import Activity, PullState
 
 _LINE_LIMIT = 200  #: Characters of one change in the history, so that foreign text stays short.
@@ -257,10 +257,11 @@ def _pull_changes(old: Pull, new: Pull, *, is_new: bool) -> Iterator[str]:
     states = {check.id: check.state for check in old.checks} if old.head == new.head else {}
     checks = [check for check in new.checks if states.get(check.id) is not check.state]
     if checks:
-        yield f"checks: {_checks(checks)}"
+        yield "checks: " + ", ".join(f"{check.name} {check.state}" for check in checks)
     for verdict in new.verdicts:
         if verdict not in old.verdicts:
-            yield _review(verdict)
+            says = "approved" if verdict.approved else "requested changes on"
+            yield f"@{verdict.author} {says} {verdict.sha[:7]}"
     known = {remark.id for remark in _remarks(old)}
     for remark in _remarks(new):
         if remark.id not in known:
@@ -269,15 +270,6 @@ def _pull_changes(old: Pull, new: Pull, *, is_new: bool) -> Iterator[str]:
     for thread in new.threads:
         if thread.resolved and thread.id not in resolved:
             yield f"thread {thread.id} resolved"
-
-
-def _checks(checks: list[Check]) -> str:
-    return ", ".join(f"{check.name} {check.state}" for check in checks)
-
-
-def _review(verdict: Verdict) -> str:
-    says = "approved" if verdict.approved else "requested changes on"
-    return f"@{verdict.author} {says} {verdict.sha[:7]}"
 
 
 def _remarks(pull: Pull) -> Iterator[Remark]:

@@ -56,9 +56,7 @@ def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
             f"the database {path} cannot be created or written ({error.strerror}):"
             " give this user write access to the file and to its folder"
         ) from error
-    connection = _opened(path, "rw", _prepare_writer)
-    connection.redact = redact
-    return connection
+    return _opened(path, "rw", _prepare_writer, redact)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -67,14 +65,12 @@ def open_reader(path: Path) -> sqlite3.Connection:
         raise StoreUnusable(
             f"there is no database {path}: `mergewright serve` creates it; check the folder"
         )
-    return _opened(path, "ro", lambda connection, path: None)
+    return _opened(path, "ro")
 
 
 def open_second_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
     """Open a connection for small writes beside the writer. Raises `StoreUnusable`."""
-    connection = _opened(path, "rw", _prepare_second_writer)
-    connection.redact = redact
-    return connection
+    return _opened(path, "rw", _prepare_second_writer, redact)
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
@@ -89,8 +85,11 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _opened(
-    path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]
-) -> RedactingConnection:
+    path: Path,
+    mode: str,
+    prepare: Callable[[sqlite3.Connection, Path], None] = lambda connection, path: None,
+    redact: Callable[[str], str] = str,
+) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -102,6 +101,7 @@ def _opened(
             factory=RedactingConnection,
         )
         try:
+            connection.redact = redact
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")

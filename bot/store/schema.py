@@ -15,7 +15,8 @@ from sqlite_utils.migrations import Migrations
 #: The versions of the schema. A released one never changes: a change is a new one below it.
 migrations = Migrations("mergewright")
 
-_DELIVERIES = (
+_STATEMENTS = (
+    # -- deliveries --------------------------------------------------------------------------------
     """CREATE TABLE deliveries (
         id TEXT PRIMARY KEY,
         event TEXT NOT NULL,
@@ -37,13 +38,8 @@ _DELIVERIES = (
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX refreshes_due ON refreshes (due)",
     # Until when a list that grows at GitHub has been read.
-    """CREATE TABLE cursors (
-        name TEXT PRIMARY KEY,
-        at REAL NOT NULL
-    ) STRICT, WITHOUT ROWID""",
-)
-
-_SESSIONS = (
+    "CREATE TABLE cursors (name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
+    # -- sessions ----------------------------------------------------------------------------------
     # slot: holds one. wants_slot: has something to run and no slot, since wanted_since; waits: why
     # it was given none. first_run: the first run after the last restore. finished: how many
     # sessions of its project ended how, if it was the last of them to end.
@@ -126,9 +122,7 @@ _SESSIONS = (
         agent_type TEXT NOT NULL,
         PRIMARY KEY (session, run)
     ) STRICT, WITHOUT ROWID""",
-)
-
-_COMMANDS = (
+    # -- commands ----------------------------------------------------------------------------------
     # resume: the conversation of the person that a new session continues.
     """CREATE TABLE commands (
         key TEXT PRIMARY KEY,
@@ -161,9 +155,7 @@ _COMMANDS = (
         PRIMARY KEY (repository, issue, login)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX outsiders_new ON outsiders (at) WHERE notified_at IS NULL",
-)
-
-_ACTIONS = (
+    # -- actions and decisions ---------------------------------------------------------------------
     # An action belongs to a session, or to a repository if it concerns no session.
     """CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -198,10 +190,7 @@ _ACTIONS = (
     "CREATE INDEX history_session ON history (session, seq)",
     # What a decision was made from: compressed MessagePack of the facts and the decision, and the
     # policy by its hash.
-    """CREATE TABLE policies (
-        hash TEXT PRIMARY KEY,
-        policy TEXT NOT NULL
-    ) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE policies (hash TEXT PRIMARY KEY, policy TEXT NOT NULL) STRICT, WITHOUT ROWID",
     """CREATE TABLE decision_records (
         history INTEGER PRIMARY KEY REFERENCES history (seq) ON DELETE CASCADE,
         policy TEXT NOT NULL REFERENCES policies (hash),
@@ -213,9 +202,7 @@ _ACTIONS = (
         SELECT id FROM sessions WHERE ended IS NULL
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due' AND session IS NOT NULL""",
-)
-
-_USAGE = (
+    # -- usage of models ---------------------------------------------------------------------------
     # What a run used on one day (UTC, `2030-01-31`).
     """CREATE TABLE usage (
         session TEXT NOT NULL REFERENCES sessions (id),
@@ -246,9 +233,7 @@ _USAGE = (
         reasoning INTEGER NOT NULL,
         PRIMARY KEY (session, run, model)
     ) STRICT, WITHOUT ROWID""",
-)
-
-_OPERATION = (
+    # -- the whole bot -----------------------------------------------------------------------------
     """CREATE TABLE lease (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         owner TEXT NOT NULL,
@@ -257,11 +242,8 @@ _OPERATION = (
     ) STRICT""",
     "CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at REAL NOT NULL) STRICT",
     # A scope is empty (everything), `project:NAME` or `session:ID`.
-    """CREATE TABLE freezes (
-        scope TEXT PRIMARY KEY,
-        actor TEXT NOT NULL,
-        at REAL NOT NULL
-    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE freezes (scope TEXT PRIMARY KEY, actor TEXT NOT NULL, at REAL NOT NULL)
+        STRICT, WITHOUT ROWID""",
     """CREATE TABLE incidents (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         key TEXT NOT NULL,
@@ -279,9 +261,7 @@ _OPERATION = (
     ) STRICT""",
     # A repository's own configuration file: the blob last read, and the last valid text.
     """CREATE TABLE configurations (
-        repository TEXT PRIMARY KEY,
-        blob TEXT NOT NULL,
-        valid TEXT NOT NULL
+        repository TEXT PRIMARY KEY, blob TEXT NOT NULL, valid TEXT NOT NULL
     ) STRICT, WITHOUT ROWID""",
 )
 
@@ -289,6 +269,5 @@ _OPERATION = (
 @migrations()
 def version_1(db: Database) -> None:
     """Create all tables."""
-    for group in (_DELIVERIES, _SESSIONS, _COMMANDS, _ACTIONS, _USAGE, _OPERATION):
-        for statement in group:
-            db.execute(statement)
+    for statement in _STATEMENTS:
+        db.execute(statement)

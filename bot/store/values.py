@@ -23,7 +23,6 @@ class Delivery(Struct, frozen=True, kw_only=True):
     event: str
     at: datetime
     body: bytes
-    state: str = "new"  #: `new`, `done` or `failed`.
 
 
 class DeliveryOutcome(StrEnum):

@@ -202,7 +202,7 @@ def _delivery(headers: Mapping[bytes, bytes], body: bytes) -> Delivery:
     name = headers.get(b"x-github-delivery", b"").decode("latin-1")
     if not _DELIVERY.fullmatch(name):
         raise _Refused(400, "the header X-GitHub-Delivery is missing or invalid")
-    return Delivery(id=name, event=event, at=datetime.now(UTC), body=body, state="new")
+    return Delivery(id=name, event=event, at=datetime.now(UTC), body=body)
 
 
 async def _answer(send: Send, status: int, text: str, headers: Mapping[str, str]) -> None:
