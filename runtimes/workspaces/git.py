@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 LOCAL_SECONDS = 120.0
@@ -74,27 +75,23 @@ _REMEDIES = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class GitFailure(Exception):
     """A git command failed; the message names the command, the repository and the remedy."""
 
-    def __init__(
-        self,
-        command: str,
-        place: str,
-        words: str,
-        remedy: str = "",
-        *,
-        code: int | None = None,
-        out: str = "",
-    ) -> None:
-        super().__init__(command, place, words)
-        self.command, self.place, self.words = command, place, words
-        matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, words))
-        self.remedy = remedy or next(matching, "run the command by hand there to see more")
-        self.code = code  #: Git's exit code; None: it was not run to its end.
-        self.out = out  #: Its standard output.
+    command: str
+    place: str
+    words: str
+    remedy: str = ""  #: By default the one that fits the words.
+    _: KW_ONLY
+    code: int | None = None  #: Git's exit code; None: it was not run to its end.
+    out: str = ""  #: Its standard output.
+
+    def __post_init__(self) -> None:
+        matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, self.words))
+        self.remedy = self.remedy or next(matching, "run the command by hand there to see more")
         #: Whether the network or the remote server failed.
-        self.outage = re.search(_OUTAGE, words) is not None
+        self.outage = re.search(_OUTAGE, self.words) is not None
 
     def __str__(self) -> str:
         said = " ".join(self.words.split())[:1000]
