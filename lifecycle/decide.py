@@ -20,7 +20,6 @@ from lifecycle.react.reactions import BY_STATUS, Reaction, reactions_to
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import Recheck, earliest
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
 _START = KeyKind.START
 #: What keeps a session from wanting a slot.

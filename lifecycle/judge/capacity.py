@@ -5,8 +5,10 @@ so every session reaches the front eventually. The session at the front reserves
 its groups while it waits for the full ones, so that younger sessions cannot overtake it forever.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -107,23 +109,6 @@ class _Group(NamedTuple):
     name: str
 
 
-class _Left(dict[_Group, float]):
-    """How many more sessions each group allows; read from the limits on first use."""
-
-    def __init__(self, caps: Caps) -> None:
-        super().__init__()
-        self._caps = caps
-
-    def __missing__(self, group: _Group) -> float:
-        self[group] = most = _CAPS[group.cap].most(self._caps, group.name) or float("inf")
-        return most
-
-    def take(self, groups: Iterable[_Group]) -> None:
-        """Count one more session in each group."""
-        for group in groups:
-            self[group] -= 1
-
-
 def hand_out(
     waiting: Iterable[Contender],
     holding: Sequence[Contender],
@@ -136,22 +121,20 @@ def hand_out(
     `free_mb` is the machine's free memory in megabytes, or None if unknown, which sets no limit.
     """
     busy = [_groups(one) for one in holding]
-    left = _Left(caps)
-    for groups in busy:
-        left.take(groups)
+    taken = Counter(chain.from_iterable(busy))
     room = _starts_that_fit(holding, caps, free_mb, now)
     given: list[str] = []
     waits: dict[str, str] = {}
     for one in in_line(waiting, caps):
         groups = _groups(one)
-        full = [group for group in groups if left[group] <= 0]
+        full = [group for group in groups if (most := _most(group, caps)) and taken[group] >= most]
         if not full and (room is None or len(given) < room):
             given.append(one.session)
             busy.append(groups)
-            left.take(groups)
+            taken.update(groups)
             continue
         if not waits:
-            left.take(_kept(groups, full, busy))
+            taken.update(_kept(groups, full, busy))
         waits[one.session] = _why(full[0], caps) if full else NO_MEMORY
     return Handed(given=tuple(given), waits=waits)
 
@@ -207,9 +190,12 @@ def _groups(one: Contender) -> list[_Group]:
     return [_Group(row, name) for row, name in named if name is not None]
 
 
+def _most(group: _Group, caps: Caps) -> int:
+    return _CAPS[group.cap].most(caps, group.name)
+
+
 def _why(group: _Group, caps: Caps) -> str:
-    cap = _CAPS[group.cap]
-    return cap.why.format(name=group.name, most=cap.most(caps, group.name))
+    return _CAPS[group.cap].why.format(name=group.name, most=_most(group, caps))
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:

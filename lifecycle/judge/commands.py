@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lifecycle.judge.judge import Answer, Judged, judge
+from lifecycle.judge.judge import Judged, judge
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
@@ -27,7 +27,6 @@ S = Status
 _EVERY: Final = frozenset(S)
 _ALIVE: Final = _EVERY - TERMINAL
 _STARTED: Final = _ALIVE - {S.QUEUED, S.SPAWNING}
-_NOWHERE: Final[frozenset[Status]] = frozenset()
 _METHODS: Final = frozenset(method.value for method in MergeMethod)
 
 
@@ -109,6 +108,9 @@ def _nothing_held(judged: Judged, command: Command) -> str:
     return ""
 
 
+_OVER: Final = "The session has ended: {because}. {remedy}"
+
+
 class CommandRule(NamedTuple):
     """Where a command works, and its replies.
 
@@ -116,103 +118,85 @@ class CommandRule(NamedTuple):
     describe the session before the command, except for `in_vain` and with `tells_after`.
     """
 
-    works: frozenset[Status]
     applied: str  #: The reply if it is applied; empty if its effect is notice enough.
-    otherwise: str  #: The reply in every other status.
-    vain: frozenset[Status] = _NOWHERE  #: Refused if it would leave the session in one of these.
+    works: frozenset[Status] = _ALIVE
+    otherwise: str = _OVER  #: The reply in every other status.
+    vain: frozenset[Status] = frozenset()  #: Refused if it would leave the session in one of these.
     in_vain: str = ""  #: The reply in that case.
     #: Returns what is wrong with the command itself; empty: nothing.
     fault: Callable[[Judged, Command], str] = no_fault
     tells_after: bool = False  #: Whether `applied` describes the session after the command.
 
 
-_OVER = "The session has ended: {because}. {remedy}"
 _STATUS = "`{status}`: {because}.{blockers}{budget}"
 
 COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
-    "help": CommandRule(_EVERY, "{text}", ""),
-    "status": CommandRule(_EVERY, _STATUS, ""),
-    "why": CommandRule(_EVERY, _STATUS + "\n\n{remedy}", ""),
+    "help": CommandRule("{text}", works=_EVERY, otherwise=""),
+    "status": CommandRule(_STATUS, works=_EVERY, otherwise=""),
+    "why": CommandRule(_STATUS + "\n\n{remedy}", works=_EVERY, otherwise=""),
     "freeze": CommandRule(
-        _EVERY, "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`.", ""
+        "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`.",
+        works=_EVERY,
+        otherwise="",
     ),
-    "unfreeze": CommandRule(_EVERY, "Unfrozen: the session continues.", ""),
+    "unfreeze": CommandRule("Unfrozen: the session continues.", works=_EVERY, otherwise=""),
     "start": CommandRule(
-        RESTORABLE,
         "The session continues in a new run as soon as a slot is free.",
-        "A session is already working on this issue (`{status}`): {because}.",
-        TERMINAL,
-        "The session would end again at once: {because}.",
-        _no_such_agent,
+        works=RESTORABLE,
+        otherwise="A session is already working on this issue (`{status}`): {because}.",
+        vain=TERMINAL,
+        in_vain="The session would end again at once: {because}.",
+        fault=_no_such_agent,
     ),
     "restore": CommandRule(
-        RESTORABLE,
         "The session continues in a new run as soon as a slot is free.",
-        "The session cannot be restored (`{status}`): {because}.",
-        TERMINAL,
-        "The session would end again at once: {because}.",
+        works=RESTORABLE,
+        otherwise="The session cannot be restored (`{status}`): {because}.",
+        vain=TERMINAL,
+        in_vain="The session would end again at once: {because}.",
     ),
-    "stop": CommandRule(_ALIVE, "", "The session has already ended: {because}."),
+    "stop": CommandRule("", otherwise="The session has already ended: {because}."),
     "pause": CommandRule(
-        _ALIVE,
         "Paused: the program is stopped; the conversation and the work are kept. "
-        "Write `/mergewright resume` to continue.",
-        _OVER,
+        "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        _STARTED,
         "The session resumes as soon as a slot is free.",
-        "The session is not paused (`{status}`): {because}.",
-        frozenset({S.PAUSED}),
-        "The session stays paused: {because}. {remedy}",
+        works=_STARTED,
+        otherwise="The session is not paused (`{status}`): {because}.",
+        vain=frozenset({S.PAUSED}),
+        in_vain="The session stays paused: {because}. {remedy}",
     ),
     "restart": CommandRule(
-        _STARTED,
         "A new run starts as soon as a slot is free.",
-        "There is nothing to restart (`{status}`): {because}. {remedy}",
-        frozenset({S.PAUSED}),
-        "The session stays paused: {because}. {remedy}",
+        works=_STARTED,
+        otherwise="There is nothing to restart (`{status}`): {because}. {remedy}",
+        vain=frozenset({S.PAUSED}),
+        in_vain="The session stays paused: {because}. {remedy}",
     ),
     "retry": CommandRule(
-        _EVERY - {S.ERRORED}, "The failed actions are retried.", _OVER, fault=_nothing_given_up
+        "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
     ),
-    "allow": CommandRule(
-        _ALIVE, "The commit is pushed with all its changes.", _OVER, fault=_nothing_held
-    ),
-    "tell": CommandRule(
-        _ALIVE, "Queued. The agent gets it at the end of its turn.", _OVER, fault=_no_words
-    ),
-    "answer": CommandRule(
-        _ALIVE, "Queued. The agent gets it at the end of its turn.", _OVER, fault=_no_words
-    ),
+    "allow": CommandRule("The commit is pushed with all its changes.", fault=_nothing_held),
+    "tell": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
+    "answer": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
     "merge": CommandRule(
-        _ALIVE,
-        "This commit is merged as soon as nothing blocks it.{blockers}",
-        _OVER,
-        fault=_not_to_merge,
+        "This commit is merged as soon as nothing blocks it.{blockers}", fault=_not_to_merge
     ),
-    "cancel": CommandRule(_ALIVE, "Merge request cancelled.", _OVER, fault=_nothing_to_cancel),
+    "cancel": CommandRule("Merge request cancelled.", fault=_nothing_to_cancel),
     "update": CommandRule(
-        _ALIVE,
-        "The branch is updated from its base at the end of the agent's turn.",
-        _OVER,
-        fault=_not_to_update,
+        "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
     ),
     "agent": CommandRule(
-        _ALIVE,
-        "`{text}` takes over in a new run as soon as a slot is free.",
-        _OVER,
-        fault=_not_to_hand_over,
+        "`{text}` takes over in a new run as soon as a slot is free.", fault=_not_to_hand_over
     ),
     "review": CommandRule(
-        _STARTED,
         "Queued. The review starts at the end of the agent's turn; its result is posted here.",
-        "There is nothing to review (`{status}`): {because}. {remedy}",
+        works=_STARTED,
+        otherwise="There is nothing to review (`{status}`): {because}. {remedy}",
         fault=_not_to_review,
     ),
-    "budget": CommandRule(
-        _ALIVE, "Budget raised.{budget}", _OVER, fault=_no_amount, tells_after=True
-    ),
+    "budget": CommandRule("Budget raised.{budget}", fault=_no_amount, tells_after=True),
 }
 
 
@@ -220,7 +204,7 @@ class AppliedCommands(Struct, frozen=True):
     """The facts with only those commands that take effect, and the replies to new ones."""
 
     facts: Facts
-    answers: tuple[Answer, ...] = ()
+    answers: Mapping[Key, str] = {}
     recheck_at: datetime | None = None  #: When the replies may change without new facts.
 
 
@@ -229,7 +213,7 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
     if not facts.commands:
         return AppliedCommands(facts)
     applied: list[Command] = []
-    answers: list[Answer] = []
+    answers: dict[Key, str] = {}
     recheck_at: datetime | None = None
     for command in sorted(facts.commands, key=lambda command: command.at):
         row = COMMAND_RULES.get(command.kind)
@@ -246,9 +230,9 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
                 before = judge(replace(facts, commands=tuple(applied)), policy, now)
         key_of = keys.command_refused if refusal else keys.command_applied
         if text := refusal or _say(row.applied, before, command):
-            answers.append(Answer(command, key_of(command.key), text))
+            answers[key_of(command.key)] = text
         recheck_at = earliest(recheck_at, before.recheck_at)
-    return AppliedCommands(replace(facts, commands=tuple(applied)), tuple(answers), recheck_at)
+    return AppliedCommands(replace(facts, commands=tuple(applied)), answers, recheck_at)
 
 
 def _refusal(

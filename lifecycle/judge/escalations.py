@@ -12,7 +12,6 @@ from lifecycle.read.availability import Availability
 from lifecycle.read.sentences import clock, names, short
 from lifecycle.read.session_view import Recheck, SessionView, earliest, landing_key
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _WAITING, _IDLE, _EXITED = Availability.WAITING, Availability.IDLE, Availability.EXITED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
 

@@ -1,8 +1,7 @@
 """Derives a session's status: reduces its facts to signals and finds their rule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,9 +12,9 @@ from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage
 from lifecycle.judge.stages import Evidence, hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
 from lifecycle.model import keys
-from lifecycle.model.actions import Action
+from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Command, Facts, Pull
-from lifecycle.model.key import Key
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
@@ -23,8 +22,8 @@ from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
+_MAKE_READY = KeyKind.MAKE_READY
 _OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
 #: What checks may say only for a time.
@@ -141,7 +140,7 @@ def _ci(view: SessionView, pull: Pull) -> Ci:
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
     """Return the wait for checks that skip drafts to begin after this one was made ready."""
-    if not view.history.readied:
+    if not view.history.has(_MAKE_READY):
         return None
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
@@ -176,16 +175,7 @@ def _review(view: SessionView, pull: Pull) -> Review:
     return _PENDING if wanted else _UNASKED
 
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _CLEANUP = Status.CLEANUP
-
-
-class Answer(NamedTuple):
-    """The reply to a command."""
-
-    command: Command
-    key: Key
-    text: str
 
 
 #: What a reaction yields: actions, or when it may ask for some.
@@ -203,7 +193,7 @@ class Judged(Struct, frozen=True):
     recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
     cause: Key | None  #: Of what people are notified of; None: nothing.
     blockers: tuple[Blocker, ...] = ()
-    answers: tuple[Answer, ...] = ()  #: To commands that were judged now.
+    answers: Mapping[Key, str] = {}  #: Replies to commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
     def as_shown(self) -> "Judged":
@@ -213,11 +203,10 @@ class Judged(Struct, frozen=True):
             return self
         return replace(self, status=ended.status, reason=ended.reason, because=ended.because)
 
-    @property
-    def conversation(self) -> int:
-        """The number to comment on: the pull request, or the issue while there is none."""
-        pull = self.view.pull
-        return pull.number if pull else self.view.facts.issue.number
+    def comment(self, key: Key, topic: str, **values: str) -> Comment:
+        """Return a comment on the pull request, or on the issue while there is none."""
+        one = self.view.pull or self.view.facts.issue
+        return Comment(key=key, number=one.number, topic=topic, values=values)
 
     @property
     def people(self) -> bool:

@@ -14,7 +14,6 @@ from lifecycle.read.budgets import UNREACHED, budget_key, describe, end_of_day
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import RESUMING, Recheck, SessionView, earliest
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _OPEN = PullState.OPEN
 
 
@@ -72,12 +71,7 @@ def by_usage_limit(view: SessionView) -> Finding | None:
 
 
 _LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
-PAUSES: Final[tuple[Row, ...]] = (
-    by_archive,
-    by_person,
-    by_budget,
-    by_usage_limit,
-)
+PAUSES: Final[tuple[Row, ...]] = (by_archive, by_person, by_budget, by_usage_limit)
 
 
 def pause(view: SessionView) -> Found:

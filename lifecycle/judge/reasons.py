@@ -17,11 +17,11 @@ class Priority(StrEnum):
 
 
 class Advice(NamedTuple):
-    """A remedy in one sentence, whether a retry may help without it, and its urgency."""
+    """A remedy in one sentence, its urgency, and whether a retry may help without it."""
 
     remedy: str
-    retryable: bool
     priority: Priority = Priority.ACTION
+    retryable: bool = False
 
     @property
     def text(self) -> str:
@@ -35,102 +35,97 @@ _URGENT, _WARNING, _INFO = Priority.URGENT, Priority.WARNING, Priority.INFO
 ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
         "Read the end of the agent's log, fix what it names, and add the label again.",
-        True,
         _WARNING,
+        retryable=True,
     ),
     Reason.SPAWN_FAILED: Advice(
         "Fix what the message names (`mergewright doctor` checks the machine), then add the label "
         "again.",
-        True,
         _WARNING,
+        retryable=True,
     ),
     Reason.BRANCH_GONE: Advice(
-        "Push the branch to GitHub again and add the label again, or open a new issue.",
-        False,
-        _WARNING,
+        "Push the branch to GitHub again and add the label again, or open a new issue.", _WARNING
     ),
-    Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it.", False),
-    Reason.USAGE_LIMIT: Advice("Wait until the limit is reset, or raise it.", True, _INFO),
+    Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it."),
+    Reason.USAGE_LIMIT: Advice(
+        "Wait until the limit is reset, or raise it.", _INFO, retryable=True
+    ),
     Reason.RUNTIME_LOST: Advice(
-        "Add the label again; the branch and its commits are kept.", True, _WARNING
+        "Add the label again; the branch and its commits are kept.", _WARNING, retryable=True
     ),
     Reason.REPOSITORY_ARCHIVED: Advice(
-        "Unarchive the repository; the session then resumes by itself.", False, _INFO
+        "Unarchive the repository; the session then resumes by itself.", _INFO
     ),
     Reason.ISSUE_BLOCKED: Advice(
-        "Close the issues it waits for, or remove them from its dependencies.", False, _INFO
+        "Close the issues it waits for, or remove them from its dependencies.", _INFO
     ),
     Reason.ISSUES_IN_CIRCLE: Advice(
-        "Remove one of these issues from the dependencies of another, or close it.", False
+        "Remove one of these issues from the dependencies of another, or close it."
     ),
-    Reason.MANUALLY_KILLED: Advice("Add the label again to continue.", False, _INFO),
-    Reason.PR_CLOSED: Advice("The branch is kept; reopen it to continue.", False, _INFO),
-    Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", False, _INFO),
-    Reason.LABEL_REMOVED: Advice("Add the label again to continue.", False, _INFO),
+    Reason.MANUALLY_KILLED: Advice("Add the label again to continue.", _INFO),
+    Reason.PR_CLOSED: Advice("The branch is kept; reopen it to continue.", _INFO),
+    Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
+    Reason.LABEL_REMOVED: Advice("Add the label again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
-        "Write `/mergewright budget +5` for five dollars more, or raise it in the configuration.",
-        False,
+        "Write `/mergewright budget +5` for five dollars more, or raise it in the configuration."
     ),
-    Reason.TIMEOUT: Advice("Read the log, then add the label again.", True, _WARNING),
+    Reason.TIMEOUT: Advice("Read the log, then add the label again.", _WARNING, retryable=True),
     Reason.REPAIRS_EXHAUSTED: Advice(
-        "Push a fix yourself, or comment on the pull request to tell the agent what to do.",
-        False,
+        "Push a fix yourself, or comment on the pull request to tell the agent what to do."
     ),
     Reason.CHECKS_HELD: Advice(
-        "Run the checks again on GitHub, or approve those that need approval.", False
+        "Run the checks again on GitHub, or approve those that need approval."
     ),
     Reason.BASE_RED: Advice(
-        "Fix the base branch and update this branch on GitHub, or tell the agent to fix it.",
-        False,
+        "Fix the base branch and update this branch on GitHub, or tell the agent to fix it."
     ),
     Reason.PROBE_FAILURE: Advice(
-        "Run `mergewright doctor` and look at the agent's terminal.", True, _URGENT
+        "Run `mergewright doctor` and look at the agent's terminal.", _URGENT, retryable=True
     ),
     Reason.PUSHES_USED_UP: Advice(
-        "Check why the agent pushes so often; pushing resumes by itself after the hour.", True
+        "Check why the agent pushes so often; pushing resumes by itself after the hour.",
+        retryable=True,
     ),
     Reason.PUSH_REFUSED: Advice(
-        "Fix what GitHub names, then write `/mergewright retry`; the commits are kept.", False
+        "Fix what GitHub names, then write `/mergewright retry`; the commits are kept."
     ),
     Reason.PROTECTED_PATHS: Advice(
         "Review these changes in the workspace; allow them, or write `/mergewright tell TEXT` to "
-        "have the agent revert them.",
-        False,
+        "have the agent revert them."
     ),
     Reason.COMMIT_MESSAGES: Advice(
-        "Write `/mergewright tell TEXT` to have the agent reword it, or reword it in the "
-        "workspace.",
-        False,
+        "Write `/mergewright tell TEXT` to have the agent reword it, or reword it in the workspace."
     ),
     Reason.DEQUEUED: Advice(
-        "Fix the reason it gives, then write `/mergewright merge` to queue it again.", True
+        "Fix the reason it gives, then write `/mergewright merge` to queue it again.",
+        retryable=True,
     ),
     Reason.ACTION_FAILED: Advice(
-        "Fix what the message names, then write `/mergewright retry`.", True
+        "Fix what the message names, then write `/mergewright retry`.", retryable=True
     ),
     Reason.AGENT_QUESTION: Advice(
-        "Write `/mergewright answer TEXT`, or answer in the agent's terminal.", False
+        "Write `/mergewright answer TEXT`, or answer in the agent's terminal."
     ),
     Reason.AGENT_BLOCKED: Advice(
-        "Look at the agent's terminal and resolve what blocks it.", True, _URGENT
+        "Look at the agent's terminal and resolve what blocks it.", _URGENT, retryable=True
     ),
     Reason.NO_PROGRESS: Advice(
-        "Look at the agent's terminal; tell it how to continue, or stop it.", True, _URGENT
+        "Look at the agent's terminal; tell it how to continue, or stop it.",
+        _URGENT,
+        retryable=True,
     ),
-    Reason.NOTHING_TO_SHOW: Advice(
-        "Add details to the issue and start again, or close the issue.", False
-    ),
+    Reason.NOTHING_TO_SHOW: Advice("Add details to the issue and start again, or close the issue."),
     Reason.UNCOMMITTED_WORK: Advice(
         "Write `/mergewright tell TEXT` to say what to do with it, or commit it in the agent's "
-        "terminal.",
-        False,
+        "terminal."
     ),
-    Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", False, _INFO),
+    Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
-        "Write `/mergewright resume`, or tell the agent what to do next.", False, _INFO
+        "Write `/mergewright resume`, or tell the agent what to do next.", _INFO
     ),
     Reason.NO_MEMORY: Advice(
-        "Free memory on the machine; the session then starts by itself.", True, _INFO
+        "Free memory on the machine; the session then starts by itself.", _INFO, retryable=True
     ),
 }
 

@@ -42,11 +42,7 @@ has_pull = one_of(PullStage.DRAFT, PullStage.OPEN)
 green = one_of(Ci.PASSING, Ci.NONE)
 #: Nothing blocks the merge: the bot merges in no other state.
 ready = both(
-    one_of(PullStage.OPEN),
-    alone,
-    green,
-    one_of(Review.APPROVED, Review.NONE),
-    one_of(Merge.CLEAN),
+    one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE), one_of(Merge.CLEAN)
 )
 
 RULES: Final = (
@@ -167,15 +163,9 @@ BLOCKERS: Final = (
     BlockerRule(
         "ci_failing", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"
     ),
+    BlockerRule("not_settled", one_of(Ci.UNSETTLED), "checks may still start after the last push"),
     BlockerRule(
-        "not_settled",
-        one_of(Ci.UNSETTLED),
-        "checks may still start after the last push",
-    ),
-    BlockerRule(
-        "changes_requested",
-        one_of(Review.CHANGES_REQUESTED),
-        "changes were requested: {asked}",
+        "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested: {asked}"
     ),
     BlockerRule("review_required", one_of(Review.PENDING), "a review is required"),
     BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),

@@ -19,7 +19,6 @@ from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
 _RELEASE, _STOP = KeyKind.RELEASE, KeyKind.STOP
@@ -200,9 +199,8 @@ def hold_of(view: SessionView, stage: Stage) -> Hold:
     nothing: it is reported as a failed action.
     """
     facts, history = view.facts, view.history
-    merged = stage is Stage.MERGED
-    done, kind = (history.released, _RELEASE) if merged else (history.stopped, _STOP)
+    kind = _RELEASE if stage is Stage.MERGED else _STOP
     if any(key.kind in (kind, _RELEASE) for key in facts.pending):
         return Hold.RELEASING
     given_up = any(key.kind is kind for key in facts.failures)
-    return Hold.RELEASED if done or given_up or facts.run == 0 else Hold.HELD
+    return Hold.RELEASED if history.has(kind) or given_up or facts.run == 0 else Hold.HELD

@@ -10,7 +10,6 @@ from lifecycle.model.status import Reason
 from lifecycle.read.availability import Availability, is_alive, span
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _BLOCKED, _UNKNOWN = Availability.BLOCKED, Availability.UNKNOWN
 _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
@@ -62,11 +61,11 @@ def no_progress(view: SessionView) -> Finding | Recheck | None:
     """The program seems alive, but the agent has shown no activity for too long."""
     if view.last_availability not in _UNSEEN:
         return None
-    sign, agent = _last_sign(view), view.facts.agent
-    if wait := view.wait(sign.at, view.policy.stuck_seconds):
-        return Recheck(min(filter(None, (wait.at, sign.until))))
+    (at, until), agent = _last_sign(view), view.facts.agent
+    if wait := view.wait(at, view.policy.stuck_seconds):
+        return Recheck(min(filter(None, (wait.at, until))))
     key = keys.stuck(Reason.NO_PROGRESS, agent.since, agent.run)
-    return Finding(key, Reason.NO_PROGRESS, "the agent shows no progress", sign.until)
+    return Finding(key, Reason.NO_PROGRESS, "the agent shows no progress", until)
 
 
 def state_unknown(view: SessionView) -> Finding | Recheck | None:
@@ -76,12 +75,12 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
     probe_failure = view.facts.agent.probe_failure
     if probe_failure is not None and probe_failure.rounds < view.policy.probe_rounds:
         return None
-    began = _Sign(probe_failure.since, None) if probe_failure else _last_sign(view)
-    if wait := view.wait(began.at, view.policy.probe_seconds):
-        return Recheck(min(filter(None, (wait.at, began.until))))
-    key = keys.stuck(Reason.PROBE_FAILURE, began.at)
+    began, until = (probe_failure.since, None) if probe_failure else _last_sign(view)
+    if wait := view.wait(began, view.policy.probe_seconds):
+        return Recheck(min(filter(None, (wait.at, until))))
+    key = keys.stuck(Reason.PROBE_FAILURE, began)
     why = "the agent's state could not be established"
-    return Finding(key, Reason.PROBE_FAILURE, why, began.until)
+    return Finding(key, Reason.PROBE_FAILURE, why, until)
 
 
 def since(view: SessionView) -> datetime:
@@ -90,18 +89,16 @@ def since(view: SessionView) -> datetime:
     return agent.since or agent.seen or view.instructed_at or facts.created
 
 
-class _Sign(NamedTuple):
-    at: datetime
-    until: datetime | None  #: When a later sign becomes believable.
+def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
+    """Return when the agent was last active, and when a later sign becomes believable.
 
-
-def _last_sign(view: SessionView) -> _Sign:
-    """Return when the agent was last active; times too far in the future are ignored."""
+    Times too far in the future are ignored until then.
+    """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]
     believable = [at for at in signs if at - ahead <= view.now]
     later = [at - ahead for at in signs if at - ahead > view.now]
-    return _Sign(max(believable, default=view.facts.created), min(later, default=None))
+    return max(believable, default=view.facts.created), min(later, default=None)
 
 
 STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)

@@ -30,14 +30,7 @@ class Status(StrEnum):
 
 #: Statuses a session does not leave by itself. `cleanup` reads as its outcome again once released.
 TERMINAL = frozenset(
-    {
-        Status.MERGED,
-        Status.ERRORED,
-        Status.KILLED,
-        Status.DONE,
-        Status.TERMINATED,
-        Status.CLEANUP,
-    }
+    {Status.MERGED, Status.ERRORED, Status.KILLED, Status.DONE, Status.TERMINATED, Status.CLEANUP}
 )
 
 

@@ -93,12 +93,8 @@ def refuse(judged: Judged) -> Wanted:
         if failure is not None and judged.signals.availability is Availability.WAITING:
             why = f"The agent could not get this answer: {failure.detail}."
         if why:
-            yield do.Comment(
-                key=keys.answer_refused(command.key),
-                number=judged.conversation,
-                topic="answer",
-                values={"text": f"{why}\n\n{facts.agent.question}".strip()},
-            )
+            text = f"{why}\n\n{facts.agent.question}".strip()
+            yield judged.comment(keys.answer_refused(command.key), "answer", text=text)
 
 
 def review_prompt(view: SessionView) -> do.Prompt:
@@ -173,11 +169,7 @@ def _requests(view: SessionView, unheard: set[str]) -> Iterator[dict[str, str]]:
         said = {remark.id for remark in thread.remarks}
         if said & unheard:
             unheard -= said
-            yield {
-                "where": _place(thread),
-                "diff": thread.diff,
-                "text": _said(view, thread),
-            }
+            yield {"where": _place(thread), "diff": thread.diff, "text": _said(view, thread)}
     for remark in view.unsent_remarks:
         if remark.id in unheard:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}

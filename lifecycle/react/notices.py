@@ -62,12 +62,8 @@ def notify_of_handover(judged: Judged) -> Wanted:
     """Notify a person who pushed to the branch, once, that the agent has stopped pushing."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
-        yield do.Comment(
-            key=keys.handed_to_human(pull.person.sha),
-            number=pull.number,
-            topic="handed_to_human",
-            values={"sha": pull.person.sha},
-        )
+        sha = pull.person.sha
+        yield judged.comment(keys.handed_to_human(sha), "handed_to_human", sha=sha)
 
 
 def acknowledge(judged: Judged) -> Wanted:
@@ -76,13 +72,8 @@ def acknowledge(judged: Judged) -> Wanted:
         if command.comment is not None:
             key = keys.reaction(command.key)
             yield do.React(key=key, comment=command.comment, content=SEEN)
-    for answer in judged.answers:
-        yield do.Comment(
-            key=answer.key,
-            number=judged.conversation,
-            topic="answer",
-            values={"text": answer.text},
-        )
+    for key, text in judged.answers.items():
+        yield judged.comment(key, "answer", text=text)
 
 
 def post_review_result(judged: Judged) -> Wanted:
@@ -92,23 +83,16 @@ def post_review_result(judged: Judged) -> Wanted:
     if command is None or told is None or agent.since is None or not agent.summary:
         return
     if told.run == agent.run and agent.since > told.at:
-        yield do.Comment(
-            key=keys.review_result(command.key),
-            number=judged.conversation,
-            topic="reviewed",
-            values={"agent": view.facts.agent_name or view.facts.agent_type, "text": agent.summary},
-        )
+        name = view.facts.agent_name or view.facts.agent_type
+        key = keys.review_result(command.key)
+        yield judged.comment(key, "reviewed", agent=name, text=agent.summary)
 
 
 def notify_people(judged: Judged) -> Wanted:
     """Notify people once of a question, escalation, pause or circular wait, with its remedy."""
     if judged.cause:
-        yield do.Comment(
-            key=keys.notice(judged.cause),
-            number=judged.conversation,
-            topic="paused" if judged.status is Status.PAUSED else "attention",
-            values=_explained(judged),
-        )
+        topic = "paused" if judged.status is Status.PAUSED else "attention"
+        yield judged.comment(keys.notice(judged.cause), topic, **_explained(judged))
 
 
 def warn(judged: Judged) -> Wanted:
@@ -118,38 +102,26 @@ def warn(judged: Judged) -> Wanted:
         key = budget_key(reached, view.facts, view.now)
         budget = describe(reached, view.facts, view.policy)
         because = f"{view.policy.budget_warning:.0%} of {budget} are used"
-        yield do.Comment(
-            key=keys.warning(key),
-            number=judged.conversation,
-            topic="warning",
-            values={"session": judged.view.facts.session, "because": because},
+        yield judged.comment(
+            keys.warning(key), "warning", session=view.facts.session, because=because
         )
 
 
 def add_attention_label(judged: Judged) -> Wanted:
     """Add a label to the issue while people have to look."""
-    if not _called(judged):
-        yield _label(judged, on=True)
+    return _attention_label(judged, on=True)
 
 
 def remove_attention_label(judged: Judged) -> Wanted:
     """Remove the label when its cause is gone."""
-    if _called(judged):
-        yield _label(judged, on=False)
+    return _attention_label(judged, on=False)
 
 
-def _called(judged: Judged) -> bool:
-    return judged.view.history.attention_labels % 2 == 1
-
-
-def _label(judged: Judged, *, on: bool) -> do.Action:
+def _attention_label(judged: Judged, *, on: bool) -> Wanted:
     # Its causes come and go, one over the other: its key counts how often it went on and off.
-    return do.Label(
-        key=keys.attention_label(judged.view.history.attention_labels),
-        number=judged.view.facts.issue.number,
-        name=CALLS_PEOPLE,
-        on=on,
-    )
+    changes, number = judged.view.history.attention_labels, judged.view.facts.issue.number
+    if on is (changes % 2 == 0):
+        yield do.Label(key=keys.attention_label(changes), number=number, name=CALLS_PEOPLE, on=on)
 
 
 def post_outcome(judged: Judged) -> Wanted:

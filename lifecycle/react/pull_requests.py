@@ -85,12 +85,8 @@ def land(judged: Judged) -> Wanted:
         command = None
     off = policy.auto_merge is AutoMerge.OFF
     if off or view.merge_cancelled or not (policy.merges_by_itself or command):
-        yield do.Comment(
-            key=keys.ready_to_merge(pull.head),
-            number=pull.number,
-            topic="ready_by_hand" if off else "ready",
-            values={"sha": pull.head},
-        )
+        topic = "ready_by_hand" if off else "ready"
+        yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)
         return
     by = command.actor if command and not policy.merges_by_itself else ""
     if pull.queue:
@@ -160,9 +156,7 @@ def ask_reviewers(judged: Judged) -> Wanted:
     yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
     if refused := facts.failures.get(key):
         because = f"its reviewers ({', '.join(reviewers)}) could not be asked: {refused.detail}"
-        values = {"session": facts.session, "because": because}
-        notice = keys.warning(key)
-        yield do.Comment(key=notice, number=pull.number, topic="warning", values=values)
+        yield judged.comment(keys.warning(key), "warning", session=facts.session, because=because)
 
 
 _SELF_REVIEW: Final = frozenset({KeyKind.SELF_REVIEW})

@@ -11,7 +11,6 @@ from lifecycle.react.messages import review_prompt, waiting
 from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _AT_REST: Final = ParkCause.AT_REST
 
 
@@ -20,7 +19,7 @@ def start(judged: Judged) -> Wanted:
     facts = judged.view.facts
     run = max(1, facts.run)
     if not any(key.kind is KeyKind.START and key.run == run for key in facts.pending):
-        yield _start(judged, StartCause.FIRST, run)
+        yield _start(judged, StartCause.FIRST)
 
 
 def restart(judged: Judged) -> Wanted:
@@ -33,24 +32,22 @@ def restart(judged: Judged) -> Wanted:
     ended = end.at if end else facts.agent.since or began
     lost = end is not None and bool(end.lost)
     cause = StartCause.LOST if lost else StartCause.CRASH
-    if wait := view.wait(ended, delay(view.in_a_row(cause) + 1, view.policy.restart_seconds)):
-        yield wait
-    else:
-        yield from _next_run(judged, cause)
+    wait = view.wait(ended, delay(view.in_a_row(cause) + 1, view.policy.restart_seconds))
+    yield wait or _start(judged, cause)
 
 
 def restart_on_command(judged: Judged) -> Wanted:
     """Start a new run on command, even while the program is working."""
     command = judged.view.command("restart")
     if command is not None and not judged.view.history.started_since(command.at):
-        yield from _next_run(judged, StartCause.RESTART, command.key)
+        yield _start(judged, StartCause.RESTART, command.key)
 
 
 def hand_over(judged: Judged) -> Wanted:
     """Start another agent on command, even while the program is working."""
     command = judged.view.requested_agent
     if command is not None:
-        yield from _next_run(judged, StartCause.AGENT, command.key)
+        yield _start(judged, StartCause.AGENT, command.key)
 
 
 def resume(judged: Judged) -> Wanted:
@@ -60,37 +57,25 @@ def resume(judged: Judged) -> Wanted:
     if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
         over, "resume"
     ):
-        yield from _next_run(judged, StartCause.RESUME)
+        yield _start(judged, StartCause.RESUME)
 
 
-def _next_run(judged: Judged, cause: StartCause, command: str = "") -> Wanted:
-    yield _start(judged, cause, judged.view.facts.run + 1, command)
-
-
-def _start(judged: Judged, cause: StartCause, run: int, asked: str = "") -> do.Action:
+def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     """Start a run that resumes the conversation, or hands the session over to another agent.
 
     The other agent does not know that conversation, and gets the open work.
     """
     view, command = judged.view, judged.view.requested_agent
-    if command is None:
-        prompt = do.Prompt(name="start" if run == 1 else "resume")
-        resume = view.facts.agent.native_id
-        return do.Start(
-            key=keys.start(cause, run, asked),
-            run=run,
-            prompt=prompt,
-            resume=resume,
-            waiting=tuple(waiting(view)),
-        )
-    reviews = command.kind == "review"
-    prompt = do.Prompt(name="start" if run == 1 else "take_over")
+    run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1
+    prompt = do.Prompt(name="start" if run == 1 else "take_over" if command else "resume")
+    reviews = command is not None and command.kind == "review"
     return do.Start(
         key=keys.start(cause, run, asked),
         run=run,
         prompt=review_prompt(view) if reviews else prompt,
-        agent=command.text,
-        covers=(keys.forward(command.key).of_run(run),) if reviews else (),
+        resume="" if command else view.facts.agent.native_id,
+        agent=command.text if command else "",
+        covers=(keys.forward(command.key).of_run(run),) if command and reviews else (),
         waiting=tuple(waiting(view)),
     )
 

@@ -11,9 +11,8 @@ from lifecycle.model.facts import Done
 from lifecycle.model.key import Key, KeyKind, ParkCause, StartCause
 from lifecycle.model.keys import ENDINGS, MESSAGES, REPORTS, content_of, edits_before, place_of
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _START, _PARK, _PUSH = KeyKind.START, KeyKind.PARK, KeyKind.PUSH
-_LABEL, _READIED = KeyKind.ATTENTION_LABEL, KeyKind.MAKE_READY
+_LABEL: Final = KeyKind.ATTENTION_LABEL
 #: The kinds of actions that give a run's agent something to do.
 _GIVING: Final = MESSAGES | {KeyKind.START}
 #: The kinds of keys that say that a cause was sent to the agent.
@@ -87,20 +86,9 @@ class ActionHistory:
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
 
-    @property
-    def readied(self) -> bool:
-        """Whether a draft was made ready."""
-        return _READIED in self._keys
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a run was stopped for good."""
-        return KeyKind.STOP in self._keys
-
-    @property
-    def released(self) -> bool:
-        """Whether runtime and workspace were released."""
-        return KeyKind.RELEASE in self._keys
+    def has(self, kind: KeyKind) -> bool:
+        """Whether any action of a kind was done."""
+        return kind in self._keys
 
     def edits(self, place: Key) -> Sequence[Key]:
         """Return the edits of a report, newest last."""
@@ -150,22 +138,19 @@ class ActionHistory:
         """Runs that failed or were lost, each with the start of the next run."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
-    def _tellings(self, cause: Key) -> list[MessageSent]:
-        done = self._done
-        return [MessageSent(key.run, done[key].at) for key in self._telling.get(cause, ())]
-
     def last_sent(self, cause: Key) -> MessageSent | None:
         """Return when a cause was last sent to the agent; None if never, or if it was lost.
 
         A message is lost if its run failed before a push followed it.
         """
-        standing = [telling for telling in self._tellings(cause) if not self._lost(telling)]
-        return max(standing, key=lambda telling: telling.at, default=None)
+        sent = [MessageSent(key.run, self._done[key].at) for key in self._telling.get(cause, ())]
+        arrived = [message for message in sent if not self._lost(message)]
+        return max(arrived, key=lambda message: message.at, default=None)
 
-    def _lost(self, telling: MessageSent) -> bool:
-        ended_early = self.ended_early.get(telling.run)
+    def _lost(self, message: MessageSent) -> bool:
+        ended_early = self.ended_early.get(message.run)
         return ended_early is not None and not any(
-            telling.at < pushed <= ended_early for pushed in self.pushes.values()
+            message.at < pushed <= ended_early for pushed in self.pushes.values()
         )
 
     def first_sent(

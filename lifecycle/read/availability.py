@@ -34,7 +34,6 @@ class Until(NamedTuple):
     changes_at: datetime | None = None
 
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD
 _IDLE, _UNKNOWN = Until(Availability.IDLE), Until(Availability.UNKNOWN)
 _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
@@ -76,8 +75,10 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
     if agent.activity is _ACTIVE:
         if agent.calling:
             return Until(Availability.ACTIVE)
-        recent = _recent(agent.seen or agent.since, policy.activity_timeout_seconds, policy, now)
-        return Until(Availability.ACTIVE if recent.holds else Availability.UNKNOWN, recent.until)
+        recent, until = _recent(
+            agent.seen or agent.since, policy.activity_timeout_seconds, policy, now
+        )
+        return Until(Availability.ACTIVE if recent else Availability.UNKNOWN, until)
     if agent.activity is Activity.WAITING_INPUT:
         return Until(Availability.WAITING)
     if agent.activity is Activity.BLOCKED:
@@ -97,23 +98,20 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
     return end if end and now < end else None
 
 
-class _Recent(NamedTuple):
-    holds: bool
-    until: datetime | None  #: When that changes.
-
-
-def _recent(at: datetime | None, seconds: float, policy: Policy, now: datetime) -> _Recent:
-    """Whether a time is no more than so many seconds ago; False for None.
+def _recent(
+    at: datetime | None, seconds: float, policy: Policy, now: datetime
+) -> tuple[bool, datetime | None]:
+    """Whether a time is no more than so many seconds ago, False for None; and until when.
 
     A time slightly in the future is accepted, because clocks differ; one further ahead is not.
     """
     if at is None:
-        return _Recent(False, None)
+        return False, None
     believable = at - span(policy.recent_activity_seconds)
     if now < believable:
-        return _Recent(False, believable)
+        return False, believable
     end = at + span(seconds)
-    return _Recent(True, end) if now < end else _Recent(False, None)
+    return (True, end) if now < end else (False, None)
 
 
 def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
@@ -131,8 +129,8 @@ def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -
         exited = agent.exit.code == 0 and not agent.exit.lost
         return Until(Availability.EXITED if exited else Availability.CRASHED)
     # Two dead probes prove nothing against activity of a moment ago.
-    recent = _recent(agent.seen, policy.recent_activity_seconds, policy, now)
-    return Until(Availability.UNKNOWN if recent.holds else Availability.CRASHED, recent.until)
+    recent, until = _recent(agent.seen, policy.recent_activity_seconds, policy, now)
+    return Until(Availability.UNKNOWN if recent else Availability.CRASHED, until)
 
 
 def _ended_by_bot(facts: Facts, history: ActionHistory) -> bool:

@@ -26,7 +26,6 @@ from lifecycle.read.availability import (
 )
 from lifecycle.read.budgets import budget_state
 
-# Looked up once: a member of an enumeration costs a search each time it is named.
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 _CANCELLED: Final = CheckState.CANCELLED
 _HELD: Final = (_CANCELLED, CheckState.ACTION_REQUIRED, CheckState.STALE)

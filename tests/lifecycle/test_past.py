@@ -153,7 +153,7 @@ def test_pushed_since_counts_only_later_pushes(at: float, expected: bool) -> Non
 
 
 def test_stop_and_release_are_read_from_their_keys() -> None:
-    assert history(("stop#1", 9)).stopped
-    assert not history(("stop#1", 9)).released
-    assert history(("release#1", 9)).released
-    assert not history(("release#1", 9)).stopped
+    assert history(("stop#1", 9)).has(KeyKind.STOP)
+    assert not history(("stop#1", 9)).has(KeyKind.RELEASE)
+    assert history(("release#1", 9)).has(KeyKind.RELEASE)
+    assert not history(("release#1", 9)).has(KeyKind.STOP)
