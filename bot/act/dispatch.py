@@ -175,10 +175,11 @@ class ActionDispatcher:
             case actions.ReportCheck() as report:
                 return self._report_check(session, report)
             case actions.ShowStatus(number=number, status=status):
-                self.github.reports.set_status_label(repository, number, status)
+                self.github.write.set_status_label(repository, number, status)
                 return Completed()
             case actions.Label(number=number, name=name, on=on):
-                self.github.write.label(repository, number, name, on=on)
+                change = self.github.write.label if on else self.github.write.unlabel
+                change(repository, number, name)
                 return Completed()
             case actions.CloseIssue(number=number):
                 self.github.write.close_issue(repository, number)

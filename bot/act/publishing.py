@@ -37,7 +37,7 @@ class Publishing:
         """Import the commits as hostile input, check them, and push unless somebody else pushed."""
         # The push goes to a name. Another repository may have taken it since this one was renamed.
         identity = self.github.read.identity(session.repository)
-        self.github.aliases.record(session.repository, identity)
+        self.github.aliases[session.repository] = identity
         mirror, head = self.locations.mirror(session.project), publish.head
         workspace = self.locations.workspace_of(session)
         if mirror.take(workspace) != head:
@@ -121,7 +121,7 @@ class Publishing:
             draft,
             self._pushes(session.id),
         )
-        self.github.write.label_pull(session.repository, number, project.pull_labels)
+        self.github.write.label(session.repository, number, *project.pull_labels)
         return Completed(result=str(number), refreshes=(of_pull(session, number),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:

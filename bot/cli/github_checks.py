@@ -136,7 +136,7 @@ def workflows(installed: Installation, us: GitHub) -> CheckResult:
     found = [
         f"{project.repository}: {path}: {', '.join(secrets)}"
         for project in installed.settings.projects.values()
-        for path, text in us.files.workflows(project.repository).items()
+        for path, text in us.read.workflows(project.repository).items()
         if (secrets := secrets_for_branches(text))
     ]
     if not found:
@@ -188,7 +188,7 @@ def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
     Raises `GitHubFailure`.
     """
     try:
-        return narrowed(us.files.get(repository, PATH).text or "", server)
+        return narrowed(us.read.file(repository, PATH).text or "", server)
     except RepositoryError:
         return server
 

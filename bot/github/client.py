@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
-from bot.github.default_branch import DefaultBranchFiles
 from bot.github.github_app import AppWebhook
 from bot.github.merging import PullMerger
 from bot.github.reader import GitHubReader
@@ -43,9 +42,8 @@ class GitHub:
         self.read = GitHubReader(self._api)
         self.write = GitHubWriter(self._api)
         self.reviews = ReviewReplies(self._api)
-        self.reports = StatusReporter(self._api, self.write)
+        self.reports = StatusReporter(self._api)
         self.merges = PullMerger(self._api)
-        self.files = DefaultBranchFiles(self._api)
         self.hook = AppWebhook(self._api)
 
     def caching(self) -> AbstractContextManager[None]:

@@ -1,6 +1,6 @@
 """All reads from GitHub."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +21,7 @@ from bot.github.issues import issue_snapshot
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
     AtObject,
+    BranchTip,
     CheckedCommit,
     GraphQLShape,
     IssueRepository,
@@ -33,7 +34,7 @@ from bot.github.shapes import (
     RepositoryName,
     RuleType,
 )
-from bot.github.snapshots import CheckReport, IssueSnapshot, PointBudget, PullSnapshot
+from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBudget, PullSnapshot
 
 T = TypeVar("T")
 #: Permissions that include pushing; unknown ones do not count.
@@ -84,6 +85,34 @@ class ProtectedRef(GraphQLShape, frozen=True):
     """signatures.graphql"""
 
     ref: ProtectedBranch | None
+
+
+class Blob(GraphQLShape, frozen=True):
+    """A file's content."""
+
+    oid: str = ""
+    text: str | None = None
+
+
+class DefaultBranch(BranchTip, frozen=True):
+    name: str
+
+
+class FileAtHead(AtObject[Blob], frozen=True):
+    """default_branch_file.graphql"""
+
+    default_branch_ref: DefaultBranch | None
+
+
+class TreeEntry(GraphQLShape, frozen=True):
+    name: str
+    object: Blob | None = None
+
+
+class Tree(GraphQLShape, frozen=True):
+    """workflows.graphql"""
+
+    entries: tuple[TreeEntry, ...] = ()
 
 
 class GitHubReader:
@@ -198,6 +227,29 @@ class GitHubReader:
             if not waiting:
                 return numbers
         raise TryLater(f"The list of labelled issues of {repo} is incomplete.")
+
+    def file(self, repo: str, path: str) -> BranchFile:
+        """Read a file of the default branch."""
+        found = self._api.query(repo, "default_branch_file", FileAtHead, {"file": f"HEAD:{path}"})
+        if found is None or found.default_branch_ref is None:
+            return BranchFile(branch="")
+        branch, file = found.default_branch_ref, found.object or Blob()
+        return BranchFile(
+            branch=branch.name,
+            head=branch.target.oid if branch.target else "",
+            blob=file.oid,
+            text=file.text if file.oid else "",
+        )
+
+    def workflows(self, repo: str) -> Mapping[str, str]:
+        """The text of each GitHub Actions workflow on the default branch, by its path."""
+        found = self._api.query(repo, "workflows", AtObject[Tree])
+        folder = found.object if found else None
+        return {
+            f".github/workflows/{entry.name}": entry.object.text or ""
+            for entry in (folder.entries if folder else ())
+            if entry.object is not None and entry.name.endswith((".yml", ".yaml"))
+        }
 
     def comments_since(self, repo: str, since: datetime) -> list[rest.ListedComment]:
         """Comments of a repository that were written or edited since then, oldest first.

@@ -1,4 +1,4 @@
-"""A session's status on GitHub, kept up to date: a comment, a check run and a label."""
+"""A session's status on GitHub, kept up to date: a comment and a check run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,10 +6,8 @@ from bot.github.api_client import ApiClient
 from bot.github.comment_markers import own_comments, with_marker, without_markers
 from bot.github.errors import IgnoreRefused, Refused, TryLater
 from bot.github.rest import CheckRuns, Identified
-from bot.github.shapes import NamedNode
-from bot.github.writer import GitHubWriter
 from lifecycle.model.actions import FaultyLine
-from lifecycle.model.names import NAME, SHOWS_STATUS
+from lifecycle.model.names import NAME
 
 #: The longest description of a commit status, and the most annotations of one request.
 #: https://docs.github.com/rest/checks/runs#create-a-check-run
@@ -22,9 +20,8 @@ class StatusReporter:
     Methods are idempotent and raise `TryLater` or `Refused`.
     """
 
-    def __init__(self, api: ApiClient, write: GitHubWriter) -> None:
+    def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._write = write
 
     def set_comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
         """Update the bot's comment with this key, or create it; returns the comment's id.
@@ -138,13 +135,3 @@ class StatusReporter:
         runs = self._api.get(repo, f"commits/{head}/check-runs", CheckRuns, params).check_runs
         mine = (run.id for run in runs if run.app and f"{run.app.slug}[bot]" == self._api.me())
         return next(mine, None)
-
-    def set_status_label(self, repo: str, number: int, status: str) -> None:
-        """Add the label of a status to an issue, and remove those of other statuses."""
-        path, wanted = f"issues/{number}/labels", f"{SHOWS_STATUS}{status}"
-        present = {label.name for label in self._api.pages(repo, path, NamedNode)}
-        for name in sorted(present - {wanted}):
-            if name.startswith(SHOWS_STATUS):
-                self._write.label(repo, number, name, on=False)
-        if wanted not in present:
-            self._write.label(repo, number, wanted, on=True)

@@ -34,23 +34,12 @@ class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     archived: bool = False
 
 
-class RepositoryAliases:
+class RepositoryAliases(dict[str, RepositoryIdentity]):
     """Identities by configured name: repositories may be renamed meanwhile. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, RepositoryIdentity] = {}
-
-    def record(self, repository: str, identity: RepositoryIdentity) -> None:
-        """Set the identity of a configured repository."""
-        self._known[repository] = identity
-
-    def get(self, repository: str) -> RepositoryIdentity | None:
-        """The identity of a configured repository; None if it was not read yet."""
-        return self._known.get(repository)
 
     def name(self, repository: str) -> str:
         """A repository's current name, or the configured name if it was not read yet."""
-        known = self._known.get(repository)
+        known = self.get(repository)
         return known.name if known else repository
 
 

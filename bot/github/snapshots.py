@@ -82,3 +82,12 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
     #: empty if the editor's account was deleted. A text is as trustworthy as its editor.
     edited_by: Mapping[str, str]
     labels: tuple[str, ...] = ()
+
+
+class BranchFile(Struct, frozen=True, kw_only=True):
+    """A file of the default branch, and the branch's head."""
+
+    branch: str  #: The default branch; empty for a repository without commits.
+    head: str = ""
+    blob: str = ""  #: The id of its content; empty if there is no such file.
+    text: str | None = ""  #: None for a binary file.

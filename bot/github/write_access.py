@@ -16,10 +16,6 @@ _CACHED = timedelta(seconds=60)
 _CACHE_SIZE = 10_000
 
 
-def _nobody(_repository: str, _login: str) -> bool:
-    return False
-
-
 def is_local(actor: str) -> bool:
     """Whether a command came from this machine (`cli:ann`): no GitHub login has a colon."""
     return ":" in actor
@@ -29,7 +25,7 @@ class WriteAccess:
     """Reads and caches permissions. A permission that cannot be read raises, and never grants."""
 
     def __init__(
-        self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = _nobody
+        self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = lambda *_: False
     ) -> None:
         """`is_listed`: whether the configuration lets somebody give commands in a repository."""
         self._github = github

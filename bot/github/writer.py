@@ -1,6 +1,6 @@
 """Writes to issues, pull requests and branches. Every write is safe to repeat."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from urllib.parse import quote
 
 from bot.github.api_client import ApiClient
@@ -15,7 +15,8 @@ from bot.github.rest import (
     PullResponse,
     RefResponse,
 )
-from bot.github.shapes import NumberNode
+from bot.github.shapes import NamedNode, NumberNode
+from lifecycle.model.names import SHOWS_STATUS
 
 
 class GitHubWriter:
@@ -39,18 +40,31 @@ class GitHubWriter:
             return mine.id
         return self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, Identified).id
 
-    def label(self, repo: str, number: int, name: str, *, on: bool) -> None:
-        """Add a label to an issue or pull request, or remove it. GitHub creates a missing label.
+    def label(self, repo: str, number: int, *names: str) -> None:
+        """Add labels to an issue or pull request. GitHub creates missing ones.
 
         https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
+        """
+        if names:
+            self._api.do(repo, "POST", f"issues/{number}/labels", {"labels": names})
+
+    def unlabel(self, repo: str, number: int, name: str) -> None:
+        """Remove a label from an issue or pull request.
+
         https://docs.github.com/rest/issues/labels#remove-a-label-from-an-issue
         """
-        path = f"issues/{number}/labels"
-        if on:
-            self._api.do(repo, "POST", path, {"labels": [name]})
-            return
         with IgnoreRefused(404):
-            self._api.do(repo, "DELETE", f"{path}/{quote(name, safe='')}")
+            self._api.do(repo, "DELETE", f"issues/{number}/labels/{quote(name, safe='')}")
+
+    def set_status_label(self, repo: str, number: int, status: str) -> None:
+        """Add the label of a status to an issue, and remove those of other statuses."""
+        path, wanted = f"issues/{number}/labels", f"{SHOWS_STATUS}{status}"
+        present = {label.name for label in self._api.pages(repo, path, NamedNode)}
+        for name in sorted(present - {wanted}):
+            if name.startswith(SHOWS_STATUS):
+                self.unlabel(repo, number, name)
+        if wanted not in present:
+            self.label(repo, number, wanted)
 
     def react(self, repo: str, comment: int, content: str) -> None:
         """Add a reaction to a comment. GitHub ignores a repeated one.
@@ -106,11 +120,6 @@ class GitHubWriter:
                     refusal.status,
                 ) from refusal
             raise
-
-    def label_pull(self, repo: str, number: int, names: Sequence[str]) -> None:
-        """Add labels to a pull request. GitHub creates missing ones."""
-        if names:
-            self._api.do(repo, "POST", f"issues/{number}/labels", {"labels": list(names)})
 
     def make_ready(self, repo: str, number: int) -> None:
         """Mark a draft as ready for review (`markPullRequestReadyForReview`).

@@ -41,7 +41,7 @@ class AccessObserver:
             place = RepositoryIdentity(
                 id=known.id, name=known.current_name, archived=known.archived
             )
-            self.github.aliases.record(known.name, place)
+            self.github.aliases[known.name] = place
 
     def read_requested(self) -> int:
         """Read the repositories for which a refresh is due; return the number of refreshes."""
@@ -81,7 +81,7 @@ class AccessObserver:
         before = aliases.get(repository)
         if before is not None and before.name != place.name:
             log.warning("%s: was named %s and is named %s now", repository, before.name, place.name)
-        aliases.record(repository, place)
+        aliases[repository] = place
         known = RepositoryRecord(
             id=place.id, name=repository, current_name=place.name, archived=place.archived
         )
@@ -127,7 +127,7 @@ class RepositoryConfig:
 
     def _read(self, repository: str) -> FetchedFile | None:
         try:
-            seen = self.github.files.get(repository, PATH)
+            seen = self.github.read.file(repository, PATH)
         except GitHubFailure as failure:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
             self._branches.setdefault(repository, "")

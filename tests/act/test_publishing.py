@@ -38,7 +38,7 @@ def opened(site: Site) -> list[Any]:
 
     github: Any = SimpleNamespace(
         read=SimpleNamespace(repository=lambda name: SimpleNamespace(default_branch="main")),
-        write=SimpleNamespace(open_pull=open_pull, label_pull=lambda *words: asked.append(words)),
+        write=SimpleNamespace(open_pull=open_pull, label=lambda *words: asked.append(words)),
     )
     site.locations.mirror("widgets").take(site.workspace)
     publishing = Publishing(site.scenario.store.facts, github, site.locations, Redaction())
@@ -58,7 +58,7 @@ def test_a_pull_request_has_the_projects_base_title_and_labels(site: Site, file:
     repository, head, base, title, *_, labels = opened(site)
     assert (repository, head, base) == ("acme/widgets", site.session.branch, "develop")
     assert title == "fix(#12): a"
-    assert labels == ("acme/widgets", 34, ("bot", "ready"))
+    assert labels == ("acme/widgets", 34, "bot", "ready")
 
 
 def test_a_pull_request_names_issue_and_requester_without_a_mention(site: Site, file: Path) -> None:

@@ -134,5 +134,5 @@ def test_only_an_app_may_create_check_runs(app: GitHub, server: FaultyGitHub, pu
 def test_an_issue_has_the_label_of_one_status(github: GitHub, issue: Issue) -> None:
     issue.label("bug", by="ann")
     for status in ("working", "ci_failed", "ci_failed"):
-        github.reports.set_status_label(issue.repo.full_name, issue.number, status)
+        github.write.set_status_label(issue.repo.full_name, issue.number, status)
     assert issue.labels == ["bug", "mergewright/ci_failed"]

@@ -95,13 +95,13 @@ def test_a_reaction_is_added_once(github: GitHub, repo: Repository) -> None:
 def test_adding_and_removing_a_label_is_idempotent(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="zoe")
     for _ in range(2):
-        github.write.label(repo.full_name, issue.number, "mergewright:needs-input", on=True)
+        github.write.label(repo.full_name, issue.number, "mergewright:needs-input")
         assert issue.labels == ["mergewright:needs-input"]
     for _ in range(2):
-        github.write.label(repo.full_name, issue.number, "mergewright:needs-input", on=False)
+        github.write.unlabel(repo.full_name, issue.number, "mergewright:needs-input")
         assert issue.labels == []
     with pytest.raises(Refused):
-        github.write.label(repo.full_name, 999, "mergewright:needs-input", on=True)
+        github.write.label(repo.full_name, 999, "mergewright:needs-input")
 
 
 def test_a_pull_request_is_opened_once(
@@ -173,7 +173,7 @@ def test_somebody_elses_pull_request_counts_only_at_a_pushed_commit(
 
 def test_labels_are_added_to_a_pull_request(github: GitHub, repo: Repository, pull: Pull) -> None:
     for names in (("agent", "retry"), ()):
-        github.write.label_pull(repo.full_name, pull.number, names)
+        github.write.label(repo.full_name, pull.number, *names)
     assert pull.labels == ["agent", "retry"]
 
 
