@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent, Usage
@@ -118,10 +118,8 @@ def _usage(text: str) -> Usage | None:
     reported = decode_json(text, _ReportedUsage)
     if reported is None:
         return None
-    fields = structs.asdict(reported)
-    model = fields.pop("model")
-    usage = Usage(**fields)
-    return replace(usage, models={model: usage}) if model else usage
+    usage = msgspec.convert(reported, Usage, from_attributes=True)
+    return replace(usage, models={reported.model: usage}) if reported.model else usage
 
 
 def _limit(text: str) -> tuple[datetime | None, str]:
@@ -162,9 +160,8 @@ class Shell(AgentAdapter):
         words = (*self._type.command, *self._type.args)
         argv = tuple(_fill(word, values) for word in words if values.get(word) != "")
         env |= {"MERGEWRIGHT_RESUME": resume, "MERGEWRIGHT_SYSTEM_PROMPT": system}
-        env |= run_limits.endpoint.variables(
-            url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY"
-        )
+        endpoint = run_limits.endpoint
+        env |= endpoint.variables(url="MERGEWRIGHT_MODEL_URL", key="MERGEWRIGHT_MODEL_KEY")
         return LaunchSpec(argv=argv, env=env, native_id=files.session)
 
     def dialog(self, files: RunFiles, screen: str) -> None:

@@ -119,11 +119,8 @@ class Claude(adapter.AgentAdapter):
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         problems = super()._misconfigured(environ, endpoint)
-        if (
-            self._type.permission_mode == "auto"
-            and os.geteuid() == 0
-            and not adapter.login_variable(self._type, environ, ("IS_SANDBOX",))
-        ):
+        sandboxed = adapter.login_variable(self._type, environ, ("IS_SANDBOX",))
+        if self._type.permission_mode == "auto" and os.geteuid() == 0 and not sandboxed:
             problems.append(
                 'it refuses permission-mode "auto" as root: run the server as another user, or set'
                 " IS_SANDBOX=1 in `env` of the agent type if this machine is a sandbox"
@@ -153,14 +150,12 @@ def _state(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
     state = claude_files.folder(files) / ".claude.json"
     known = decode_json(read_text(state), dict[str, object]) or {}
     key = env.get("ANTHROPIC_API_KEY", "")
-    return (
-        known
-        | {
-            "hasCompletedOnboarding": True,
-            "bypassPermissionsModeAccepted": True,
-            "diffSidebarOpen": False,  # The sidebar covers part of the dialogs.
-            "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
-            # It identifies an API key by its last 20 characters.
-            "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
-        }
-    )
+    return {
+        **known,
+        "hasCompletedOnboarding": True,
+        "bypassPermissionsModeAccepted": True,
+        "diffSidebarOpen": False,  # The sidebar covers part of the dialogs.
+        "projects": {str(root): {"hasTrustDialogAccepted": True} for root in files.trusted},
+        # It identifies an API key by its last 20 characters.
+        "customApiKeyResponses": {"approved": [key[-20:]] if key else [], "rejected": []},
+    }

@@ -124,15 +124,11 @@ class OpenCode(adapter.AgentAdapter):
         if run_limits.tools:
             allowed = (*_ALWAYS, *adapter.tool_names(self.tools, run_limits.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in allowed}}
-        settings |= {
-            "autoupdate": False,
-            "share": "disabled",
-            "permission": {
-                **mode,
-                **(own if isinstance(own, dict) else {}),
-                **({} if self._type.subagents else {"task": "deny"}),
-            },
-        }
+        if isinstance(own, dict):
+            mode = mode | own
+        if not self._type.subagents:
+            mode = mode | {"task": "deny"}
+        settings |= {"autoupdate": False, "share": "disabled", "permission": mode}
         if self._type.model:
             settings["model"] = self._type.model
             settings["provider"] = _providers(settings, self._type.model, run_limits.endpoint)

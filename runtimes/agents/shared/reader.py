@@ -122,4 +122,5 @@ def exited(seen: Seen, agent: Agent) -> Agent | None:
         case _:
             how = "vanished"
     since = end.at if end else agent.seen
-    return replace(in_state(agent, Activity.EXITED, since, f"the agent's program {how}"), exit=end)
+    ended = in_state(agent, Activity.EXITED, since, f"the agent's program {how}")
+    return replace(ended, exit=end)
