@@ -137,9 +137,9 @@ class Tmux:
         self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
-        """Run commands `first`, then `do` if the program runs and the key is new to it.
+        """Run `first`, then `do` if the program runs and the key is new to it, else `otherwise`.
 
-        Else `otherwise`. Raises `Gone`.
+        Raises `Gone`.
         """
         target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:

@@ -167,8 +167,8 @@ def _end_everything(bot: BotProcess) -> None:
     """Stop the bot and the terminals, which outlive it by design."""
     bot.stop()
     runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
-    for handle in runtime.look():
-        runtime.stop(handle)
+    for name in runtime.look():
+        runtime.stop(name)
 
 
 def main() -> int:

@@ -83,16 +83,16 @@ class Stage:
         )
         self._reader: Reader = self._program.reader(self.files)
         self._runtime.start(launch)
-        self.handle = name
+        self._name = name
 
     def look(self) -> Agent:
         """Read the agent's state."""
-        seen = self._runtime.look()[self.handle]
+        seen = self._runtime.look()[self._name]
         return self._reader.read(seen, self.screen(), datetime.now(UTC))
 
     def screen(self) -> str:
         """Capture the terminal."""
-        return self._runtime.screens([self.handle]).get(self.handle, "")
+        return self._runtime.screens([self._name]).get(self._name, "")
 
     def until(self, activity: Activity, seconds: float = _PATIENCE) -> Agent:
         """Wait for an activity."""
@@ -121,7 +121,7 @@ class Stage:
             )
         for paste in range(_PASTES):
             pause = self._program.submit_seconds
-            self._runtime.send(self.handle, text, f"{key}#{paste}", pause)
+            self._runtime.send(self._name, text, f"{key}#{paste}", pause)
             deadline = time.monotonic() + _RECEIPT_SECONDS
             while time.monotonic() < deadline:
                 if self._reader.received(key):
@@ -157,7 +157,7 @@ class Stage:
         if step is None:
             raise TrialFailed(f"{text!r} is no answer to {dialog}\n{self.screen()}")
         key = f"{text}:{dialog.state}"
-        take(self._runtime, self.handle, step, key, self._program.submit_seconds)
+        take(self._runtime, self._name, step, key, self._program.submit_seconds)
 
     def _dialog(self) -> Dialog | None:
         """Return the open dialog."""
@@ -167,8 +167,8 @@ class Stage:
     def press(self, key: str, done: Callable[[Agent], bool]) -> None:
         """Press a key, as a person would, until the agent's state satisfies `done`."""
         for _ in range(_PRESSES):
-            tmux = self._runtime.attach(self.handle)[:4]
-            command = [*tmux, "send-keys", "-t", f"={self.handle}:", key]
+            tmux = self._runtime.attach(self._name)[:4]
+            command = [*tmux, "send-keys", "-t", f"={self._name}:", key]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
             with suppress(TrialFailed):
                 self.wait(lambda: done(self.look()), f"{key} changed nothing", _PRESS_SECONDS)
@@ -190,12 +190,12 @@ class Stage:
 
     def stop(self) -> None:
         """End the run."""
-        self._runtime.stop(self.handle)
+        self._runtime.stop(self._name)
 
     def close(self) -> None:
         """End everything that still runs."""
-        for handle in self._runtime.look():
-            self._runtime.stop(handle)
+        for name in self._runtime.look():
+            self._runtime.stop(name)
 
     def processes(self) -> Mapping[Path, str]:
         """Return the command lines of the run's processes, also of those that left its group."""

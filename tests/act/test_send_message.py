@@ -40,7 +40,7 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
         assert not terminal.facts.sent[MESSAGE.key].missing
         terminal.is_given_up_waiting_for()
         assert terminal.facts.sent[MESSAGE.key].missing
-    terminal.site.runtime.prints(terminal.handle, "one\n\n  two  words\n")
+    terminal.site.runtime.prints(terminal.name, "one\n\n  two  words\n")
     result = terminal.is_sent()
     assert isinstance(result, Rejected)
     assert f"{mark(terminal)} did not show up in what the agent reads" in result.why
@@ -91,7 +91,7 @@ def test_a_stop_does_not_wait_for_a_message_that_nobody_reads(terminal: Terminal
 def test_a_message_waits_for_text_that_somebody_types(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal.site.runtime.prints(terminal.handle, "one")
+    terminal.site.runtime.prints(terminal.name, "one")
     monkeypatch.setattr(
         terminal.site.program, "unsent_text", lambda screen: f"typed below {screen[:3]}"
     )

@@ -33,7 +33,7 @@ class Terminal:
     def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         site.starts()
-        self.handle = run_name(site.id, 1)
+        self.name = run_name(site.id, 1)
         self.meanwhile: Callable[[], None] = lambda: None  #: Runs after keys were pressed.
         self.activity, self.since = Activity.READY, site.scenario.clock()
         self.asks = ""
@@ -65,7 +65,7 @@ class Terminal:
 
     @property
     def typed(self) -> list[str]:
-        return self.site.runtime.received(self.handle)
+        return self.site.runtime.received(self.name)
 
     def is_seen(self, activity: Activity) -> None:
         """Set the agent's activity and record the observation."""

@@ -49,10 +49,10 @@ class Stage(Protocol):
     @property
     def runtime(self) -> Runtime: ...
     def start(self, name: str) -> str: ...
-    def exits(self, handle: str, code: int) -> None: ...
-    def is_killed(self, handle: str, number: int) -> None: ...
-    def prints(self, handle: str, text: str) -> None: ...
-    def received(self, handle: str) -> str: ...
+    def exits(self, name: str, code: int) -> None: ...
+    def is_killed(self, name: str, number: int) -> None: ...
+    def prints(self, name: str, text: str) -> None: ...
+    def received(self, name: str) -> str: ...
 
 
 class FakeStage:
@@ -71,17 +71,17 @@ class FakeStage:
         self.runtime.start(self.launch(name))
         return name
 
-    def exits(self, handle: str, code: int) -> None:
-        self.runtime.exits(handle, code)
+    def exits(self, name: str, code: int) -> None:
+        self.runtime.exits(name, code)
 
-    def is_killed(self, handle: str, number: int) -> None:
-        self.runtime.exits(handle, None, number)
+    def is_killed(self, name: str, number: int) -> None:
+        self.runtime.exits(name, None, number)
 
-    def prints(self, handle: str, text: str) -> None:
-        self.runtime.prints(handle, text)
+    def prints(self, name: str, text: str) -> None:
+        self.runtime.prints(name, text)
 
-    def received(self, handle: str) -> str:
-        return "".join(f"{text}\n" for text in self.runtime.received(handle))
+    def received(self, name: str) -> str:
+        return "".join(f"{text}\n" for text in self.runtime.received(name))
 
 
 class TmuxStage:
@@ -118,21 +118,21 @@ class TmuxStage:
             os.mkfifo(control)
         return self.run(name)
 
-    def exits(self, handle: str, code: int) -> None:
-        self._order(handle, f"exit {code}")
+    def exits(self, name: str, code: int) -> None:
+        self._order(name, f"exit {code}")
 
-    def is_killed(self, handle: str, number: int) -> None:
-        self._order(handle, f"kill -{number} $$")
+    def is_killed(self, name: str, number: int) -> None:
+        self._order(name, f"kill -{number} $$")
 
-    def prints(self, handle: str, text: str) -> None:
-        self._order(handle, f"printf %s '{text}'")
+    def prints(self, name: str, text: str) -> None:
+        self._order(name, f"printf %s '{text}'")
 
-    def received(self, handle: str) -> str:
-        received = self.dir(handle) / "received"
+    def received(self, name: str) -> str:
+        received = self.dir(name) / "received"
         return received.read_text() if received.exists() else ""
 
-    def seen(self, handle: str) -> Seen:
-        return self.runtime.look()[handle]
+    def seen(self, name: str) -> Seen:
+        return self.runtime.look()[name]
 
     def output(self, name: str) -> str:
         """The recorded output of the program."""
@@ -156,5 +156,5 @@ class TmuxStage:
         command = ("tmux", "-S", str(self.data / "tmux.sock"), "kill-server")
         subprocess.run(command, capture_output=True)
 
-    def _order(self, handle: str, order: str) -> None:
-        (self.dir(handle) / "control").write_text(f"{order}\n")
+    def _order(self, name: str, order: str) -> None:
+        (self.dir(name) / "control").write_text(f"{order}\n")

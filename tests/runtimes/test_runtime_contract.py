@@ -27,50 +27,50 @@ def test_a_look_is_empty_before_anything_is_started(stage: Stage) -> None:
 
 
 def test_a_started_program_is_alive_under_its_name(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    seen = stage.runtime.look()[handle]
+    app = stage.start("app-1_r1")
+    seen = stage.runtime.look()[app]
     assert (seen.runtime, seen.program, seen.exit) == (Probe.ALIVE, Probe.ALIVE, None)
 
 
 def test_a_look_reports_exit_code_and_time(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.exits(handle, 7)
+    app = stage.start("app-1_r1")
+    stage.exits(app, 7)
     seen = ended(stage, "app-1_r1")
     assert seen.program is Probe.DEAD
     assert seen.exit is not None
     assert (seen.exit.code, seen.exit.signal) == (7, None)
     assert seen.exit.at.tzinfo is not None
-    assert stage.runtime.look()[handle].exit == seen.exit
+    assert stage.runtime.look()[app].exit == seen.exit
 
 
 def test_a_look_reports_the_signal_that_killed_a_program(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.is_killed(handle, signal.SIGKILL)
+    app = stage.start("app-1_r1")
+    stage.is_killed(app, signal.SIGKILL)
     end = ended(stage, "app-1_r1").exit
     assert end is not None
     assert (end.code, end.signal) == (None, signal.SIGKILL)
 
 
 def test_a_second_start_of_a_running_program_does_nothing(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.prints(handle, "first")
-    until(lambda: "first" in stage.runtime.screens([handle])[handle])
+    app = stage.start("app-1_r1")
+    stage.prints(app, "first")
+    until(lambda: "first" in stage.runtime.screens([app])[app])
     stage.start("app-1_r1")
-    assert list(stage.runtime.look()) == [handle]
-    assert "first" in stage.runtime.screens([handle])[handle]
+    assert list(stage.runtime.look()) == [app]
+    assert "first" in stage.runtime.screens([app])[app]
 
 
 def test_a_second_start_of_an_ended_program_does_nothing(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.exits(handle, 3)
+    app = stage.start("app-1_r1")
+    stage.exits(app, 3)
     before = ended(stage, "app-1_r1")
     stage.start("app-1_r1")
-    assert stage.runtime.look()[handle].exit == before.exit
+    assert stage.runtime.look()[app].exit == before.exit
 
 
 def test_a_stopped_program_is_forgotten_and_not_started_again(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.runtime.stop(handle)
+    app = stage.start("app-1_r1")
+    stage.runtime.stop(app)
     assert stage.runtime.look() == {}
     stage.start("app-1_r1")
     assert stage.runtime.look() == {}
@@ -78,47 +78,47 @@ def test_a_stopped_program_is_forgotten_and_not_started_again(stage: Stage) -> N
 
 def test_stopping_a_program_that_is_gone_does_nothing(stage: Stage) -> None:
     stage.runtime.stop("never_r1")
-    handle = stage.start("app-1_r1")
-    stage.exits(handle, 0)
+    app = stage.start("app-1_r1")
+    stage.exits(app, 0)
     ended(stage, "app-1_r1")
-    stage.runtime.stop(handle)
-    stage.runtime.stop(handle)
+    stage.runtime.stop(app)
+    stage.runtime.stop(app)
     assert stage.runtime.look() == {}
 
 
 def test_a_message_is_sent_once_for_each_key(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.runtime.send(handle, "look again", key="a")
-    stage.runtime.send(handle, "look again", key="a")
-    stage.runtime.send(handle, "and again", key="b", submit_seconds=0.05)
-    stage.runtime.send(handle, "not twice", key="b")
-    stage.runtime.send(handle, "the end", key="c")
-    until(lambda: "the end\n" in stage.received(handle), "the last message")
-    assert stage.received(handle) == "look again\nand again\nthe end\n"
+    app = stage.start("app-1_r1")
+    stage.runtime.send(app, "look again", key="a")
+    stage.runtime.send(app, "look again", key="a")
+    stage.runtime.send(app, "and again", key="b", submit_seconds=0.05)
+    stage.runtime.send(app, "not twice", key="b")
+    stage.runtime.send(app, "the end", key="c")
+    until(lambda: "the end\n" in stage.received(app), "the last message")
+    assert stage.received(app) == "look again\nand again\nthe end\n"
 
 
 def test_control_characters_are_not_sent(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
+    app = stage.start("app-1_r1")
     text = "a\x1b[201~b\x03\x04\x15\x7f\x9b1mc\r\n\td"
-    stage.runtime.send(handle, text, key="a")
-    until(lambda: stage.received(handle).endswith("d\n"), "the message")
-    assert stage.received(handle) == "a[201~b1mc\n\td\n"
+    stage.runtime.send(app, text, key="a")
+    until(lambda: stage.received(app).endswith("d\n"), "the message")
+    assert stage.received(app) == "a[201~b1mc\n\td\n"
 
 
 def test_an_empty_message_is_refused(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
+    app = stage.start("app-1_r1")
     with pytest.raises(ValueError, match="empty"):
-        stage.runtime.send(handle, "\x1b", key="a")
+        stage.runtime.send(app, "\x1b", key="a")
 
 
 def test_a_message_to_a_program_that_does_not_run_raises_gone(stage: Stage) -> None:
     with pytest.raises(Gone, match="never_r1"):
         stage.runtime.send("never_r1", "hello", key="a")
-    handle = stage.start("app-1_r1")
-    stage.exits(handle, 0)
+    app = stage.start("app-1_r1")
+    stage.exits(app, 0)
     ended(stage, "app-1_r1")
     with pytest.raises(Gone, match="app-1_r1"):
-        stage.runtime.send(handle, "hello", key="a")
+        stage.runtime.send(app, "hello", key="a")
 
 
 def test_screens_show_the_output_of_running_programs(stage: Stage) -> None:
@@ -126,22 +126,22 @@ def test_screens_show_the_output_of_running_programs(stage: Stage) -> None:
     gone = "app-3_r1"
     stage.prints(one, "one")
     stage.prints(two, "two")
-    handles = [gone, one, two]
-    until(lambda: stage.runtime.screens(handles) == {one: "one", two: "two"}, "both screens")
+    apps = [gone, one, two]
+    until(lambda: stage.runtime.screens(apps) == {one: "one", two: "two"}, "both screens")
 
 
 def test_the_screen_of_an_ended_program_does_not_change(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.prints(handle, "last words")
-    stage.exits(handle, 1)
+    app = stage.start("app-1_r1")
+    stage.prints(app, "last words")
+    stage.exits(app, 1)
     assert ended(stage, "app-1_r1").program is Probe.DEAD
-    assert stage.runtime.screens([handle]) == {handle: "last words"}
+    assert stage.runtime.screens([app]) == {app: "last words"}
 
 
 def test_a_look_reports_the_time_of_the_last_output(stage: Stage) -> None:
-    handle = stage.start("app-1_r1")
-    stage.prints(handle, "one")
-    until(lambda: stage.runtime.look()[handle].output_at is not None, "a time")
+    app = stage.start("app-1_r1")
+    stage.prints(app, "one")
+    until(lambda: stage.runtime.look()[app].output_at is not None, "a time")
 
 
 def test_a_name_never_matches_a_longer_name(stage: Stage) -> None:
@@ -155,12 +155,12 @@ def test_a_name_never_matches_a_longer_name(stage: Stage) -> None:
 
 
 def test_one_look_reports_many_programs(stage: Stage) -> None:
-    handles = [stage.start(f"app-{number}_r1") for number in range(12)]
-    assert set(stage.runtime.look()) == set(handles)
-    stage.exits(handles[3], 4)
+    apps = [stage.start(f"app-{number}_r1") for number in range(12)]
+    assert set(stage.runtime.look()) == set(apps)
+    stage.exits(apps[3], 4)
     ended(stage, "app-3_r1")
-    alive = [handle for handle, seen in stage.runtime.look().items() if seen.program is Probe.ALIVE]
-    assert set(alive) == {*handles} - {handles[3]}
+    alive = [app for app, seen in stage.runtime.look().items() if seen.program is Probe.ALIVE]
+    assert set(alive) == {*apps} - {apps[3]}
 
 
 def test_every_runtime_has_a_command_to_attach(stage: Stage) -> None:

@@ -38,8 +38,8 @@ def test_a_program_inherits_no_variable_of_the_bot(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "of-the-bot")
-    handle = tmux.run("app-1", "env", env={"GIVEN": "yes", "LANG": "C"})
-    until(lambda: tmux.seen(handle).exit, "its end")
+    app = tmux.run("app-1", "env", env={"GIVEN": "yes", "LANG": "C"})
+    until(lambda: tmux.seen(app).exit, "its end")
     until(lambda: tmux.output("app-1").count("=") == 5, "all that env prints")
     names = {line.split("=")[0] for line in tmux.output("app-1").splitlines()}
     assert names == {"PATH", "LANG", "TERM", "GIVEN", "MERGEWRIGHT_RUN_DIR"}
@@ -59,24 +59,24 @@ def test_a_programs_secret_is_only_in_its_own_environment(tmux: TmuxStage) -> No
 
 def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
     for number in range(8):
-        handle = tmux.run(f"app-{number}", "echo", f"first words of {number}")
-        until(lambda handle=handle: tmux.seen(handle).exit, "its end")  # type: ignore[misc]
+        app = tmux.run(f"app-{number}", "echo", f"first words of {number}")
+        until(lambda app=app: tmux.seen(app).exit, "its end")  # type: ignore[misc]
         until(lambda number=number: tmux.output(f"app-{number}"), "its words")  # type: ignore[misc]
         assert tmux.output(f"app-{number}") == f"first words of {number}\r\n"
 
 
 def test_concurrent_starts_start_one_program(tmux: TmuxStage) -> None:
-    handle = tmux.start("app-1")
-    assert tmux.start("app-1") == handle
-    tmux.prints(handle, "one")
-    until(lambda: tmux.runtime.screens([handle]) == {handle: "one"}, "the program")
+    app = tmux.start("app-1")
+    assert tmux.start("app-1") == app
+    tmux.prints(app, "one")
+    until(lambda: tmux.runtime.screens([app]) == {app: "one"}, "the program")
     assert tmux.tmux("list-panes", "-a", "-F", "#{session_name}") == "app-1\n"
 
 
 def test_a_program_that_cannot_be_run_exits_with_127_and_a_reason(tmux: TmuxStage) -> None:
-    handle = tmux.run("app-1", "no-such-program")
-    until(lambda: tmux.seen(handle).exit, "its end")
-    end = tmux.seen(handle).exit
+    app = tmux.run("app-1", "no-such-program")
+    until(lambda: tmux.seen(app).exit, "its end")
+    end = tmux.seen(app).exit
     assert end is not None
     assert end.code == 127
     assert "cannot run ['no-such-program']" in end.tail
@@ -87,22 +87,22 @@ def test_tmux_reports_the_exit_of_a_supervisor_that_cannot_run(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    handle = tmux.run("app-1", "true")
+    app = tmux.run("app-1", "true")
 
     def code() -> int | None:
-        end = tmux.seen(handle).exit
+        end = tmux.seen(app).exit
         return end.code if end else None
 
     until(lambda: code() == 1, "tmux to know")
-    assert tmux.seen(handle).program is Probe.DEAD
+    assert tmux.seen(app).program is Probe.DEAD
 
 
 def test_ctrl_c_reaches_the_program_but_not_its_supervisor(tmux: TmuxStage) -> None:
-    handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
+    app = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-1")
     tmux.tmux("send-keys", "-t", "=app-1:", "C-c")
-    until(lambda: tmux.seen(handle).exit, "its end")
-    end = tmux.seen(handle).exit
+    until(lambda: tmux.seen(app).exit, "its end")
+    end = tmux.seen(app).exit
     assert end is not None
     assert end.signal == signal.SIGINT
 
@@ -110,7 +110,7 @@ def test_ctrl_c_reaches_the_program_but_not_its_supervisor(tmux: TmuxStage) -> N
 def test_stop_ends_processes_that_try_to_escape(
     tmux: TmuxStage,
 ) -> None:
-    handle = tmux.shell(
+    app = tmux.shell(
         "app-1",
         """
         trap '' HUP TERM INT
@@ -121,36 +121,34 @@ def test_stop_ends_processes_that_try_to_escape(
         """,
     )
     pids = [written_pid(tmux, "app-1", name) for name in ("ignores", "left", "cleared")]
-    tmux.runtime.stop(handle, grace_seconds=0.2)
+    tmux.runtime.stop(app, grace_seconds=0.2)
     assert not any(alive(pid) for pid in pids)
     assert tmux.processes("app-1") == []
     assert tmux.runtime.look() == {}
 
 
 def test_stop_lets_a_suspended_program_handle_sigterm(tmux: TmuxStage) -> None:
-    handle = tmux.shell(
+    app = tmux.shell(
         "app-1", "trap 'echo bye >bye; kill $!; exit 0' TERM; sleep 1000 & echo $$ >pid; wait"
     )
     os.kill(written_pid(tmux, "app-1"), signal.SIGSTOP)
-    tmux.runtime.stop(handle)
+    tmux.runtime.stop(app)
     assert (tmux.dir("app-1") / "bye").exists()
 
 
 def test_a_stop_during_the_start_leaves_no_process(tmux: TmuxStage) -> None:
     for number in range(8):
-        handle = tmux.shell(f"app-{number}", "trap '' HUP TERM; sleep 1000")
-        tmux.runtime.stop(handle, grace_seconds=0.0)
+        app = tmux.shell(f"app-{number}", "trap '' HUP TERM; sleep 1000")
+        tmux.runtime.stop(app, grace_seconds=0.0)
         assert tmux.processes(f"app-{number}") == []
 
 
 def test_background_processes_end_with_their_program(tmux: TmuxStage) -> None:
-    handle = tmux.shell(
-        "app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5"
-    )
+    app = tmux.shell("app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5")
     left = written_pid(tmux, "app-1", "left")
-    tmux.runtime.send(handle, "go", key="a")
-    until(lambda: tmux.seen(handle).exit, "its end")
-    end = tmux.seen(handle).exit
+    tmux.runtime.send(app, "go", key="a")
+    until(lambda: tmux.seen(app).exit, "its end")
+    end = tmux.seen(app).exit
     assert end is not None
     assert end.code == 5
     assert not alive(left)
@@ -160,17 +158,17 @@ def test_a_killed_supervisor_ends_its_program_and_stop_ends_the_rest(
     tmux: TmuxStage,
 ) -> None:
     script = "trap '' HUP; echo $$ >pid; setsid sh -c 'echo $$ >left; sleep 1000' & sleep 1000"
-    handle = tmux.shell("app-1", script)
+    app = tmux.shell("app-1", script)
     pid, left = written_pid(tmux, "app-1"), written_pid(tmux, "app-1", "left")
     os.kill(supervisor(tmux, "app-1"), signal.SIGKILL)
-    until(lambda: tmux.seen(handle).program is Probe.DEAD, "the look to see it")
-    until(lambda: tmux.seen(handle).exit, "proof")
-    end = tmux.seen(handle).exit
+    until(lambda: tmux.seen(app).program is Probe.DEAD, "the look to see it")
+    until(lambda: tmux.seen(app).exit, "proof")
+    end = tmux.seen(app).exit
     assert end is not None
     assert end.code is None
     until(lambda: not alive(pid), "the program's end")
     assert alive(left)
-    tmux.runtime.stop(handle)
+    tmux.runtime.stop(app)
     assert not alive(left)
     assert tmux.processes("app-1") == []
 
@@ -204,7 +202,7 @@ def test_exits_are_recorded_when_the_tmux_server_is_killed(tmux: TmuxStage) -> N
 def test_a_program_without_supervisor_and_terminal_is_dead(
     tmux: TmuxStage,
 ) -> None:
-    handle = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
+    app = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-1")
     server, watcher = (
         int(tmux.tmux("display-message", "-p", "-t", "=app-1:", f"#{{{name}}}"))
@@ -214,23 +212,23 @@ def test_a_program_without_supervisor_and_terminal_is_dead(
     os.kill(watcher, signal.SIGKILL)
     os.kill(server, signal.SIGKILL)
     until(lambda: not alive(server), "the server's end")
-    until(lambda: tmux.runtime.look()[handle].exit, "proof")
-    seen = tmux.seen(handle)
+    until(lambda: tmux.runtime.look()[app].exit, "proof")
+    seen = tmux.seen(app)
     assert seen.program is Probe.DEAD
     assert seen.exit is not None
     assert (seen.exit.code, seen.exit.signal) == (None, None)
     assert seen.exit.lost == "its supervisor vanished"
-    assert tmux.seen(handle) == seen
+    assert tmux.seen(app) == seen
 
 
 def test_an_unreadable_folder_raises_unavailable(tmux: TmuxStage) -> None:
-    handle = tmux.start("app-1")
+    app = tmux.start("app-1")
     runs = tmux.data / "runs"
     runs.rename(tmux.data / "elsewhere")
     with pytest.raises(Unavailable, match="cannot be read"):
         tmux.runtime.look()
     (tmux.data / "elsewhere").rename(runs)
-    assert tmux.seen(handle).program is Probe.ALIVE
+    assert tmux.seen(app).program is Probe.ALIVE
 
 
 def test_a_missing_tmux_raises_unavailable_with_a_remedy(
@@ -240,18 +238,18 @@ def test_a_missing_tmux_raises_unavailable_with_a_remedy(
     tools.mkdir()
     for tool in ("env", "timeout"):
         (tools / tool).symlink_to(f"/usr/bin/{tool}")
-    handle = tmux.start("app-1")
+    app = tmux.start("app-1")
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tools))
         for ask in (
             tmux.runtime.look,
-            lambda: tmux.runtime.screens([handle]),
-            lambda: tmux.runtime.send(handle, "hello", key="a"),
+            lambda: tmux.runtime.screens([app]),
+            lambda: tmux.runtime.send(app, "hello", key="a"),
             lambda: tmux.start("app-2"),
         ):
             with pytest.raises(Unavailable, match="install"):
                 ask()
-    assert tmux.seen(handle).program is Probe.ALIVE
+    assert tmux.seen(app).program is Probe.ALIVE
 
 
 def play_tmux(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
@@ -301,20 +299,20 @@ def test_a_start_while_the_server_exits_starts_a_new_server(
 
 
 def test_a_foreign_tmux_session_does_not_break_the_look(tmux: TmuxStage) -> None:
-    handle = tmux.start("app-1")
+    app = tmux.start("app-1")
     tmux.tmux("new-session", "-d", "-s", "my own one")
-    assert tmux.seen(handle).program is Probe.ALIVE
+    assert tmux.seen(app).program is Probe.ALIVE
 
 
 def test_a_folder_with_special_characters_works(tmux: TmuxStage) -> None:
     stage = TmuxStage(tmux.folder / "a #{b} %H 'c' [d];e")
     try:
-        handle = stage.start("app-1")
-        stage.runtime.send(handle, "hello", key="a")
-        until(lambda: stage.received(handle) == "hello\n", "the message")
-        until(lambda: "hello" in stage.runtime.screens([handle])[handle], "the screen")
+        app = stage.start("app-1")
+        stage.runtime.send(app, "hello", key="a")
+        until(lambda: stage.received(app) == "hello\n", "the message")
+        until(lambda: "hello" in stage.runtime.screens([app])[app], "the screen")
         until(lambda: "hello" in stage.output("app-1"), "the log")
-        stage.runtime.stop(handle)
+        stage.runtime.stop(app)
         assert stage.runtime.look() == {}
     finally:
         stage.close()

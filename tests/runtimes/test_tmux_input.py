@@ -28,64 +28,64 @@ open("raw", "wb").write(received)
 def test_hostile_text_arrives_unchanged_in_one_paste(
     tmux: TmuxStage, submit_seconds: float
 ) -> None:
-    handle = tmux.run("app-1", sys.executable, "-c", RAW)
+    app = tmux.run("app-1", sys.executable, "-c", RAW)
     until(lambda: "ready" in tmux.output("app-1"), "the program")
     text = (
         "-dash\t`id` $(id) #{pane_id} #(id) 'q' \"q\" \\ äöü 🎉 ~ %d;\nEnter C-c ;\n"
         + "x" * 160_000
     )
-    tmux.runtime.send(handle, text, key="a/b 'c'", submit_seconds=submit_seconds)
+    tmux.runtime.send(app, text, key="a/b 'c'", submit_seconds=submit_seconds)
     until((tmux.dir("app-1") / "raw").exists, "the paste")
-    until(lambda: tmux.seen(handle).exit, "its end")
+    until(lambda: tmux.seen(app).exit, "its end")
     received = (tmux.dir("app-1") / "raw").read_bytes()
     assert received == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
 
 
 def test_keys_are_pressed_by_name_once_for_each_key(tmux: TmuxStage) -> None:
-    handle = tmux.start("app-1")
+    app = tmux.start("app-1")
     for key, name in (("a", "y"), ("a", "n"), ("b", "Enter")):
-        tmux.runtime.press(handle, (name,), key=key)
-    until(lambda: tmux.received(handle) == "y\n", "the line")
-    tmux.exits(handle, 0)
-    until(lambda: tmux.seen(handle).program is Probe.DEAD, "its end")
+        tmux.runtime.press(app, (name,), key=key)
+    until(lambda: tmux.received(app) == "y\n", "the line")
+    tmux.exits(app, 0)
+    until(lambda: tmux.seen(app).program is Probe.DEAD, "its end")
     with pytest.raises(Gone, match="app-1"):
-        tmux.runtime.press(handle, ("y",), key="c")
+        tmux.runtime.press(app, ("y",), key="c")
 
 
 def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None:
-    handles = [tmux.start(f"app-{number}") for number in range(4)]
+    apps = [tmux.start(f"app-{number}") for number in range(4)]
 
-    def tell(handle: str) -> None:
+    def tell(app: str) -> None:
         for key in "abc":
-            tmux.runtime.send(handle, f"{key} for {handle}", key=key)
+            tmux.runtime.send(app, f"{key} for {app}", key=key)
 
-    with ThreadPoolExecutor(len(handles)) as people:
-        list(people.map(tell, handles))
-    for handle in handles:
-        own = "".join(f"{key} for {handle}\n" for key in "abc")
-        until(lambda handle=handle, own=own: tmux.received(handle) == own, "all")  # type: ignore[misc]
+    with ThreadPoolExecutor(len(apps)) as people:
+        list(people.map(tell, apps))
+    for app in apps:
+        own = "".join(f"{key} for {app}\n" for key in "abc")
+        until(lambda app=app, own=own: tmux.received(app) == own, "all")  # type: ignore[misc]
 
 
 def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
-    handle = tmux.start("app-1")
+    app = tmux.start("app-1")
     failed: list[RuntimeFailure] = []
 
     def deliver() -> None:
         try:
-            tmux.runtime.send(handle, "hello", key="a", submit_seconds=0.5)
+            tmux.runtime.send(app, "hello", key="a", submit_seconds=0.5)
         except RuntimeFailure as failure:
             failed.append(failure)
 
     sender = threading.Thread(target=deliver)
     sender.start()
-    until(lambda: "hello" in tmux.runtime.screens([handle])[handle], "the paste")
+    until(lambda: "hello" in tmux.runtime.screens([app])[app], "the paste")
     socket = os.fsencode(tmux.data / "tmux.sock")
     for pid in processes("cmdline", socket, b"load-buffer"):
         os.kill(pid, signal.SIGKILL)
     sender.join()
     assert failed
-    tmux.runtime.send(handle, "hello", key="a", submit_seconds=0.5)
-    until(lambda: tmux.received(handle), "the Enter")
-    tmux.runtime.send(handle, "more", key="b")
-    until(lambda: "more\n" in tmux.received(handle), "the second message")
-    assert tmux.received(handle) == "hello\nmore\n"
+    tmux.runtime.send(app, "hello", key="a", submit_seconds=0.5)
+    until(lambda: tmux.received(app), "the Enter")
+    tmux.runtime.send(app, "more", key="b")
+    until(lambda: "more\n" in tmux.received(app), "the second message")
+    assert tmux.received(app) == "hello\nmore\n"

@@ -45,7 +45,7 @@ def observed_by(clock: Clock) -> Iterator[None]:
         return said
 
     def looked(runtime: Tmux) -> Mapping[str, Seen]:
-        return {handle: moved(seen) for handle, seen in look(runtime).items()}
+        return {name: moved(seen) for name, seen in look(runtime).items()}
 
     def moved(seen: Seen) -> Seen:
         end, printed = seen.exit, seen.output_at

@@ -186,8 +186,8 @@ class World:
     def close(self) -> None:
         self.bot_stops()
         runtime = RUNTIMES["tmux"](Options(data=Paths(self.folder / "data").runtime))
-        for handle in runtime.look():
-            runtime.stop(handle, grace_seconds=0.1)
+        for name in runtime.look():
+            runtime.stop(name, grace_seconds=0.1)
 
     # -- people
 
