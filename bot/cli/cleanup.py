@@ -19,8 +19,6 @@ from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain
-from runtimes import RUNTIMES
-from runtimes.base import Options
 
 #: How long other bots keep off the database if this process hangs.
 _LEASE_SECONDS = 900.0
@@ -34,12 +32,9 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
     workspaces itself.
     """
     with context.store(settings, redact if writing else None) as store:
-        paths = Paths(settings.data)
-        runtime = RUNTIMES[settings.runtime.kind](Options(data=paths.runtime))
-        base = settings.github.git_base
-        locations = Locations(
-            paths, settings.projects, base, lambda _: "", runtime, programs(settings)
-        )
+        paths, base = Paths(settings.data), settings.github.git_base
+        runtime, adapters = context.runtime(settings), programs(settings)
+        locations = Locations(paths, settings.projects, base, lambda _: "", runtime, adapters)
         archive = Archive(locations, redact)
 
         def give_back(tenant: ResourceOwner) -> None:
@@ -84,10 +79,8 @@ def size(count: int) -> str:
 
 def _table(items: Sequence[Item]) -> Table:
     rows = table()
-    rows.add_column()
-    rows.add_column(overflow="fold")
-    rows.add_column(justify="right", no_wrap=True)
-    rows.add_column(overflow="fold")
     for item in items:
-        rows.add_row(Text(item.thing, "dim"), plain(item.name), size(item.bytes), plain(item.why))
+        name, why = (Text(plain(text), overflow="fold") for text in (item.name, item.why))
+        bytes_ = Text(size(item.bytes), justify="right", no_wrap=True)
+        rows.add_row(Text(item.thing, "dim"), name, bytes_, why)
     return rows

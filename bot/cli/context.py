@@ -18,6 +18,7 @@ from config.load import ConfigError, Secrets, load, load_settings, secret_values
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
+from runtimes.base import Options, Runtime
 
 FILE = Path("mergewright.toml")
 
@@ -116,9 +117,13 @@ def _misfits(found: Settings) -> Iterator[str]:
                     f"agents.{name}.tools: {used} ([agent-types.{type_name}]) cannot restrict"
                     " its tools; remove it from `types` or remove `tools`"
                 )
-    runtime = found.runtime.kind
-    if runtime not in RUNTIMES:
-        yield f"runtime.kind = {runtime!r}: {nearest(runtime, RUNTIMES)}"
+    if (kind_name := found.runtime.kind) not in RUNTIMES:
+        yield f"runtime.kind = {kind_name!r}: {nearest(kind_name, RUNTIMES)}"
+
+
+def runtime(found: Settings) -> Runtime:
+    """Return the runtime of the server's sessions."""
+    return RUNTIMES[found.runtime.kind](Options(data=Paths(found.data).runtime))
 
 
 @contextmanager

@@ -26,14 +26,14 @@ _SHORT_SECRET = 16
 
 def examine(config: Path | None, *, as_json: bool) -> bool:
     """Print a line for each check and return whether none failed."""
-    findings = [(name, check()) for name, check in OF_THE_MACHINE]
+    findings = [("git", git()), ("sqlite", sqlite())]
     try:
         installed = context.installation(config)
     except CliError as refusal:
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", fail(says, hint)))
     else:
-        findings += [(name, check(installed)) for name, check in OF_THE_INSTALLATION]
+        findings += [(name, check(installed)) for name, check in CHECKS]
     found = [{"name": name, **asdict(finding)} for name, finding in findings]
     report(found, _table(findings), as_json=as_json)
     return all(finding.severity is not Severity.FAIL for _, finding in findings)
@@ -169,12 +169,8 @@ def sandbox(installed: Installation) -> CheckResult:
     )
 
 
-#: Every check with its name, in the order they are printed.
-OF_THE_MACHINE: tuple[tuple[str, Callable[[], CheckResult]], ...] = (
-    ("git", git),
-    ("sqlite", sqlite),
-)
-OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
+#: Every check that needs the configuration, with its name, in the order they are printed.
+CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
     ("configuration", configuration),
     ("tmux", tmux),
     ("data folder", data),
@@ -195,11 +191,9 @@ OF_THE_INSTALLATION: tuple[tuple[str, Callable[[Installation], CheckResult]], ..
 
 def _table(findings: Sequence[tuple[str, CheckResult]]) -> Table:
     rows = table()
-    for overflow in ("ellipsis", "ellipsis", "fold"):
-        rows.add_column(overflow=overflow)
     colours = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "red"}
     for name, finding in findings:
-        said = Text(finding.says)
+        said = Text(finding.says, overflow="fold")
         if finding.remedy:
             said.append(f"\n-> {finding.remedy}", "dim")
         rows.add_row(Text(finding.severity, colours[finding.severity]), Text(name), said)

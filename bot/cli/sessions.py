@@ -155,10 +155,7 @@ def replay(
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Attach to a session's terminal."""
     from bot.cli import context
-    from bot.system.locations import Paths
     from lifecycle.model.status import TERMINAL
-    from runtimes import RUNTIMES
-    from runtimes.base import Options
     from runtimes.host import run_name
 
     settings = context.settings(config)
@@ -170,8 +167,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
             f" use `mergewright logs {session.id}` for its output",
             PROBLEM,
         )
-    runtime = RUNTIMES[settings.runtime.kind](Options(data=Paths(settings.data).runtime))
-    command = runtime.attach(run_name(session.id, session.run))
+    command = context.runtime(settings).attach(run_name(session.id, session.run))
     os.execvp(command[0], command)
 
 

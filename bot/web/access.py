@@ -13,6 +13,7 @@ from litestar.handlers import BaseRouteHandler
 Visitor = ASGIConnection[Any, Any, Any, State]
 
 COOKIE = "mergewright-page"
+FAILED = "The server could not answer this request."
 _SECONDS = 7 * 24 * 3600
 _NOT_CONFIGURED = (
     "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."

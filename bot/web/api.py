@@ -27,7 +27,7 @@ from bot.store import (
     UsageTotal,
 )
 from bot.system.clock import utc_now
-from bot.web.access import Access, remedy_of
+from bot.web.access import FAILED, Access, remedy_of
 from bot.web.views import Views, http_errors, unknown
 from lifecycle.model.facts import Command
 from runtimes.agents.shared.messages import Message
@@ -234,13 +234,7 @@ def api_routes(views: Views, access: Access) -> Router:
         route_handlers=ROUTES,
         guards=[access.guard_api],
         dependencies={"views": Provide(lambda: views, sync_to_thread=False)},
-        exception_handlers={
-            HTTPException: as_json,
-            # The decoder raises two exceptions of its own: for invalid UTF-8 and deep nesting.
-            UnicodeDecodeError: _no_json,
-            RecursionError: _no_json,
-            Exception: _failed,
-        },
+        exception_handlers={HTTPException: as_json, Exception: as_json},
         request_max_body_size=_MOST_BYTES,
     )
 
@@ -263,23 +257,22 @@ def _accepted(
     return Response(taken, status_code=202 if new else 200)
 
 
-def as_json(_: _Request, problem: HTTPException) -> Response[ApiError]:
+def as_json(_: _Request, problem: Exception) -> Response[ApiError]:
     """Return an error as JSON: what is wrong and what to do about it."""
-    said = problem.detail
-    if isinstance(problem.extra, list):  # Validation errors.
-        found = (f"{one.get('key', 'body')}: {one['message']}" for one in problem.extra)
+    match problem:
+        case HTTPException():
+            error = problem
+        case UnicodeDecodeError() | RecursionError():  # The decoder's own exceptions.
+            error = ClientException("The body is not valid JSON.")
+        case _:
+            error = InternalServerException(FAILED)
+    said = error.detail
+    if isinstance(error.extra, list):  # Validation errors.
+        found = (f"{one.get('key', 'body')}: {one['message']}" for one in error.extra)
         said = f"{said}: {'; '.join(found)}"
-    remedy = remedy_of(problem) or _REMEDIES.get(problem.status_code, "")
+    remedy = remedy_of(error) or _REMEDIES.get(error.status_code, "")
     answer = ApiError(error=said, remedy=remedy)
-    return Response(answer, status_code=problem.status_code, headers=problem.headers)
-
-
-def _no_json(request: _Request, _: Exception) -> Response[ApiError]:
-    return as_json(request, ClientException("The body is not valid JSON."))
-
-
-def _failed(request: _Request, _: Exception) -> Response[ApiError]:
-    return as_json(request, InternalServerException("The server could not answer this request."))
+    return Response(answer, status_code=error.status_code, headers=error.headers)
 
 
 _REMEDIES: Final[Mapping[int, str]] = {

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from bot.show.session_summary import SessionSummary
 from bot.text import page_text
-from bot.web.access import COOKIE, Access, remedy_of
+from bot.web.access import COOKIE, FAILED, Access, remedy_of
 from bot.web.api import LAST_MESSAGE
 from bot.web.forms import buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
@@ -215,24 +215,21 @@ def page_routes(
             *(board, session_page, transcript_page, agents, login_page, login, logout, events),
             form_routes(views, access),
         ],
-        exception_handlers={HTTPException: as_page, Exception: _failed},
+        exception_handlers={HTTPException: as_page, Exception: as_page},
     )
 
 
-def as_page(request: _Request, problem: HTTPException) -> Response[str]:
+def as_page(request: _Request, problem: Exception) -> Response[str]:
     """Return an error page: what is wrong and what to do about it."""
-    if problem.status_code == 401 and request.url.path != "/events":
+    error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
+    if error.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)
-    title, remedy = _ERRORS.get(problem.status_code, ("Error", ""))
-    said = f"{problem.detail.rstrip('.')}. {remedy_of(problem) or remedy}"
+    title, remedy = _ERRORS.get(error.status_code, ("Error", ""))
+    said = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
     html = _templates()("message.html", title=title, text=said)
     return Response(
-        html, status_code=problem.status_code, media_type=MediaType.HTML, headers=problem.headers
+        html, status_code=error.status_code, media_type=MediaType.HTML, headers=error.headers
     )
-
-
-def _failed(request: _Request, _: Exception) -> Response[str]:
-    return as_page(request, InternalServerException("The server could not answer this request."))
 
 
 #: The title and the remedy of an error page, by status.
