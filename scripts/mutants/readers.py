@@ -82,7 +82,10 @@ SOURCES = (
     *_sources("opencode", ("files",), "test_opencode.py", "test_opencode_messages.py"),
     *_sources("aider", _SCREEN, "test_aider.py", *_PARSERS),
     Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_system_prompts.py")),
-    _shared("shared.reader", "test_reader.py", "test_recordings.py", "test_damaged_files.py"),
+    _shared(
+        "shared.reader",
+        *("test_reader.py", "test_recordings.py", "test_damaged_files.py", "test_codex.py"),
+    ),
     _shared("shared.dialogs", "test_answer_choices.py", "test_dialogs.py", "test_input_boxes.py"),
     _shared("shared.files", "test_files.py", "test_line_tail.py", "test_damaged_files.py"),
     _shared("shared.hooks", "test_hooks.py", "test_damaged_files.py"),

@@ -1,1 +1,1 @@
-"""Code that several agent adapters share: files, hooks, dialogs, messages, usage, launching."""
+"""What the agent adapters share: their base classes, files, hooks, dialogs, messages and usage."""
