@@ -99,12 +99,8 @@ class Opening:
             return "it is unknown who added it"
         if candidate.allowed:
             return _edited(candidate)
-        outsider = Outsider(
-            repository=candidate.repository,
-            issue=candidate.number,
-            login=actor,
-            number=candidate.number,
-        )
+        number, repository = candidate.number, candidate.repository
+        outsider = Outsider(repository=repository, issue=number, login=actor, number=number)
         self.store.outsiders.add(outsider, self.clock())
         return f"@{actor}, who added it, has no write access"
 
@@ -173,15 +169,7 @@ def notify_outsiders(
     """
     recorded = outsiders.unnotified()
     for one in recorded:
-        actions = () if is_silenced(one.repository) else (_comment(one),)
-        outsiders.settle(one, actions, clock())
+        key, values = keys.outsider(one.issue, one.login), {"login": one.login}
+        comment = Comment(key=key, number=one.number, topic="outsider", values=values)
+        outsiders.settle(one, () if is_silenced(one.repository) else (comment,), clock())
     return len(recorded)
-
-
-def _comment(one: Outsider) -> Comment:
-    return Comment(
-        key=keys.outsider(one.issue, one.login),
-        number=one.number,
-        topic="outsider",
-        values={"login": one.login},
-    )

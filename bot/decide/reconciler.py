@@ -34,7 +34,7 @@ _BATCH = 100
 _RETRY = timedelta(seconds=30)
 
 
-class _Confirmed(Struct, frozen=True, kw_only=True):
+class _Confirmed(Struct, frozen=True):
     """The actions that the last decision about a session wanted."""
 
     version: int  #: Of the session, when that was decided.
@@ -121,29 +121,26 @@ class Reconciler:
                 log.exception("%s: its decision could not be recorded", one.session)
                 failed.append(one.session)
             else:
-                self._remember(one, decided, added)
-                self._announce(one.session, decided, added)
+                self._recorded(one, decided, added)
         return outdated
 
-    def _remember(
+    def _recorded(
         self, loaded: LoadedSession, decided: SessionDecision, added: Sequence[str]
     ) -> None:
-        if added and decided.record is not None:
-            self._confirmed[loaded.session] = _Confirmed(
-                version=loaded.version + 1,  # As recording the decision made it.
-                project=decided.record.facts.project,
-                policy=decided.record.policy,
-                until=decided.recheck_at,
-                actions=decided.actions,
+        """Remember which actions a recorded decision wanted, and announce the new ones."""
+        session, record = loaded.session, decided.record
+        if decided.ended is not None:
+            self._confirmed.pop(session, None)
+        if not added:
+            return
+        if record is not None:
+            version = loaded.version + 1  # As recording the decision made it.
+            self._confirmed[session] = _Confirmed(
+                version, record.facts.project, record.policy, decided.recheck_at, decided.actions
             )
-        elif decided.ended is not None:
-            self._confirmed.pop(loaded.session, None)
-
-    def _announce(self, session: str, decided: SessionDecision, added: Sequence[str]) -> None:
-        if added:
-            log.info("%s: %s: %s -> %s", session, decided.status, decided.because, ", ".join(added))
-            self.crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
-            self.on_actions()
+        log.info("%s: %s: %s -> %s", session, decided.status, decided.because, ", ".join(added))
+        self.crash_point(CrashPoint.RECORDED, f"{session} {' '.join(added)}")
+        self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
         """Whether a recorded action is still right; None: the session is frozen.
@@ -170,11 +167,7 @@ class Reconciler:
         wanted, until = self._wants(facts, policy, action, now)
         if wanted:
             self._confirmed[session] = _Confirmed(
-                version=loaded.version,
-                project=facts.project,
-                policy=policy,
-                until=until,
-                actions=(action,),
+                loaded.version, facts.project, policy, until, (action,)
             )
         return wanted
 

@@ -148,7 +148,7 @@ class Writer:
         execute("BEGIN IMMEDIATE")
         fenced = self._check_fence()
         # A single job is rolled back with its transaction.
-        do = self._in_savepoint if len(jobs) > 1 else self._alone
+        do = self._in_savepoint if len(jobs) > 1 else self._outcome
         outcomes = [
             _Outcome(job, error=fenced) if fenced and job.fenced else do(job) for job in jobs
         ]
@@ -156,14 +156,14 @@ class Writer:
         self._committed = -inf if fenced else monotonic()
         return outcomes
 
-    def _alone(self, job: _Job) -> _Outcome:
+    def _outcome(self, job: _Job) -> _Outcome:
         return _Outcome(job, result=job.work(self._connection))
 
     def _in_savepoint(self, job: _Job) -> _Outcome:
         execute = self._connection.execute
         execute("SAVEPOINT job")
         try:
-            outcome = _Outcome(job, result=job.work(self._connection))
+            outcome = self._outcome(job)
         except BaseException as error:
             if isinstance(error, sqlite3.Error) and explained(error, self._path):
                 raise

@@ -26,11 +26,8 @@ _DELETE = (
 _CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"
 _WAKE = f"UPDATE sessions {_CHANGED} WHERE id = :id"
 _WAKE_SCOPE = f"""UPDATE sessions {_CHANGED}
-    WHERE (:scope = '' OR 'project:' || project = :scope OR 'session:' || id = :scope)
-        AND id IN (SELECT id FROM live)
-    RETURNING id"""
-_WAKE_REPOSITORY = f"""UPDATE sessions {_CHANGED}
-    WHERE repository = :repository AND id IN (SELECT id FROM live)
+    WHERE id IN (SELECT id FROM live) AND :scope IN
+        ('', 'project:' || project, 'repository:' || repository, 'session:' || id)
     RETURNING id"""
 _WAKE_SIBLINGS = f"""UPDATE sessions {_CHANGED}
     WHERE repository = (SELECT repository FROM sessions WHERE id = :id)
@@ -87,15 +84,12 @@ def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:
 
 
 def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> list[str]:
-    """Inside a transaction: wake the live sessions in the scope of a freeze. Returns their ids."""
+    """Inside a transaction: wake the live sessions in a scope. Returns their ids.
+
+    A scope is empty for all, `project:NAME`, `repository:NAME` or `session:ID`.
+    """
     rows = connection.execute(_WAKE_SCOPE, {"scope": scope, "now": now.timestamp()}).fetchall()
     return [row["id"] for row in rows]
-
-
-def wake_repository(connection: sqlite3.Connection, repository: str, now: datetime) -> list[str]:
-    """Inside a transaction: wake the live sessions of a repository. Returns their ids."""
-    values = {"repository": repository, "now": now.timestamp()}
-    return [row["id"] for row in connection.execute(_WAKE_REPOSITORY, values).fetchall()]
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, now: datetime) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from bot.store.database import StoreTable
-from bot.store.history import wake_repository
+from bot.store.history import wake_scope
 from bot.store.outbox import add_repository_actions
 from bot.store.rows import RowDecoder, columns
 from lifecycle.model.actions import Action
@@ -93,7 +93,7 @@ class RepositoriesTable(StoreTable):
                 for table in _TABLES:
                     rename = _RENAME.format(table=table)
                     connection.execute(rename, (repository.name, before["name"]))
-            return wake_repository(connection, repository.name, now)
+            return wake_scope(connection, f"repository:{repository.name}", now)
 
         self._change(work)
 

@@ -88,8 +88,8 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
         return self.ended is not None and not self.live
 
 
-class NewSession(Struct, frozen=True, kw_only=True):
-    """A session to create."""
+class CreatedSession(Struct, frozen=True, kw_only=True):
+    """What a session has from its creation on."""
 
     id: str
     project: str
@@ -99,28 +99,23 @@ class NewSession(Struct, frozen=True, kw_only=True):
     branch: str
     requester: str = ""
     agent_type: str = ""
-    agent_name: str = ""
-    priority: int = 0
+    agent_name: str = ""  #: The name of the assigned agent.
+    priority: int = 0  #: How many steps ahead it is in the queue for slots.
+
+
+class NewSession(CreatedSession, frozen=True, kw_only=True):
+    """A session to create."""
+
     native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class Session(CreatedSession, frozen=True, kw_only=True):
     """A session: its facts, and the last decision about it."""
 
-    id: str
-    project: str
-    repository: str
-    created: datetime
-    issue: Issue
-    requester: str
-    agent_type: str
-    agent_name: str  #: The name of the assigned agent.
-    branch: str
     run: int
     slot: bool
     wants_slot: bool  #: Whether it has something to run and no slot.
     waits: str  #: Why it waits for a slot; empty if it does not.
-    priority: int  #: How many steps ahead it is in the queue for slots.
     restored_at: datetime | None
     spent: Spending  #: Since it was last restored.
     spent_ever: Spending
