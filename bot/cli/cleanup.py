@@ -12,7 +12,6 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Item, Retention
 from bot.cli import context
 from bot.cli.screens import table
-from bot.decide.policies import Policies
 from bot.store import ResourceOwner, this_process
 from bot.system.clock import utc_now
 from bot.system.locations import Locations, Paths, programs
@@ -44,7 +43,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
         owner = f"{this_process()}:cleanup"
         leads = writing and store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None
-        policies = Policies(store, settings.projects, settings.policy)
+        policies = context.policies(settings, store)
         try:
             yield Retention(
                 *(store, locations, archive, settings.retention, policies.of, utc_now),

@@ -9,8 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from bot.cli.options import PROBLEM, CliError
-from bot.decide.assignment import all_agents
-from bot.store import AgentRecord, Session, Store, StoreFailure
+from bot.decide.assignment import all_agents, caps
+from bot.decide.policies import Policies
+from bot.store import AgentRecord, QueuedSession, Session, Store, StoreFailure
 from bot.system.locations import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
@@ -140,6 +141,16 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
             yield opened
     except StoreFailure as failure:
         raise CliError(str(failure), PROBLEM) from None
+
+
+def queue(found: Settings, opened: Store) -> dict[str, QueuedSession]:
+    """Return the sessions that wait for a slot by their IDs, the next one first."""
+    return {one.session: one for one in opened.slots.queue(caps(found))}
+
+
+def policies(found: Settings, opened: Store) -> Policies:
+    """Return the policy of each project."""
+    return Policies(opened, found.projects, found.policy)
 
 
 def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:

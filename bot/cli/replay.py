@@ -11,7 +11,6 @@ from rich.text import Text
 from bot.cli import context
 from bot.cli.options import PROBLEM, CliError
 from bot.cli.screens import add, grid, report
-from bot.decide.policies import Policies
 from bot.decide.replay import ReplayedDecision, replay
 from bot.intake.dry_run import Effect, effects, read_webhook
 from bot.intake.inbox import Inbox
@@ -47,7 +46,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
     settings = context.settings(config)
     with context.store(settings) as store:
         try:
-            policies = Policies(store, settings.projects, settings.policy)
+            policies = context.policies(settings, store)
             repositories = frozenset(policies.repositories.values())
             slug = settings.github.app_slug
             inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)

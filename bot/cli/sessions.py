@@ -29,13 +29,12 @@ def ls(
     from rich.console import Group
 
     from bot.cli import context, screens, tables
-    from bot.decide.assignment import caps
     from bot.show.session_summary import summarize
 
     settings = context.settings(config)
     with context.store(settings) as store:
         sessions = store.sessions.all(live=None if every else True)
-        queued = {one.session: one for one in store.slots.queue(caps(settings))}
+        queued = context.queue(settings, store)
         freezes, incidents = store.freezes.all(), store.incidents.current()
     positions = {name: tables.queue_position(one) for name, one in queued.items()}
     listing = screens.listing(sessions, every, positions)
@@ -52,8 +51,6 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from rich.console import Group
 
     from bot.cli import context, screens, tables
-    from bot.decide.assignment import caps
-    from bot.decide.policies import Policies
     from bot.show.session_summary import budget_usage
     from bot.system.clock import utc_now
     from bot.system.locations import Paths
@@ -65,8 +62,8 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         session = context.session(store, session_id)
         facts, history = store.facts.get(session.id), store.history.of(session.id)
         outbox = store.outbox.of(session.id)
-        queued = {one.session: one for one in store.slots.queue(caps(settings))}.get(session.id)
-        policy = Policies(store, settings.projects, settings.policy).of(session.project)
+        queued = context.queue(settings, store).get(session.id)
+        policy = context.policies(settings, store).of(session.project)
     budgets = budget_usage(facts, policy, utc_now())
     mirror = Paths(settings.data).mirror(session.project)
     try:
@@ -94,11 +91,10 @@ def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
 def queue(config: Config = None, as_json: Json = False) -> None:
     """Show queued sessions, why they wait and when they may start."""
     from bot.cli import context, screens, tables
-    from bot.decide.assignment import caps
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        entries = store.slots.queue(caps(settings))
+        entries = list(context.queue(settings, store).values())
     screens.report(entries, tables.queue(entries), as_json=as_json)
 
 
@@ -106,7 +102,6 @@ def queue(config: Config = None, as_json: Json = False) -> None:
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Explain a session's status and next actions. Read-only."""
     from bot.cli import context, screens
-    from bot.decide.policies import Policies
     from bot.show.session_summary import budget_usage
     from bot.system.clock import utc_now
     from lifecycle.decide import decide
@@ -115,7 +110,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     with context.store(settings) as store:
         facts = store.facts.get(context.session(store, session_id).id)
         outbox = store.outbox.of(session_id)
-        policy = Policies(store, settings.projects, settings.policy).of(facts.project)
+        policy = context.policies(settings, store).of(facts.project)
     now = utc_now()
     decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
     screens.report(
