@@ -63,45 +63,45 @@ class PullObserver:
         """Read a session's open pull requests now. Raises `GitHubFailure`."""
         numbers = [pull.number for pull in session.pulls if pull.state is PullState.OPEN]
         if numbers:
-            self._read(session.id, session.repository, numbers)
+            self._read(session, numbers)
 
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
         """Read the pull requests that a refresh concerns and that are not in `read` yet."""
-        session, numbers = self._concerned(refresh.repository, refresh.subject)
-        if session is None and refresh.subject.startswith("branch:"):
-            self._request_onto(refresh.repository, refresh.subject.removeprefix("branch:"))
-        wanted = [number for number in numbers if (refresh.repository, number) not in read]
+        repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
+        session, numbers = self._concerned(repository, kind, name)
+        if session is None and kind == "branch":
+            # The pull requests onto a base that moved may conflict now.
+            onto = self.store.sessions.branches_onto(repository, name)
+            self.refresh_budget.request(repository, [f"branch:{branch}" for branch in onto])
+        wanted = [number for number in numbers if (repository, number) not in read]
         if session is not None and wanted:
-            recent = [self._read_at.get((refresh.repository, number)) for number in wanted]
+            recent = [self._read_at.get((repository, number)) for number in wanted]
             together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
             if self.clock() < together:
                 self.store.refreshes.postpone(refresh, together)
                 return
-            again = self._read(session, refresh.repository, wanted)
-            read.update((refresh.repository, number) for number in wanted)
+            again = self._read(session, wanted)
+            read.update((repository, number) for number in wanted)
             if again:
                 self.store.refreshes.postpone(refresh, self.clock() + again)
                 return
         self.store.refreshes.mark_done(refresh)
 
-    def _request_onto(self, repository: str, base: str) -> None:
-        """Request a refresh of the pull requests onto a moved base, which may conflict now."""
-        branches = self.store.sessions.branches_onto(repository, base)
-        self.refresh_budget.request(repository, [f"branch:{name}" for name in branches])
-
-    def _concerned(self, repository: str, subject: str) -> tuple[str | None, list[int]]:
+    def _concerned(self, repository: str, kind: str, name: str) -> tuple[Session | None, list[int]]:
         """The session that a subject concerns, and the pull requests of it to read."""
-        kind, _, name = subject.partition(":")
+        sessions = self.store.sessions
         if kind == "pull":
-            session = self.store.sessions.of_pull(repository, int(name))
-            return session or self._session_of_new(repository, int(name)), [int(name)]
-        if kind == "branch":
-            session = self.store.sessions.of_branch(repository, name)
+            number = int(name)
+            found = sessions.of_pull(repository, number) or self._session_of_new(repository, number)
         else:
-            session = self.store.sessions.of_sha(repository, name)
-        if session is None:
-            return None, []
-        return session, self._numbers(session, repository)
+            find = sessions.of_branch if kind == "branch" else sessions.of_sha
+            found = find(repository, name)
+        session = sessions.get(found) if found else None
+        if session is None or kind == "pull":
+            return session, [int(name)] if session else []
+        known = [pull.number for pull in session.pulls]
+        fork = self._fork(session)
+        return session, known or self.github.read.pulls_of(repository, session.branch, fork)
 
     def _session_of_new(self, repository: str, number: int) -> str | None:
         """The session of a pull request that is not known yet, if any.
@@ -120,13 +120,6 @@ class PullObserver:
         self._foreign[repository, number] = reading.head_branch
         return self._owner(repository, reading)
 
-    def _numbers(self, session: str, repository: str) -> list[int]:
-        found = self.store.sessions.get(session)
-        if found is None:
-            return []
-        known = [pull.number for pull in found.pulls]
-        return known or self.github.read.pulls_of(repository, found.branch, self._fork(found))
-
     def _fork(self, session: Session) -> str:
         """The fork with its branch; empty: the branch is in the repository itself."""
         project = self.projects.get(session.project)
@@ -138,67 +131,60 @@ class PullObserver:
         A pull request by somebody else with write access belongs to it at a head that the bot
         pushed. A closed one by the bot at another head is left from an earlier database.
         """
-        session = self.store.sessions.of_branch(repository, reading.head_branch)
-        found = self.store.sessions.get(session) if session else None
-        if session is None or found is None:
+        found = self.store.sessions.of_branch(repository, reading.head_branch)
+        session = self.store.sessions.get(found) if found else None
+        if session is None:
             return None
-        home = self._fork(found) or self.github.aliases.name(repository)
+        home = self._fork(session) or self.github.aliases.name(repository)
         if reading.head_repository.lower() != home.lower():
             return None
-        done = self.store.facts.get(session).done
-        opened = done.get(keys.open_pull(reading.head_branch))
+        done = self.store.facts.get(session.id).done
         pushed = keys.push(reading.pull.head) in done
-        if reading.author == self.github.read.me():
-            recorded = opened is not None and opened.result == str(reading.pull.number)
-            branch_is_ours = any(key.kind is KeyKind.PUSH for key in done)
-            ours = recorded or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)
-        else:
+        if reading.author != self.github.read.me():
             ours = pushed and self.people.may_write(repository, reading.author)
-        return session if ours else None
+            return session.id if ours else None
+        opened = done.get(keys.open_pull(reading.head_branch))
+        recorded = opened is not None and opened.result == str(reading.pull.number)
+        branch_is_ours = any(key.kind is KeyKind.PUSH for key in done)
+        ours = recorded or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)
+        return session.id if ours else None
 
-    def _read(self, session: str, repository: str, numbers: Iterable[int]) -> timedelta | None:
+    def _read(self, session: Session, numbers: Iterable[int]) -> timedelta | None:
         """Read and record pull requests; return the pause before another read, if one is needed."""
-        before = self.store.sessions.get(session)
-        if before is None:
-            return None
-        known = {pull.number: pull for pull in before.pulls}
+        repository, known = session.repository, {pull.number: pull for pull in session.pulls}
         fingerprints = {
             number: self.refresh_budget.found((repository, number)) for number in numbers
         }
         for number in numbers:
             # From before the read, because what happens meanwhile may not be in it.
             self._read_at[repository, number] = self.clock()
-            reading = self.github.read.pull(repository, number)
+            reading, earlier = self.github.read.pull(repository, number), known.get(number)
             if reading is None:
                 continue
-            if number not in known and self._owner(repository, reading) != session:
+            if earlier is None and self._owner(repository, reading) != session.id:
                 continue
-            earlier = known.get(number)
             if earlier is not None and earlier.state is PullState.CLOSED:
-                self._report_reopening(before, reading)
-            known[number] = self.facts.complete(before, reading, earlier)
+                self._report_reopening(session, reading)
+            known[number] = self.facts.complete(session, reading, earlier)
         pulls = tuple(known[number] for number in sorted(known))
-        for outsider in self.facts.outsiders(before, pulls):
+        for outsider in self.facts.outsiders(session, pulls):
             self.store.outsiders.add(outsider, self.clock())
-        changed = self.store.observations.record(
-            [Observation(session=session, pulls=pulls)], self.clock()
-        )
+        observed = Observation(session=session.id, pulls=pulls)
+        changed = self.store.observations.record([observed], self.clock())
         for number, fingerprint in fingerprints.items():
             self.refresh_budget.record((repository, number), fingerprint)
         if changed:
-            self.crash_point(CrashPoint.OBSERVED, session)
+            self.crash_point(CrashPoint.OBSERVED, session.id)
         if not any(p.state is PullState.OPEN and p.merge is Merge.UNKNOWN for p in pulls):
-            self._merge_unknown.pop(session, None)
+            self._merge_unknown.pop(session.id, None)
             return None
-        self._merge_unknown[session] = self._merge_unknown.get(session, 0) + 1
-        return timedelta(seconds=delay(self._merge_unknown[session], *_MERGE_UNKNOWN))
+        self._merge_unknown[session.id] = unknown = self._merge_unknown.get(session.id, 0) + 1
+        return timedelta(seconds=delay(unknown, *_MERGE_UNKNOWN))
 
     def _report_reopening(self, session: Session, reading: PullSnapshot) -> None:
         """Report that somebody reopened the pull request of an ended session."""
         if session.ended is None or reading.pull.state is not PullState.OPEN:
             return
         events = self.github.read.issue(session.repository, reading.pull.number)
-        if events is not None:
-            candidate = reopening(session, events, self.people)
-            if candidate is not None:
-                self.on_candidate(candidate)
+        if events is not None and (candidate := reopening(session, events, self.people)):
+            self.on_candidate(candidate)
