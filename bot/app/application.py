@@ -160,23 +160,20 @@ class App:
         return worker
 
     def _beat(self) -> None:
-        for worker in (self._inbox, self._github, self._reconcile, self._outbox):
-            worker.wake()
+        _wake(self._inbox, self._github, self._reconcile, self._outbox)
 
     def _on_delivered(self) -> None:
         self._crash_point(CrashPoint.DELIVERED, "")
         self._inbox.wake()
 
     def _on_turn_ended(self) -> None:
-        for worker in self._examine:
-            worker.wake()
+        _wake(*self._examine)
 
     def _on_decided(self) -> None:
         self._outbox.wake()
 
     def _on_acted(self) -> None:
-        for worker in (self._reconcile, self._github, self._outbox, self._confirm):
-            worker.wake()
+        _wake(self._reconcile, self._github, self._outbox, self._confirm)
 
     def _on_policy_change(self) -> None:
         self._reconciled_all = False
@@ -203,8 +200,7 @@ class App:
         done += notify_outsiders(wiring.store.outsiders, wiring.policies.is_silenced, self._clock)
         if done:
             # The issue of an authorized start command is read next, and replies are posted.
-            for worker in (self._reconcile, self._outbox, self._github):
-                worker.wake()
+            _wake(self._reconcile, self._outbox, self._github)
 
     def _sweep_agents(self) -> None:
         if self.wiring.agent_observer.sweep():
@@ -213,8 +209,7 @@ class App:
     def _confirm_receipts(self) -> None:
         """Poll agents that were sent messages until the messages have arrived."""
         if self.wiring.agent_observer.confirm_receipts():
-            self._reconcile.wake()
-            self._outbox.wake()
+            _wake(self._reconcile, self._outbox)
             time.sleep(_CONFIRM_SECONDS)
             self._confirm.wake()
 
@@ -254,3 +249,8 @@ class App:
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
+
+
+def _wake(*workers: Worker) -> None:
+    for worker in workers:
+        worker.wake()

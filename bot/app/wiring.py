@@ -132,47 +132,21 @@ class Wiring:
     def _wire_observe(self, on_turn_ended: Callable[[], None]) -> None:
         """Build the observers of agents, pull requests, issues and repositories."""
         store, github, clock, crash_point = self.store, self.github, self.clock, self.crash_point
-        projects, consider = self.settings.projects, self.opening.consider
+        people, projects, consider = self.people, self.settings.projects, self.opening.consider
+        policy_of, prices, locations = self.policies.of, self.prices, self.locations
         self.agent_observer = AgentObserver(
-            store,
-            self.locations,
-            self.policies.of,
-            self.prices,
-            clock,
-            crash_point,
-            on_turn_ended,
+            store, locations, policy_of, prices, clock, crash_point, on_turn_ended
         )
+        app_slug = self.settings.github.app_slug
         budget = RefreshBudget(store.refreshes, github, clock)
-        pull_facts = PullFacts(
-            github,
-            self.people,
-            partial(who_pushed, store.facts, self.locations),
-            projects,
-            clock,
-            self.settings.github.app_slug,
+        pushed = partial(who_pushed, store.facts, locations)
+        facts = PullFacts(github, people, pushed, projects, clock, app_slug)
+        self.pull_observer = pulls = PullObserver(
+            store, github, people, budget, facts, projects, consider, clock, crash_point
         )
-        self.pull_observer = PullObserver(
-            store,
-            github,
-            self.people,
-            budget,
-            pull_facts,
-            projects,
-            consider,
-            clock,
-            crash_point,
-        )
+        names = self.assignment.names
         self.issue_observer = IssueObserver(
-            store,
-            github,
-            self.people,
-            self.pull_observer,
-            budget,
-            projects,
-            self.assignment.names,
-            consider,
-            clock,
-            crash_point,
+            store, github, people, pulls, budget, projects, names, consider, clock, crash_point
         )
         refreshes, repositories = store.refreshes, self.policies.repositories.values()
         self.access_observer = AccessObserver(
@@ -217,16 +191,10 @@ class Wiring:
         """Build the outbox, and what carries its actions out."""
         store, github, locations, clock = self.store, self.github, self.locations, self.clock
         settings, prompts = self.settings, Prompts(self.settings.prompts)
+        archive, assignment, endpoints = self.archive, self.assignment, self.endpoints
+        steering = settings.runtime.steering_files
         agents = AgentRuns(
-            store.facts,
-            github,
-            locations,
-            prompts,
-            self.archive,
-            self.assignment,
-            self.endpoints,
-            settings.runtime.steering_files,
-            clock,
+            store.facts, github, locations, prompts, archive, assignment, endpoints, steering, clock
         )
         dispatcher = ActionDispatcher(
             store.sessions,

@@ -67,8 +67,11 @@ class IssueObserver:
                 if kind == "repository":
                     self._refresh_repository(refresh.repository)
                 else:
+                    thing = (refresh.repository, int(number))
+                    fingerprint = self.refresh_budget.found(thing)
                     with self.github.caching():
-                        self._refresh((refresh.repository, int(number)))
+                        self._read(*thing)
+                        self.refresh_budget.record(thing, fingerprint)
                 self.store.refreshes.mark_done(refresh)
         return len(due)
 
@@ -111,11 +114,6 @@ class IssueObserver:
     def _request(self, repository: str, subjects: Iterable[str]) -> None:
         requests = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self.store.refreshes.request(requests, self.clock())
-
-    def _refresh(self, thing: Numbered) -> None:
-        fingerprint = self.refresh_budget.found(thing)
-        self._read(*thing)
-        self.refresh_budget.record(thing, fingerprint)
 
     def _read(self, repository: str, number: int) -> None:
         """Read one issue: facts of its session, or a candidate for one."""
@@ -175,10 +173,8 @@ class IssueObserver:
 
     def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
         """Report a reopening or another label; the issue with the time of its last label."""
-        if not session.issue.open:
-            candidate = reopening(session, reading, self.people)
-            if candidate is not None:
-                self.on_candidate(candidate)
+        if not session.issue.open and (found := reopening(session, reading, self.people)):
+            self.on_candidate(found)
         label = self._label(session.project, reading)
         before = session.issue.labelled_at
         if label is None or (before is not None and label.at <= before):
@@ -190,10 +186,10 @@ class IssueObserver:
         labelled = has_any(reading.labels, self._triggers[project])
         if not reading.issue.open or reading.is_pull or not labelled:
             return
-        label = self._label(project, reading)
-        # The label is on, and nobody is known to have added it.
+        # The label is on, and perhaps nobody is known to have added it.
         unknown = Labelled(actor="", at=self.clock(), agent="", names_agent=False)
-        self.on_candidate(self._new(project, reading, label or unknown))
+        label = self._label(project, reading) or unknown
+        self.on_candidate(self._new(project, reading, label))
 
     def _report_start(
         self, project: str, reading: IssueSnapshot | None, command: NewCommand
@@ -206,17 +202,15 @@ class IssueObserver:
             resume=command.resume,
             is_local=is_local(command.actor),
         )
-        if reading is None or not project:
-            candidate = Candidate(
-                project=project,
-                repository=command.repository,
-                number=command.number,
-                trigger=trigger,
-                allowed=True,
+        if reading is not None and project:
+            self.on_candidate(self._new(project, reading, trigger))
+            return
+        place, number = command.repository, command.number
+        self.on_candidate(
+            Candidate(
+                project=project, repository=place, number=number, trigger=trigger, allowed=True
             )
-        else:
-            candidate = self._new(project, reading, trigger)
-        self.on_candidate(candidate)
+        )
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
         """The last label or assignment that asks for an agent and is still on."""
