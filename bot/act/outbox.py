@@ -137,6 +137,8 @@ class Outbox:
         match result:
             case Completed():
                 self.crash_point(CrashPoint.DONE, about)
+                if not due.session:
+                    self.incidents.clear(_incident(due), self.clock())
                 self.outbox.mark_done(
                     due.seq,
                     result.result,
@@ -144,8 +146,6 @@ class Outbox:
                     observed=result.observed,
                     refreshes=result.refreshes,
                 )
-                if not due.session:
-                    self.incidents.clear(_incident(due), self.clock())
                 log.info("%s: done%s", about, f": {result.result}" if result.result else "")
                 self.crash_point(CrashPoint.MARKED, about)
             case AwaitingReceipt(receipt=receipt):
