@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lifecycle.judge.escalations import escalation
 from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
-from lifecycle.judge.stages import Evidence, hold_of, stage_of
+from lifecycle.judge.stages import hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
@@ -28,12 +28,13 @@ _OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
 #: What checks may say only for a time.
 _SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
-_HANDED_OVER, _ON_PULL = Evidence(Reason.PERSON_PUSHED), Evidence(Reason.PULL_REQUEST)
+_HANDED_OVER = Finding(None, Reason.PERSON_PUSHED, "")
+_ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
 
 
 #: The signals of a view, the evidence behind its stage or finding, and when the same facts may read
 #: otherwise; None: never.
-Reading = tuple[Signals, Evidence, datetime | None]
+Reading = tuple[Signals, Finding, datetime | None]
 
 
 def foremost(view: SessionView) -> SessionView:
@@ -58,7 +59,7 @@ def read(view: SessionView) -> Reading:
     if changes_at is not None:
         recheck_at = earliest(recheck_at, changes_at)
     if finding is not None:
-        evidence = Evidence(finding.reason, finding.because, finding.key)
+        evidence = finding
     elif view.pull is not None:
         evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
     signals = of_pull(view, stage, view.availability, attention, _output(view))
@@ -227,9 +228,9 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
         signals,
         rule.status,
         rule.reason or evidence.reason,
-        sentence(rule.because, view, evidence.why, blockers),
+        sentence(rule.because, view, evidence.because, blockers),
         recheck_at,
-        evidence.cause,
+        evidence.key,
         blockers,
     )
 

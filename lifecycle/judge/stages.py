@@ -3,9 +3,6 @@
 from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from lifecycle.judge.capacity import reason_of
 from lifecycle.judge.escalations import nothing_to_show
 from lifecycle.judge.pauses import exhausted, pause
@@ -13,7 +10,7 @@ from lifecycle.judge.signals import Hold, Stage
 from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
 from lifecycle.model.facts import Exit
-from lifecycle.model.key import Key, KeyKind, StartCause
+from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason, Status
 from lifecycle.read.availability import Availability
@@ -33,19 +30,10 @@ _OUTCOMES: Final = {
 }
 
 
-class Evidence(Struct, frozen=True, gc=False):
-    """Why a session has its stage or status, for programs and for people."""
-
-    reason: Reason = Reason.AGENT_AT_WORK
-    why: str = ""
-    cause: Key | None = None  #: Of what people are notified of; None: nothing.
-
-
-AT_WORK: Final = Evidence()
-
+_AT_WORK: Final = Finding(None, Reason.AGENT_AT_WORK, "")
 
 #: A stage with its evidence, and when the same facts may read otherwise; None: never.
-StageReading = tuple[Stage, Evidence, datetime | None]
+StageReading = tuple[Stage, Finding, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
@@ -53,26 +41,26 @@ def stage_of(view: SessionView) -> StageReading:
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
         why = f"pull request #{view.pull.number} was merged"
-        return Stage.MERGED, Evidence(Reason.PR_MERGED, why), None
+        return Stage.MERGED, Finding(None, Reason.PR_MERGED, why), None
     if facts.ended is not None:
-        evidence = Evidence(facts.ended.reason, facts.ended.because)
+        evidence = Finding(None, facts.ended.reason, facts.ended.because)
         return _OUTCOMES[facts.ended.status], evidence, None
     recheck_at: datetime | None = None
     for stage, ends in _ENDS if _may_end(view) else ():
         found = ends(view)
         if found is None:
             continue
-        if isinstance(found, Evidence):
+        if isinstance(found, Finding):
             return stage, found, recheck_at
         recheck_at = earliest(recheck_at, found.at)
     paused, later = pause(view)
     if later is not None:
         recheck_at = earliest(recheck_at, later)
     if paused is not None:
-        return Stage.PAUSED, _shown(paused), recheck_at
+        return Stage.PAUSED, paused, recheck_at
     if view.instructed_at is not None:
         # Also without a slot: one whose program was stopped gets a slot when it has work for it.
-        return _RUNNING, AT_WORK, recheck_at
+        return _RUNNING, _AT_WORK, recheck_at
     return _not_begun(view, recheck_at)
 
 
@@ -84,32 +72,27 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
         return Stage.QUEUED, blocked, recheck_at
     budget = exhausted(view) if not view.history.started else None
     if isinstance(budget, Finding):
-        evidence = replace(_shown(budget), cause=None)
-        return Stage.QUEUED, evidence, earliest(recheck_at, budget.until)
+        return Stage.QUEUED, budget._replace(key=None), earliest(recheck_at, budget.until)
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
-        return Stage.QUEUED, Evidence(reason_of(waits), waits), recheck_at
-    return Stage.SPAWNING, AT_WORK, recheck_at
+        return Stage.QUEUED, Finding(None, reason_of(waits), waits), recheck_at
+    return Stage.SPAWNING, _AT_WORK, recheck_at
 
 
-def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Evidence:
+def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
     """Return the issues a session waits for; people are notified of circular dependencies."""
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
-        return Evidence(Reason.ISSUE_BLOCKED, why)
-    cause = keys.issues_in_circle(issues)
-    return Evidence(Reason.ISSUES_IN_CIRCLE, f"{why}, which waits for this issue in turn", cause)
+        return Finding(None, Reason.ISSUE_BLOCKED, why)
+    why += ", which waits for this issue in turn"
+    return Finding(keys.issues_in_circle(issues), Reason.ISSUES_IN_CIRCLE, why)
 
 
-def _shown(found: Finding) -> Evidence:
-    return Evidence(found.reason, found.because, found.key)
-
-
-def _killed(view: SessionView) -> Evidence | None:
+def _killed(view: SessionView) -> Finding | None:
     """A person stopped the session, or too many of its runs were lost with their runtime."""
     stop = view.command("stop")
     if stop is not None:
-        return Evidence(Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
+        return Finding(None, Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
     ending = view.facts.agent.exit
     if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None
@@ -117,32 +100,32 @@ def _killed(view: SessionView) -> Evidence | None:
     if losses < view.policy.lost_runs:
         return None
     why = f"its program was lost again after {losses} restarts: {ending.lost}"
-    return Evidence(Reason.RUNTIME_LOST, why)
+    return Finding(None, Reason.RUNTIME_LOST, why)
 
 
-def _terminated(view: SessionView) -> Evidence | None:
+def _terminated(view: SessionView) -> Finding | None:
     """Its pull request or issue was closed, or its label removed."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
-        return Evidence(Reason.PR_CLOSED, "the pull request was closed without a merge")
+        return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")
     if not issue.open and issue.state_reason != _COMPLETED:
         how = f" as {issue.state_reason}" if issue.state_reason else ""
-        return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed{how}")
+        return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed{how}")
     if not issue.labelled:
-        return Evidence(Reason.LABEL_REMOVED, "the label was removed from the issue")
+        return Finding(None, Reason.LABEL_REMOVED, "the label was removed from the issue")
     return None
 
 
-def _errored(view: SessionView) -> Evidence | Recheck | None:
+def _errored(view: SessionView) -> Finding | Recheck | None:
     """It could not be started, or failed after all restarts."""
     facts = view.facts
     for key, failure in facts.failures.items():
         if key.kind is KeyKind.START:
-            return Evidence(failure.reason, failure.detail)
+            return Finding(None, failure.reason, failure.detail)
     starting = view.wait(facts.start_due, view.policy.spawn_seconds) if facts.start_due else None
     if facts.start_due and not starting:
         why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
-        return Evidence(Reason.TIMEOUT, why)
+        return Finding(None, Reason.TIMEOUT, why)
     ending = facts.agent.exit
     if view.availability is not _CRASHED or (ending is not None and ending.lost):
         return starting
@@ -150,14 +133,14 @@ def _errored(view: SessionView) -> Evidence | Recheck | None:
     return _crash(ending, crashes) if crashes >= view.policy.restarts else starting
 
 
-def _done(view: SessionView) -> Evidence | Recheck | None:
+def _done(view: SessionView) -> Finding | Recheck | None:
     """The issue was completed elsewhere, or there was nothing to change."""
     if not view.facts.issue.open:
-        return Evidence(Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
+        return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
     if view.policy.nothing_to_show is not _DONE:
         return None
     empty = nothing_to_show(view)
-    return Evidence(Reason.COMPLETED, empty.because) if isinstance(empty, Finding) else empty
+    return Finding(None, Reason.COMPLETED, empty.because) if isinstance(empty, Finding) else empty
 
 
 #: What ends a session now, in the order of the rules.
@@ -179,16 +162,16 @@ def _may_end(view: SessionView) -> bool:
     return pull is not None and pull.state is _CLOSED
 
 
-def _crash(ending: Exit | None, crashes: int) -> Evidence:
+def _crash(ending: Exit | None, crashes: int) -> Finding:
     """How the last of several failed runs ended."""
     after = f"after {crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
-        return Evidence(Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
+        return Finding(None, Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
     if ending.signal is None:
         how = f"exited with code {ending.code}"
     else:
         how = f"was ended by signal {ending.signal}"
-    return Evidence(Reason.PROVIDER_EXIT, f"the agent {how} {after}")
+    return Finding(None, Reason.PROVIDER_EXIT, f"the agent {how} {after}")
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:

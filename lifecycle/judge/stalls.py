@@ -15,9 +15,9 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
 
 class Finding(NamedTuple):
-    """A detected problem, and until when the finding is valid."""
+    """Why a session has its stage or status, and until when the finding is valid."""
 
-    key: Key | None  #: Its cause; None: people are not notified of it.
+    key: Key | None  #: Its cause, which people are notified of; None: they are not.
     reason: Reason
     because: str
     until: datetime | None = None  #: When the same facts may give another result; None: never.

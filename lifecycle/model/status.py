@@ -55,7 +55,10 @@ class Probe(StrEnum):
 
 
 class CheckState(StrEnum):
-    """What one check says."""
+    """What one check says.
+
+    https://docs.github.com/en/graphql/reference/enums#checkconclusionstate
+    """
 
     PASSED = "passed"
     FAILED = "failed"
@@ -67,7 +70,10 @@ class CheckState(StrEnum):
 
 
 class Review(StrEnum):
-    """The combined result of all reviews."""
+    """The combined result of all reviews.
+
+    https://docs.github.com/en/graphql/reference/enums#pullrequestreviewdecision
+    """
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
@@ -76,7 +82,10 @@ class Review(StrEnum):
 
 
 class Merge(StrEnum):
-    """Whether a pull request can be merged, as GitHub reports it."""
+    """Whether a pull request can be merged, as GitHub reports it.
+
+    https://docs.github.com/en/graphql/reference/enums#mergestatestatus
+    """
 
     CLEAN = "clean"  #: CLEAN or HAS_HOOKS, or UNSTABLE by checks nobody requires.
     CONFLICT = "conflict"

@@ -196,6 +196,7 @@ class SessionView:
     def _dequeued(self) -> Dequeued | None:
         """The removal of this head from the merge queue after the bot had added it.
 
+        https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
         None if the bot never queued this head, or if a person cancelled the merge.
         """
         pull, done = self.pull, self.facts.done
@@ -211,7 +212,10 @@ class SessionView:
         return pull.dequeued
 
     def _read_checks(self) -> None:
-        """Read the checks that decide readiness: the required ones, or all if none is required."""
+        """Read the checks that decide readiness: the required ones, or all if none is required.
+
+        https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-status-checks-before-merging
+        """
         checks: Sequence[Check] = self.pull.checks if self.pull else ()
         if self.dequeued is not None:
             checks = (*checks, *self.dequeued.checks)

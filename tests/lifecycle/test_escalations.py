@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
-from lifecycle.judge.stages import Evidence
+from lifecycle.judge.stalls import Finding
 from lifecycle.model.facts import Agent, Facts, Failure, Work
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.policy import Policy
@@ -43,7 +43,7 @@ MERGE = f"merge:{HEAD}"
 FAILURE = Failure(at=ago(60), reason=Reason.PUSH_REFUSED, detail="GitHub said no")
 
 
-def attention(session: Facts, **policy: Any) -> tuple[Attention, Evidence]:
+def attention(session: Facts, **policy: Any) -> tuple[Attention, Finding]:
     signals, evidence, _ = read(SessionView(session, Policy(**policy), NOW))
     return signals.attention, evidence
 
@@ -195,8 +195,8 @@ ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
 def test_these_facts_escalate_under_this_key(session: Facts, key: str, reason: Reason) -> None:
     found, evidence = attention(session)
     assert found is Attention.ESCALATED
-    assert (str(evidence.cause), evidence.reason) == (key, reason)
-    assert evidence.why
+    assert (str(evidence.key), evidence.reason) == (key, reason)
+    assert evidence.because
 
 
 NOT_ESCALATED: dict[str, Facts] = {
@@ -311,7 +311,7 @@ NOT_ESCALATED: dict[str, Facts] = {
 def test_these_facts_do_not_escalate(session: Facts) -> None:
     word, evidence = attention(session)
     assert word is Attention.NONE
-    assert (evidence.why, evidence.cause) == ("", None)
+    assert (evidence.because, evidence.key) == ("", None)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_a_closed_pull_request_does_not_escalate() -> None:
 )
 def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, words: str) -> None:
     _, evidence = attention(facts(agent=who))
-    assert evidence.why == f"the agent finished without a commit{words}"
+    assert evidence.because == f"the agent finished without a commit{words}"
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, word
     ],
 )
 def test_an_escalation_states_its_evidence(session: Facts, why: str) -> None:
-    assert attention(session)[1].why == why
+    assert attention(session)[1].because == why
 
 
 FIRST: dict[str, tuple[Facts, str]] = {
@@ -396,4 +396,4 @@ FIRST: dict[str, tuple[Facts, str]] = {
 
 @pytest.mark.parametrize(("session", "key"), FIRST.values(), ids=FIRST.keys())
 def test_the_first_matching_escalation_is_reported(session: Facts, key: str) -> None:
-    assert str(attention(session)[1].cause) == key
+    assert str(attention(session)[1].key) == key

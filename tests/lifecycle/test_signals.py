@@ -250,7 +250,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
 @pytest.mark.parametrize(("session", "reason", "why"), BECAUSE.values(), ids=BECAUSE.keys())
 def test_an_end_says_why(session: Facts, reason: Reason, why: str) -> None:
     _, evidence, _ = read(SessionView(session, Policy(), NOW))
-    assert (evidence.reason, evidence.why) == (reason, why)
+    assert (evidence.reason, evidence.because) == (reason, why)
 
 
 STOP = (command("stop"),)
@@ -388,7 +388,7 @@ def test_a_session_without_a_commit_ends_as_done_by_configuration() -> None:
         assert signals(session).stage is Stage.RUNNING
         assert signals(session, nothing_to_show=NothingToShow.DONE).stage is Stage.DONE
         _, evidence, _ = read(SessionView(session, Policy(nothing_to_show=NothingToShow.DONE), NOW))
-        assert (evidence.reason, evidence.why) == (
+        assert (evidence.reason, evidence.because) == (
             Reason.COMPLETED,
             "the agent finished without a commit",
         )

@@ -4,7 +4,7 @@ import pytest
 
 from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
-from lifecycle.judge.stages import Evidence
+from lifecycle.judge.stalls import Finding
 from lifecycle.model.facts import Agent, Facts, ProbeFailure
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason
@@ -12,7 +12,7 @@ from lifecycle.read.session_view import SessionView
 from tests.lifecycle.universe import NOW, agent, ago, done, facts, in_key, published
 
 
-def attention(session: Facts) -> tuple[Attention, Evidence]:
+def attention(session: Facts) -> tuple[Attention, Finding]:
     signals, evidence, _ = read(SessionView(session, Policy(), NOW))
     return signals.attention, evidence
 
@@ -68,8 +68,8 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
 def test_these_agents_are_stuck(who: Agent, key: str, reason: Reason) -> None:
     found, evidence = attention(facts(agent=who))
     assert found is Attention.STUCK
-    assert (str(evidence.cause), evidence.reason) == (key, reason)
-    assert evidence.why
+    assert (str(evidence.key), evidence.reason) == (key, reason)
+    assert evidence.because
 
 
 FINE: dict[str, Facts] = {
@@ -104,4 +104,4 @@ FINE: dict[str, Facts] = {
 def test_these_agents_are_not_stuck(session: Facts) -> None:
     word, evidence = attention(session)
     assert word is Attention.NONE
-    assert (evidence.why, evidence.cause) == ("", None)
+    assert (evidence.because, evidence.key) == ("", None)
