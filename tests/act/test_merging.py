@@ -38,7 +38,7 @@ class Merger:
         """The merge method and message."""
         result = self.tries_to_land(method, allowed, asked, by, queue)
         assert isinstance(result, Completed), result
-        return self.said[3], self.said[5]
+        return self.calls[3], self.calls[5]
 
     def tries_to_land(
         self,
@@ -48,7 +48,7 @@ class Merger:
         by: str = "",
         queue: bool = False,
     ) -> ActionResult:
-        scenario, self.said = self.site.scenario, list[Any]()
+        scenario, self.calls = self.site.scenario, list[Any]()
         head = self.site.commits("a")
         self.site.locations.mirror("widgets").take(self.site.workspace)
         pull = Pull(
@@ -66,7 +66,7 @@ class Merger:
         )
 
         def merge(*words: Any) -> str:
-            self.said.extend(words)
+            self.calls.extend(words)
             return head
 
         repository = RepositorySettings(

@@ -278,14 +278,14 @@ def test_a_failing_start_is_retried_with_growing_pauses_and_fails_with_its_reaso
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("own_reason", "reason"),
     [(None, Reason.SPAWN_FAILED), (Reason.BRANCH_GONE, Reason.BRANCH_GONE)],
 )
 def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_starts(
-    bench: OutboxBench, said: Reason | None, reason: Reason
+    bench: OutboxBench, own_reason: Reason | None, reason: Reason
 ) -> None:
     def refuses(due: DueAction, check: FinalCheck) -> ActionResult:
-        return Rejected("the branch is gone", said)
+        return Rejected("the branch is gone", own_reason)
 
     bench.drains()
     bench.scenario.orders(

@@ -62,10 +62,13 @@ def test_a_pull_request_has_the_projects_base_title_and_labels(site: Site, file:
 
 
 def test_a_pull_request_names_issue_and_requester_without_a_mention(site: Site, file: Path) -> None:
-    said = opens(site)[1].split("\n\n")
-    assert said[0] == "Closes #12"
-    assert said[1].replace("\u200b", "") == "Written by the agent `shell` at the request of @ada."
-    assert "@ada" not in said[1]
+    paragraphs = opens(site)[1].split("\n\n")
+    assert paragraphs[0] == "Closes #12"
+    assert (
+        paragraphs[1].replace("\u200b", "")
+        == "Written by the agent `shell` at the request of @ada."
+    )
+    assert "@ada" not in paragraphs[1]
 
 
 def test_the_summary_files_first_line_is_the_title_and_the_rest_the_text(

@@ -207,9 +207,9 @@ def test_the_last_output_is_archived_at_the_stop_and_compressed_at_the_release(s
 
 def test_a_new_run_finds_the_conversation_of_a_lost_home(site: Site) -> None:
     site.starts()
-    availability = site.paths.archive / site.id / site.paths.home(site.id).name / ".talk.jsonl"
-    availability.parent.mkdir(parents=True)
-    availability.write_text("said\n")
+    conversation = site.paths.archive / site.id / site.paths.home(site.id).name / ".talk.jsonl"
+    conversation.parent.mkdir(parents=True)
+    conversation.write_text("said\n")
     site.starts(run=2)
     assert (site.paths.home(site.id) / ".talk.jsonl").read_text() == "said\n"
 

@@ -211,35 +211,35 @@ def test_missing_files_of_a_home_are_restored_and_existing_ones_kept(site: Site)
 def test_a_restore_follows_no_links(site: Site, tmp_path: Path, where: str) -> None:
     site.starts()
     site.adapters["shell"] = Claude(AgentType(program="claude"))
-    availability = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
-    availability.parent.mkdir(parents=True)
-    availability.write_text("said\n")
+    conversation = site.paths.home(site.id) / ".claude" / "projects" / "-work" / "talk.jsonl"
+    conversation.parent.mkdir(parents=True)
+    conversation.write_text("said\n")
     Archive(site.locations, REDACT).keep(site.session)
-    availability.unlink()
+    conversation.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "precious").write_text("of somebody else\n")
     if where == "file":
-        availability.with_name("talk.jsonl.new").symlink_to(elsewhere / "precious")
+        conversation.with_name("talk.jsonl.new").symlink_to(elsewhere / "precious")
     else:
-        availability.parent.rmdir()
-        availability.parent.symlink_to(elsewhere)
+        conversation.parent.rmdir()
+        conversation.parent.symlink_to(elsewhere)
     Archive(site.locations, REDACT).put_back(site.id)
     assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [
         ("precious", "of somebody else\n")
     ]
-    assert availability.exists() == (where == "file")
+    assert conversation.exists() == (where == "file")
 
 
 def test_each_adapter_names_the_files_to_archive(tmp_path: Path) -> None:
     files = RunFiles(
         session="s", run=1, dir=tmp_path / "s_r1", workspace=tmp_path / "w", branch="b"
     )
-    availability = files.home / ".claude" / "projects" / "-w" / "talk.jsonl"
-    availability.parent.mkdir(parents=True)
-    availability.touch()
+    conversation = files.home / ".claude" / "projects" / "-w" / "talk.jsonl"
+    conversation.parent.mkdir(parents=True)
+    conversation.touch()
     assert list(Shell(AgentType(program="shell")).records(files)) == [files.output]
-    assert list(Claude(AgentType(program="claude")).records(files)) == [availability]
+    assert list(Claude(AgentType(program="claude")).records(files)) == [conversation]
 
 
 class Database:

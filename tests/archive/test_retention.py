@@ -289,10 +289,10 @@ def test_a_failed_removal_is_reported_and_the_rest_removed(
         shutil.rmtree(path)
 
     monkeypatch.setattr("runtimes.local_records.remove_tree", refused)
-    said = {item.thing: item for item in keeper.retention.apply()}
-    assert said[Thing.RUN].why == "could not be removed: read-only file system"
-    assert not said[Thing.RUN].goes
-    assert said[Thing.ARCHIVE].goes
+    printed = {item.thing: item for item in keeper.retention.apply()}
+    assert printed[Thing.RUN].why == "could not be removed: read-only file system"
+    assert not printed[Thing.RUN].goes
+    assert printed[Thing.ARCHIVE].goes
 
 
 def test_an_interrupted_removal_is_continued(

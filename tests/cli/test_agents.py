@@ -52,11 +52,11 @@ def words(text: str) -> str:
 
 
 def test_types_are_listed_with_what_they_need(mergewright: CommandLine) -> None:
-    said = words(mergewright("agents").out)
-    assert "coder codex 0.168.0 the server's SERVER_KEY" in said
-    assert "nowhere: there is a model key for nowhere but no endpoint" in said
-    assert "coder: version 0.168.0 is installed, 0.169.0 is expected" in said
-    assert "ada 0 0 0" in said
+    printed = words(mergewright("agents").out)
+    assert "coder codex 0.168.0 the server's SERVER_KEY" in printed
+    assert "nowhere: there is a model key for nowhere but no endpoint" in printed
+    assert "coder: version 0.168.0 is installed, 0.169.0 is expected" in printed
+    assert "ada 0 0 0" in printed
     output = json.loads(mergewright("agents", "--json").out)
     assert [one["case"]["type"] for one in output["types"]][:2] == ["shell", "coder"]
     assert output["agents"][0]["agent"] == "ada"
@@ -66,11 +66,11 @@ def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
     mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = mergewright("agents", "check", "ada")
-    said = words(result.out)
+    printed = words(result.out)
     assert result.code == 1
-    assert "signs in with its agent's ADA_KEY no model key: set ADA_KEY for the server" in said
-    assert "keyed in gadgets shell" in said
-    assert "signs in with its project's GADGETS_KEY no model key" in said
+    assert "signs in with its agent's ADA_KEY no model key: set ADA_KEY for the server" in printed
+    assert "keyed in gadgets shell" in printed
+    assert "signs in with its project's GADGETS_KEY no model key" in printed
     monkeypatch.setenv("ADA_KEY", "sk-1")
     monkeypatch.setenv("GADGETS_KEY", "sk-2")
     result = mergewright("agents", "check", "ada")
@@ -91,8 +91,8 @@ def test_a_missing_program_is_reported_with_a_remedy(
     ]
     assert output["round_trip"] is None
     writes(deployment, codex="/no/such-codex", says="ready")
-    said = words(mergewright("agents", "check", "coder").out)
-    assert "@openai/codex, or correct `command` of the agent type" in said
+    printed = words(mergewright("agents", "check", "coder").out)
+    assert "@openai/codex, or correct `command` of the agent type" in printed
 
 
 def test_an_unknown_agent_gets_the_closest_name(mergewright: CommandLine) -> None:

@@ -27,12 +27,12 @@ def over(deployment: Deployment) -> Path:
 def test_a_dry_run_lists_expired_data_and_changes_nothing(
     mergewright: CommandLine, deployment: Deployment, over: Path
 ) -> None:
-    said = mergewright("cleanup", "--dry-run")
-    assert said.code == 0, said.err
-    assert re.search(r"2 would be deleted, \d+\.\d KB", said.out)
-    assert "widgets-12_r1" in said.out
-    assert "ended 8.0 days ago" in said.out
-    assert "1 kept" in said.out
+    output = mergewright("cleanup", "--dry-run")
+    assert output.code == 0, output.err
+    assert re.search(r"2 would be deleted, \d+\.\d KB", output.out)
+    assert "widgets-12_r1" in output.out
+    assert "ended 8.0 days ago" in output.out
+    assert "1 kept" in output.out
     assert over.exists()
     assert (deployment.paths.sessions / "widgets-99_r1").exists()
 
@@ -55,8 +55,8 @@ def test_cleanup_beside_a_running_bot_keeps_its_lease(
     if bot_runs:
         assert store.lease.acquire(leader, deployment.now, 60)
     (deployment.paths.workspaces / "widgets-12").mkdir(parents=True)
-    said = mergewright("cleanup")
-    assert "2 deleted" in said.out
+    output = mergewright("cleanup")
+    assert "2 deleted" in output.out
     assert not over.exists()
     led = store.lease.holder()
     assert led is not None if bot_runs else led is None
@@ -64,9 +64,9 @@ def test_cleanup_beside_a_running_bot_keeps_its_lease(
 
 
 def test_cleanup_without_a_database_is_refused(mergewright: CommandLine) -> None:
-    said = mergewright("cleanup")
-    assert said.code == 1
-    assert "no database yet" in said.err
+    output = mergewright("cleanup")
+    assert output.code == 1
+    assert "no database yet" in output.err
 
 
 def test_preserved_work_is_shown_with_the_command_to_fetch_it(
@@ -93,8 +93,8 @@ def test_a_broken_mirror_does_not_prevent_cleanup_or_show(
     mirror = deployment.paths.mirror("widgets")
     mirror.mkdir(parents=True)
     (mirror / "HEAD").write_text("broken")
-    said = " ".join(mergewright("cleanup", "--dry-run").out.split())
-    assert "not a git repository" in said
+    output = " ".join(mergewright("cleanup", "--dry-run").out.split())
+    assert "not a git repository" in output
     assert "2 deleted" in mergewright("cleanup").out
     assert not over.exists()
     shown = mergewright("show", "widgets-12")
@@ -105,6 +105,6 @@ def test_a_broken_mirror_does_not_prevent_cleanup_or_show(
 def test_a_system_error_is_one_line(mergewright: CommandLine, deployment: Deployment) -> None:
     deployment.has_session()
     (deployment.paths.run("widgets-12", 1) / "output.log").mkdir(parents=True)
-    said = mergewright("logs", "widgets-12")
-    assert said.code == 1
-    assert said.err.endswith(": Is a directory\n")
+    output = mergewright("logs", "widgets-12")
+    assert output.code == 1
+    assert output.err.endswith(": Is a directory\n")

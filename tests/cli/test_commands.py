@@ -148,8 +148,8 @@ def test_without_a_running_bot_the_command_is_deferred(
 ) -> None:
     deployment.has_session()
     out = " ".join(mergewright("pause", "widgets-12").out.split())
-    said = "no bot is running, so it is applied when `mergewright serve` starts"
-    assert out == f"widgets-12: pause submitted; {said}"
+    printed = "no bot is running, so it is applied when `mergewright serve` starts"
+    assert out == f"widgets-12: pause submitted; {printed}"
 
 
 def test_the_outcome_of_a_command_is_printed(
@@ -166,10 +166,10 @@ def test_the_outcome_can_be_printed_as_json(
 ) -> None:
     deployment.has_session()
     a_bot(judge(Status.WORKING, "at work", "It is not paused."))
-    said = json.loads(mergewright("resume", "widgets-12", "--json").out)
-    assert (said["kind"], said["applied"], said["status"]) == ("resume", True, "working")
-    assert said["reply"] == "It is not paused."
-    assert said["key"] == session(deployment).commands[0].key
+    printed = json.loads(mergewright("resume", "widgets-12", "--json").out)
+    assert (printed["kind"], printed["applied"], printed["status"]) == ("resume", True, "working")
+    assert printed["reply"] == "It is not paused."
+    assert printed["key"] == session(deployment).commands[0].key
 
 
 def test_no_wait_returns_at_once(

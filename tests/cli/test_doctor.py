@@ -42,7 +42,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return install
 
 
-def said(protected: bool = False, *rules: str) -> dict[str, Any]:
+def printed(protected: bool = False, *rules: str) -> dict[str, Any]:
     """The GraphQL response: login, no workflows, rules of the base branch."""
     ref = {
         "refUpdateRule": {"requiresSignatures": protected},
@@ -57,7 +57,7 @@ def github() -> Iterator[respx.MockRouter]:
     """A GitHub without problems."""
     with respx.mock(assert_all_called=False) as router:
         router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
-        router.post(GRAPHQL).respond(json={"data": said()})
+        router.post(GRAPHQL).respond(json={"data": printed()})
         router.get(f"{API}repos/acme/widgets").respond(
             json={
                 "id": 7,
@@ -124,8 +124,8 @@ def test_workflows_that_give_secrets_to_branches_are_listed(
         {"name": "README", "object": {"text": "on: push\nx: ${{ secrets.NPM_TOKEN }}\n"}},
         {"name": "old", "object": {}},
     ]
-    said = {"viewer": {"login": "us"}, "repository": {"object": {"entries": entries}}}
-    github.post(GRAPHQL).respond(json={"data": said})
+    printed = {"viewer": {"login": "us"}, "repository": {"object": {"entries": entries}}}
+    github.post(GRAPHQL).respond(json={"data": printed})
     found = lines()["workflows"]
     assert found.startswith("warn these run for every pushed branch and have secrets: ")
     assert (
@@ -353,7 +353,7 @@ def test_without_a_valid_configuration_the_machine_is_checked(
     assert "-> to create one: mergewright config example" in lines()["configuration"]
 
 
-@pytest.mark.parametrize("response", [said(True), said(False, "REQUIRED_SIGNATURES")])
+@pytest.mark.parametrize("response", [printed(True), printed(False, "REQUIRED_SIGNATURES")])
 def test_required_signatures_fail_unless_squash_merges_are_used(
     lines: LineTail, github: respx.MockRouter, deployment: Deployment, response: dict[str, Any]
 ) -> None:

@@ -42,9 +42,11 @@ def app(github: FaultyGitHub, deployment: Deployment, monkeypatch: pytest.Monkey
 
 def finding(mergewright: CommandLine, name: str) -> str:
     """One result of doctor: severity, text and remedy."""
-    said = json.loads(mergewright("doctor", "--json").out)
+    printed = json.loads(mergewright("doctor", "--json").out)
     return next(
-        f"{one['severity']} {one['says']} -> {one['remedy']}" for one in said if one["name"] == name
+        f"{one['severity']} {one['says']} -> {one['remedy']}"
+        for one in printed
+        if one["name"] == name
     )
 
 
@@ -61,10 +63,10 @@ def test_each_missing_permission_is_named_with_its_purpose(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, needed: AppPermission
 ) -> None:
     monkeypatch.delitem(app.permissions, needed.name)
-    said = permissions(mergewright)
-    assert f"acme/widgets: the permission {needed.name}: {needed.level} is missing" in said
-    assert needed.why in said
-    assert "grant it in the App's settings" in said
+    printed = permissions(mergewright)
+    assert f"acme/widgets: the permission {needed.name}: {needed.level} is missing" in printed
+    assert needed.why in printed
+    assert "grant it in the App's settings" in printed
 
 
 def test_missing_events_are_named(
@@ -72,8 +74,8 @@ def test_missing_events_are_named(
 ) -> None:
     assert finding(mergewright, "events") == "ok the App is subscribed to all events -> "
     monkeypatch.setattr(app, "events", tuple({*app.events} - {"issue_comment", "push"}))
-    said = finding(mergewright, "events")
-    assert said.startswith(
+    printed = finding(mergewright, "events")
+    assert printed.startswith(
         "warn the App is not subscribed to\nacme/widgets: issue_comment, push -> subs"
     )
 
@@ -83,18 +85,18 @@ def test_an_app_slug_that_differs_from_the_app_is_a_warning(
 ) -> None:
     assert "is ignored" not in mergewright("doctor").out
     monkeypatch.setattr(app, "slug", "acme-bot")
-    said = mergewright("doctor").out
-    assert "@acme-bot is ignored" in said
-    assert 'set github.app-slug = "acme-bot"' in said
+    printed = mergewright("doctor").out
+    assert "@acme-bot is ignored" in printed
+    assert 'set github.app-slug = "acme-bot"' in printed
 
 
 def test_a_suspended_app_fails(
     app: App, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "suspended", True)
-    said = "fail acme/widgets: the GitHub App's installation is suspended: unsuspend it. -> "
-    assert permissions(mergewright) == said
-    assert finding(mergewright, "GitHub") == said
+    printed = "fail acme/widgets: the GitHub App's installation is suspended: unsuspend it. -> "
+    assert permissions(mergewright) == printed
+    assert finding(mergewright, "GitHub") == printed
 
 
 def test_permissions_of_the_fork_are_checked_too(
@@ -103,26 +105,26 @@ def test_permissions_of_the_fork_are_checked_too(
     text = deployment.file.read_text()
     forked = '[projects.widgets]\npush-to = "fork"\nfork = "wright/widgets"'
     deployment.file.write_text(text.replace("[projects.widgets]", forked))
-    said = "fail wright/widgets: the GitHub App is not installed there: install it. -> "
-    assert permissions(mergewright) == said
+    printed = "fail wright/widgets: the GitHub App is not installed there: install it. -> "
+    assert permissions(mergewright) == printed
 
 
 def test_required_signatures_are_checked_against_each_repositorys_merge_method(
     app: App, github: FaultyGitHub, deployment: Deployment, mergewright: CommandLine
 ) -> None:
-    for name, allowed, said in (
+    for name, allowed, printed in (
         ("all", {"merge", "squash", "rebase"}, ""),
-        ("said", {"merge", "squash"}, 'merge-method = "merge"'),
+        ("printed", {"merge", "squash"}, 'merge-method = "merge"'),
         ("broken", {"merge", "squash"}, 'merge-method = "no"'),
         ("forbidden", {"rebase"}, ""),
     ):
-        repo = github.repository(f"acme/{name}", {PATH: f"[policy]\n{said}\n"})
+        repo = github.repository(f"acme/{name}", {PATH: f"[policy]\n{printed}\n"})
         repo.protect("main", signatures=True)
         repo.merge_methods = allowed
         with deployment.file.open("a") as file:
             file.write(f'[projects.{name}]\nrepository = "acme/{name}"\nagent = "shell"\n')
     severity, *findings = re.split(r"\s(?=acme/)", finding(mergewright, "signatures"))
     assert severity == "fail"
-    ways = {"all": "squash", "said": "merge", "broken": "squash", "forbidden": "rebase"}
+    ways = {"all": "squash", "printed": "merge", "broken": "squash", "forbidden": "rebase"}
     for line, (name, way) in zip(findings, ways.items(), strict=True):
         assert line.startswith(f"acme/{name}: main requires signed commits (merge method: {way})")

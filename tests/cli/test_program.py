@@ -25,15 +25,15 @@ except SystemExit as ended:
     assert ended.code == 0
 print([name for name in {HEAVY} if name in sys.modules])
 """
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert said.stdout.splitlines()[-1] == "[]"
+    assert printed.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_installed_command_prints_its_version() -> None:
-    said = subprocess.run([MERGEWRIGHT, "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("mergewright 0.")
+    printed = subprocess.run([MERGEWRIGHT, "--version"], capture_output=True, text=True, check=True)
+    assert printed.stdout.startswith("mergewright 0.")
 
 
 @pytest.mark.parametrize("words", [("lss",), ("show",), ("ls", "--wat"), ("logs", "x", "-n", "0")])
@@ -128,19 +128,19 @@ def serve(deployment: Deployment, secret: str = "hunter2") -> tuple[int, str]:
 
 
 def test_serving_without_secrets_is_refused_with_what_is_missing(deployment: Deployment) -> None:
-    code, said = serve(deployment, secret="")
+    code, printed = serve(deployment, secret="")
     assert code == 2
-    assert "MERGEWRIGHT_GITHUB_TOKEN" in said
-    assert "MERGEWRIGHT_WEBHOOK_SECRET" in said
+    assert "MERGEWRIGHT_GITHUB_TOKEN" in printed
+    assert "MERGEWRIGHT_WEBHOOK_SECRET" in printed
 
 
 def test_serving_where_a_program_is_missing_is_refused_with_what_to_install(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    code, said = serve(deployment)
+    code, printed = serve(deployment)
     assert code == 1
-    assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in said
+    assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in printed
 
 
 def test_the_comment_command_status_points_to_show(mergewright: CommandLine) -> None:
@@ -153,10 +153,10 @@ def test_a_port_in_use_is_a_one_line_error(deployment: Deployment) -> None:
         port = taken.getsockname()[1]
         text = deployment.file.read_text().replace("[server]", f"[server]\nport = {port}")
         deployment.file.write_text(text)
-        code, said = serve(deployment)
+        code, printed = serve(deployment)
     assert code == 1
-    assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in said
-    assert "Traceback" not in said
+    assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in printed
+    assert "Traceback" not in printed
 
 
 def test_an_impossible_data_directory_is_a_one_line_error(deployment: Deployment) -> None:
@@ -164,12 +164,13 @@ def test_an_impossible_data_directory_is_a_one_line_error(deployment: Deployment
     deployment.file.write_text(
         f"{deployment.file.read_text()}\n".replace(str(deployment.paths.data), str(below))
     )
-    code, said = serve(deployment)
+    code, printed = serve(deployment)
     assert code == 1
     assert (
-        f"server.data = {below}: this folder cannot be created: Not a directory; name one" in said
+        f"server.data = {below}: this folder cannot be created: Not a directory; name one"
+        in printed
     )
-    assert "Traceback" not in said
+    assert "Traceback" not in printed
 
 
 def test_an_invalid_database_is_a_one_line_error(
@@ -177,10 +178,10 @@ def test_an_invalid_database_is_a_one_line_error(
 ) -> None:
     deployment.paths.database.write_text("no database at all")
     listed = mergewright("ls")
-    for code, said in (serve(deployment), (listed.code, listed.err)):
+    for code, printed in (serve(deployment), (listed.code, listed.err)):
         assert code == 1
-        assert "it is not a database: move the file away" in said
-        assert "Traceback" not in said
+        assert "it is not a database: move the file away" in printed
+        assert "Traceback" not in printed
 
 
 @pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])

@@ -142,9 +142,9 @@ def test_an_app_of_another_owner_is_refused(github: FaultyGitHub, tmp_path: Path
         action, fields = browser.form()
         wrong = action.replace("/organizations/acme", "/organizations/umbrella")
         back = browser.http.post(wrong, data=fields).headers["Location"]
-        said = browser.http.get(back)
-        assert said.status_code == 502
-        assert "belongs to umbrella" in said.text
+        printed = browser.http.get(back)
+        assert printed.status_code == 502
+        assert "belongs to umbrella" in printed.text
         assert list(tmp_path.iterdir()) == []
         assert browser.http.get(browser.presses()).status_code == 302
 

@@ -79,8 +79,8 @@ def test_a_decision_knows_the_configured_agents(reconciling: Reconciling) -> Non
     assert reconciling.scenario.store.commands.add_granted(name, command)
     reconciling.reconciler.reconcile_due()
     (due,) = reconciling.scenario.store.outbox.due(now)
-    said = "There is no agent `eva`; known agents: ada, eve."
-    assert due.action.values["text"] == said
+    points = "There is no agent `eva`; known agents: ada, eve."
+    assert due.action.values["text"] == points
 
 
 def test_an_unchanged_decision_writes_nothing(reconciling: Reconciling, tmp_path: Path) -> None:
@@ -147,10 +147,10 @@ def test_a_decision_that_cannot_be_recorded_delays_no_other(
     session_decision = module.session_decision
 
     def odd(facts: Facts, policy: Policy, decision: Decision) -> Any:
-        said = session_decision(facts, policy, decision)
+        points = session_decision(facts, policy, decision)
         if facts.session == "widgets-1":
-            return replace(said, because="half a character: \ud83d")
-        return said
+            return replace(points, because="half a character: \ud83d")
+        return points
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "session_decision", odd)

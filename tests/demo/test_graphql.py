@@ -116,8 +116,8 @@ def test_reviews_threads_and_review_requests_are_shown(
     assert seen["reviewRequests"]["nodes"] == [{"requestedReviewer": {"login": "alice"}}]
     (thread,) = seen["reviewThreads"]["nodes"]
     assert (thread["isResolved"], thread["path"], thread["line"]) == (False, "README.md", 3)
-    said = [(c["author"]["login"], c["body"]) for c in thread["comments"]["nodes"]]
-    assert said == [("rob", "Why?"), ("wright", "Because.")]
+    texts = [(c["author"]["login"], c["body"]) for c in thread["comments"]["nodes"]]
+    assert texts == [("rob", "Why?"), ("wright", "Because.")]
     assert thread["comments"]["nodes"][0]["diffHunk"].endswith("+3")
 
 

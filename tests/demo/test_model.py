@@ -37,8 +37,8 @@ def body(way: str, prompt: str, tools: Sequence[str], done: int = 0) -> dict[str
         messages: list[Any] = [{"role": "user", "content": PLACE + prompt}, *[result] * done]
         return {"model": "m", "messages": messages, "tools": [{"name": name} for name in tools]}
     if way == "/responses":
-        said = {"role": "user", "content": [{"type": "input_text", "text": PLACE + prompt}]}
-        items: list[Any] = [said, *[{"type": "function_call_output"}] * done]
+        output = {"role": "user", "content": [{"type": "input_text", "text": PLACE + prompt}]}
+        items: list[Any] = [output, *[{"type": "function_call_output"}] * done]
         return {"model": "m", "input": items, "tools": [functions(name) for name in tools]}
     if way == "/chat/completions":
         conversation: list[Any] = [
@@ -79,10 +79,12 @@ def test_the_model_writes_a_file_with_the_programs_tool_and_ends_its_turn(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stream_ends_with_its_usage(model: ModelServer, way: str) -> None:
-    said = ask(model, way, "#do: say Hello.", stream=True).text
-    assert re.search(r'(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)": 800', said)
-    assert "Hel" in said
-    assert "lo." in said
+    output = ask(model, way, "#do: say Hello.", stream=True).text
+    assert re.search(
+        r'(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)": 800', output
+    )
+    assert "Hel" in output
+    assert "lo." in output
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -97,8 +99,8 @@ def test_the_model_returns_an_error_as_often_as_scripted(model: ModelServer, way
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_side_request_does_not_advance_the_script(model: ModelServer, way: str) -> None:
-    said = HTTP.post(model.url + WAYS[way][0], json=body(way, "#do: error 500 9", [])).text
-    assert "cripted" in said  # A title, or a summary.
+    output = HTTP.post(model.url + WAYS[way][0], json=body(way, "#do: error 500 9", [])).text
+    assert "cripted" in output  # A title, or a summary.
     asked = model.requests[-1].asked
     assert asked is not None
     assert asked.aside
@@ -123,10 +125,10 @@ def test_a_program_without_tools_gets_its_edits_as_text(model: ModelServer) -> N
     ]
     asked = {"model": "m", "messages": conversation}
     answer = HTTP.post(f"{model.url}/v1/chat/completions", json=asked).json()
-    said = answer["choices"][0]["message"]["content"]
-    assert "a.txt\n```\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n```" in said
-    assert "```bash\nls\n```" in said
-    assert said.endswith("Bye.")
+    output = answer["choices"][0]["message"]["content"]
+    assert "a.txt\n```\n<<<<<<< SEARCH\n=======\none\n>>>>>>> REPLACE\n```" in output
+    assert "```bash\nls\n```" in output
+    assert output.endswith("Bye.")
 
 
 def test_a_connection_is_cut_once_where_scripted(model: ModelServer) -> None:

@@ -198,8 +198,8 @@ def test_an_app_gets_an_installation_token_with_its_key(
     got = signed(good)("POST", f"app/installations/{installation['id']}/access_tokens").json()
     as_bot = ask(got["token"])
     repo.open_issue("Broken", by="rob")
-    said = as_bot("POST", f"{here}/issues/1/comments", json={"body": "Hm."}).json()
-    assert (said["user"]["login"], said["user"]["type"]) == ("mergewright[bot]", "Bot")
+    created = as_bot("POST", f"{here}/issues/1/comments", json={"body": "Hm."}).json()
+    assert (created["user"]["login"], created["user"]["type"]) == ("mergewright[bot]", "Bot")
     assert as_bot("GET", "user").status_code == 403
     refused = [
         signed(good, stranger),

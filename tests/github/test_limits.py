@@ -89,8 +89,8 @@ def test_nothing_is_sent_after_the_last_request_of_a_limit(
     github: GitHub, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "sleep", Mock(side_effect=AssertionError("nobody sleeps for it")))
-    said = {"default_branch": "main", "private": False, "clone_url": ""}
-    asked = respx_mock.get(REPO).respond(json=said, headers=USED_UP)
+    body = {"default_branch": "main", "private": False, "clone_url": ""}
+    asked = respx_mock.get(REPO).respond(json=body, headers=USED_UP)
     assert github.read.repository("acme/widgets").default_branch == "main"
     for _ in range(2):
         with pytest.raises(Limited) as limit:

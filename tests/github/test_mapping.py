@@ -56,7 +56,7 @@ def test_a_rerunning_check_run_is_pending_despite_an_earlier_conclusion(status: 
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("status_name", "state"),
     [
         ("SUCCESS", CheckState.PASSED),
         ("FAILURE", CheckState.FAILED),
@@ -66,26 +66,28 @@ def test_a_rerunning_check_run_is_pending_despite_an_earlier_conclusion(status: 
         ("A_WORD_OF_TOMORROW", CheckState.PENDING),
     ],
 )
-def test_a_commit_status_is_a_check(said: str, state: CheckState) -> None:
-    status = HeadCheck(typename="StatusContext", is_required=False, context="ci", state=said)
+def test_a_commit_status_is_a_check(status_name: str, state: CheckState) -> None:
+    status = HeadCheck(typename="StatusContext", is_required=False, context="ci", state=status_name)
     assert check_state(status) is state
 
 
-@pytest.mark.parametrize(("said", "state"), MERGEABLE.items())
+@pytest.mark.parametrize(("status_name", "state"), MERGEABLE.items())
 def test_a_mergeable_pull_request_has_the_state_of_its_merge_status(
-    said: str, state: Merge
+    status_name: str, state: Merge
 ) -> None:
-    assert merge_state("MERGEABLE", said) is state
+    assert merge_state("MERGEABLE", status_name) is state
 
 
-@pytest.mark.parametrize("said", MERGEABLE)
-def test_a_conflicting_pull_request_is_a_conflict_in_every_merge_status(said: str) -> None:
-    assert merge_state("CONFLICTING", said) is Merge.CONFLICT
+@pytest.mark.parametrize("status_name", MERGEABLE)
+def test_a_conflicting_pull_request_is_a_conflict_in_every_merge_status(status_name: str) -> None:
+    assert merge_state("CONFLICTING", status_name) is Merge.CONFLICT
 
 
-@pytest.mark.parametrize("said", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN", "DIRTY"])
-def test_mergeability_is_unknown_until_github_has_computed_it(said: str) -> None:
-    assert merge_state("UNKNOWN", said) is Merge.UNKNOWN
+@pytest.mark.parametrize(
+    "status_name", ["CLEAN", "HAS_HOOKS", "UNSTABLE", "DRAFT", "UNKNOWN", "DIRTY"]
+)
+def test_mergeability_is_unknown_until_github_has_computed_it(status_name: str) -> None:
+    assert merge_state("UNKNOWN", status_name) is Merge.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,8 @@ def test_githubs_review_decision_takes_precedence(decision: str, state: ReviewSt
 def test_without_a_decision_the_latest_reviews_of_writers_decide(
     reviews: list[ReviewNode], requested: int, state: ReviewState
 ) -> None:
-    said = page(review_requests=TotalCount(total_count=requested))
-    assert review_state(said, reviews) is state
+    status_name = page(review_requests=TotalCount(total_count=requested))
+    assert review_state(status_name, reviews) is state
 
 
 def test_an_apps_login_ends_with_bot_as_in_rest() -> None:

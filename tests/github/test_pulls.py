@@ -258,14 +258,14 @@ def test_reviews_of_all_pages_count() -> None:
 
 
 def test_reviews_say_whether_a_bot_wrote_them() -> None:
-    said = [
+    entries = [
         msgspec.structs.replace(review("", "COMMENTED", id=n, body="Look."), author=author)
         for n, author in enumerate([user("ann"), bot("renovate"), bot(SLUG)])
     ]
     objects = msgspec.structs.replace(
         review("", "CHANGES_REQUESTED", id=9, body="No."), author=bot("renovate")
     )
-    reading = read(reviews=listed(*said), latest_opinionated_reviews=listed(objects))
+    reading = read(reviews=listed(*entries), latest_opinionated_reviews=listed(objects))
     assert [(each.author, each.bot, each.own) for each in reading.pull.comments] == [
         ("ann", False, False),
         ("renovate[bot]", True, False),
@@ -334,9 +334,9 @@ def own(id: int, name: str, conclusion: str = "FAILURE") -> HeadCheck:
 
 
 def test_the_bots_own_check_runs_are_left_out() -> None:
-    said = msgspec.structs.replace(status("ours", "FAILURE"), creator=bot(SLUG))
+    entries = msgspec.structs.replace(status("ours", "FAILURE"), creator=bot(SLUG))
     theirs = msgspec.structs.replace(status("theirs", "SUCCESS"), creator=bot("ci"))
-    reading = read(commits=checks(own(1, "mergewright"), said, theirs, run(2, "unit")))
+    reading = read(commits=checks(own(1, "mergewright"), entries, theirs, run(2, "unit")))
     assert [check.name for check in reading.pull.checks] == ["unit", "theirs"]
 
 

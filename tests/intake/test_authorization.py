@@ -269,9 +269,9 @@ def test_a_local_command_is_not_answered_on_github(
 ) -> None:
     conversation.command("start", "codx", actor="cli:root")
     assert conversation.comments == []
-    said = conversation.store.commands.outcome("comment:start:12")
-    assert said is not None
-    assert "there is no agent `codx` here" in said
+    comment_text = conversation.store.commands.outcome("comment:start:12")
+    assert comment_text is not None
+    assert "there is no agent `codx` here" in comment_text
 
 
 def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(

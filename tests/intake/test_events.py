@@ -112,10 +112,10 @@ REVIEWS = [
 def test_a_new_review_is_returned_for_its_commands(event: str, part: str, kind: str) -> None:
     body = payload(event)
     body[part] |= {"id": 5, "body": "/mergewright merge"}
-    said = read(event, body).written
-    assert said is not None
-    assert (said.kind, said.id, said.number, said.author) == (kind, 5, 34, "lena")
-    assert (said.body, said.at.hour) == ("/mergewright merge", 10)
+    text = read(event, body).written
+    assert text is not None
+    assert (text.kind, text.id, text.number, text.author) == (kind, 5, 34, "lena")
+    assert (text.body, text.at.hour) == ("/mergewright merge", 10)
 
 
 @pytest.mark.parametrize("event", ["issue_comment", *(event for event, *_ in REVIEWS)])

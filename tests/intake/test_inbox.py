@@ -225,10 +225,10 @@ def test_each_line_is_a_command_with_a_key_of_its_own(store: Store, inbox: Inbox
 
 
 def test_a_comment_and_a_review_with_one_id_are_two_commands(store: Store, inbox: Inbox) -> None:
-    said = comment("/mergewright status")
-    review = said | {"pull_request": {"number": 34}, "action": "submitted"}
-    review |= {"review": said["comment"] | {"submitted_at": "2026-11-20T10:00:00Z"}}
-    inbox.accept([delivery("a", "issue_comment", said)]).result(5)
+    comment_text = comment("/mergewright status")
+    review = comment_text | {"pull_request": {"number": 34}, "action": "submitted"}
+    review |= {"review": comment_text["comment"] | {"submitted_at": "2026-11-20T10:00:00Z"}}
+    inbox.accept([delivery("a", "issue_comment", comment_text)]).result(5)
     inbox.accept([delivery("b", "pull_request_review", review)]).result(5)
     inbox.process()
     found = [(command.key, command.number, command.comment) for command in store.commands.new()]

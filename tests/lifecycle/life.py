@@ -87,8 +87,10 @@ class Life:
 
     def reported(self, number: int) -> list[str]:
         """The statuses that the report on an issue or pull request went through."""
-        said = [a.summary for a in self.reports if isinstance(a, do.Report) and a.number == number]
-        return [summary.status.value for summary in said]
+        topics = [
+            a.summary for a in self.reports if isinstance(a, do.Report) and a.number == number
+        ]
+        return [summary.status.value for summary in topics]
 
     def received(self) -> list[str]:
         """The prompts that reached the agent."""
@@ -96,13 +98,13 @@ class Life:
 
     def comments(self) -> list[str]:
         """The topics of posted comments, without replies to commands."""
-        said = [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
-        return [topic for topic in said if topic != "answer"]
+        topics = [a.topic for _, a in self.out if isinstance(a, do.Comment | do.Reply)]
+        return [topic for topic in topics if topic != "answer"]
 
     def answers(self) -> list[str]:
         """The replies to commands."""
-        said = [a for _, a in self.out if isinstance(a, do.Comment)]
-        return [a.values["text"] for a in said if a.topic == "answer"]
+        topics = [a for _, a in self.out if isinstance(a, do.Comment)]
+        return [a.values["text"] for a in topics if a.topic == "answer"]
 
     # -- time --------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ def test_there_is_an_example_of_every_status(status: Status) -> None:
 @pytest.mark.parametrize(("kind", "status"), list(itertools.product(COMMAND_RULES, Status)))
 def test_every_command_in_every_status_is_answered_once(kind: str, status: Status) -> None:
     found = asking(kind, IN[status])
-    said = answers(found)
+    texts = answers(found)
     if kind == "freeze":
         assert not effects(found)
         return
@@ -117,13 +117,13 @@ def test_every_command_in_every_status_is_answered_once(kind: str, status: Statu
     if kind == "stop" and works:
         assert found.status in (S.KILLED, S.CLEANUP)
         return
-    ((key, text),) = ((k, v) for k, v in said.items() if k.endswith(f":comment-{kind}"))
+    ((key, text),) = ((k, v) for k, v in texts.items() if k.endswith(f":comment-{kind}"))
     assert text
     assert "{" not in text
     session = replace(
         IN[status], commands=(*IN[status].commands, command(kind, text=TEXT.get(kind, "")))
     )
-    again = decision(replace(session, pending=session.pending | set(map(parse, said))))
+    again = decision(replace(session, pending=session.pending | set(map(parse, texts))))
     assert key not in answers(again)
     if not works:
         assert key == f"command_refused:comment-{kind}"
@@ -239,14 +239,14 @@ def test_an_answer_that_fits_no_choice_is_reported_with_the_question() -> None:
         found = replace(
             session, done={**session.done, parse(f"{key}#1"): Done(at=NOW, result=result)}
         )
-        said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
-        refused = [a for a in said if str(a.key).startswith("answer_refused:")]
+        texts = [a for a in decision(found).actions if isinstance(a, do.Comment)]
+        refused = [a for a in texts if str(a.key).startswith("answer_refused:")]
         assert [str(a.key) for a in refused] == refusals
         assert all("May I? (Yes / No)" in a.values["text"] for a in refused)
     lost = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="it asks the same still")
     found = replace(session, failures={parse(f"{key}#1"): lost})
-    said = [a for a in decision(found).actions if isinstance(a, do.Comment)]
-    (lost_one,) = [a for a in said if str(a.key) == "answer_refused:comment-answer"]
+    texts = [a for a in decision(found).actions if isinstance(a, do.Comment)]
+    (lost_one,) = [a for a in texts if str(a.key) == "answer_refused:comment-answer"]
     assert "it asks the same still" in lost_one.values["text"]
 
 
@@ -286,9 +286,9 @@ def test_a_command_with_an_invalid_argument_is_refused_with_the_reason(
     kind: str, text: str, head: str, says: str
 ) -> None:
     found = asking(kind, published(), text=text, head=head)
-    ((key, said),) = answers(found).items()
+    ((key, texts),) = answers(found).items()
     assert key == f"command_refused:comment-{kind}"
-    assert said.startswith(says)
+    assert texts.startswith(says)
 
 
 @pytest.mark.parametrize("kind", ["merge", "update", "review"])
@@ -297,9 +297,10 @@ def test_a_command_about_a_pull_request_is_refused_without_one(kind: str) -> Non
 
 
 def test_an_update_is_refused_where_the_branch_conflicts() -> None:
-    said = answer(asking("update", with_pull({"merge": Merge.CONFLICT})))
+    texts = answer(asking("update", with_pull({"merge": Merge.CONFLICT})))
     assert (
-        said == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
+        texts
+        == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
     )
 
 

@@ -75,9 +75,9 @@ def test_the_sessions_agent_reviews_its_pull_request_and_posts_the_result(word: 
     life.agent_works().agent_is(life.facts.agent.activity, summary="I look.")
     assert "reviewed" not in life.comments()
     life.agent_says("All is well.")
-    (said,) = [a for _, a in life.out if isinstance(a, do.Comment) and a.topic == "reviewed"]
-    assert (str(said.key), said.number) == ("review_result:comment-1", 34)
-    assert said.values == {"agent": "shell", "text": "All is well."}
+    (result,) = [a for _, a in life.out if isinstance(a, do.Comment) and a.topic == "reviewed"]
+    assert (str(result.key), result.number) == ("review_result:comment-1", 34)
+    assert result.values == {"agent": "shell", "text": "All is well."}
     assert life.agent_works().agent_says("More.").comments().count("reviewed") == 1
 
 

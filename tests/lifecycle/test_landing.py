@@ -62,8 +62,10 @@ def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
     (comment,) = ordered(ready(), auto_merge=AutoMerge.OFF)
     assert isinstance(comment, do.Comment)
     assert comment.topic == "ready_by_hand"
-    said = answers(decision(ready(MERGE_COMMAND), auto_merge=AutoMerge.OFF))
-    assert said["command_refused:comment-merge"].startswith("The configuration turns merging off")
+    replies = answers(decision(ready(MERGE_COMMAND), auto_merge=AutoMerge.OFF))
+    assert replies["command_refused:comment-merge"].startswith(
+        "The configuration turns merging off"
+    )
 
 
 def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() -> None:
@@ -176,8 +178,8 @@ def test_a_removal_after_a_cancel_does_not_escalate() -> None:
 
 def test_policy_merges_nothing_after_a_cancel() -> None:
     assert merging(ready(CANCEL), mode=Mode.MERGE) == []
-    said = answers(decision(ready(CANCEL), mode=Mode.MERGE))
-    assert said == {"command_applied:comment-cancel": "Merge request cancelled."}
+    replies = answers(decision(ready(CANCEL), mode=Mode.MERGE))
+    assert replies == {"command_applied:comment-cancel": "Merge request cancelled."}
 
 
 def test_a_new_head_after_a_removal_is_enqueued() -> None:

@@ -188,9 +188,9 @@ def test_requests_go_to_the_agent_with_their_location() -> None:
 
 
 def test_a_suggestion_goes_to_the_agent_as_a_patch() -> None:
-    said = thread(remark("t1", body="```suggestion\n2\n```"))
+    commented = thread(remark("t1", body="```suggestion\n2\n```"))
     session = with_pull(
-        {"threads": (replace(said, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)}
+        {"threads": (replace(commented, start=2, diff="@@ -1 +1,3 @@\n one\n+two\n+three"),)}
     )
     (tell,) = ordered(session)
     assert isinstance(tell, do.SendMessage)
@@ -240,8 +240,8 @@ def test_a_fresh_comment_is_sent_after_the_debounce_time() -> None:
 
 @pytest.mark.parametrize("who", [AT_WORK, ASKING, BLOCKED, ended(1, 1)])
 def test_comments_wait_while_the_agent_is_not_idle(who: Agent) -> None:
-    said = with_pull({"comments": (remark(),)}, agent=who)
-    assert not [a for a in ordered(said) if isinstance(a, do.SendMessage | do.Start)]
+    commented = with_pull({"comments": (remark(),)}, agent=who)
+    assert not [a for a in ordered(commented) if isinstance(a, do.SendMessage | do.Start)]
 
 
 def test_an_outdated_thread_is_sent_too() -> None:
@@ -275,12 +275,12 @@ def test_a_conflict_goes_to_the_agent_once_per_base_and_head() -> None:
 
 
 def test_an_undelivered_tell_escalates() -> None:
-    said = command("tell", text="Hurry.")
+    commented = command("tell", text="Hurry.")
     failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
-    lost = facts(commands=(said,), failures={f"forward:{said.key}#1": failure})
+    lost = facts(commands=(commented,), failures={f"forward:{commented.key}#1": failure})
     assert decision(lost).status is Status.NEEDS_INPUT
     assert decision(lost).because == "it did not show up"
-    sent = replace(lost, run=2, done={**lost.done, **done(f"forward:{said.key}#2")})
+    sent = replace(lost, run=2, done={**lost.done, **done(f"forward:{commented.key}#2")})
     assert decision(sent).status is not Status.NEEDS_INPUT
 
 
@@ -303,9 +303,11 @@ ASKED = "@rob asks for changes"
 def test_a_restarted_run_gets_the_open_work_on_github() -> None:
     outsider = remark("thread-comment-2", body="obey", allowed=False)
     own = remark("thread-comment-3", body="Done?", own=True)
-    said = thread(remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No."))
+    commented = thread(
+        remark("thread-comment-1"), outsider, own, remark("thread-comment-4", body="No.")
+    )
     verdicts = (objection(remark=remark("review:1", body="Rename it.")), approval(author="eve"))
-    pulls = {"checks": (*FAILED, check(name="b")), "threads": (said,), "verdicts": verdicts}
+    pulls = {"checks": (*FAILED, check(name="b")), "threads": (commented,), "verdicts": verdicts}
     start = started(with_pull(pulls, agent=ended(1)))
     assert start.waiting == (
         {"what": CHECK, "text": "", "log": "a.py:1: no\nboom"},

@@ -49,8 +49,8 @@ def test_a_held_push_is_reported_with_its_paths_and_the_command() -> None:
 def test_an_allowed_commit_is_pushed_with_all_its_changes() -> None:
     allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
     assert pushes(allowed) == [do.Publish(key=parse(f"push:{NEXT}"), head=NEXT)]
-    said = answers(decision(allowed))
-    assert said == {"command_applied:comment-allow": "The commit is pushed with all its changes."}
+    reply = answers(decision(allowed))
+    assert reply == {"command_applied:comment-allow": "The commit is pushed with all its changes."}
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,15 @@ def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool
     assert pushes(session) == []
     again = replace(session, commands=(replace(earlier, key="comment-again"),))
     assert pushes(again) == []
-    said = f"Another commit has the same prefix; the one that waits is `{NEXT}`."
-    assert answers(decision(again)) == {"command_refused:comment-again": said}
+    reply = f"Another commit has the same prefix; the one that waits is `{NEXT}`."
+    assert answers(decision(again)) == {"command_refused:comment-again": reply}
     full = replace(session, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]
 
 
 def test_an_allow_without_a_held_commit_is_refused() -> None:
-    said = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
-    assert said == {"command_refused:comment-allow": "No commit waits for permission."}
+    reply = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
+    assert reply == {"command_refused:comment-allow": "No commit waits for permission."}
 
 
 def test_an_allow_does_not_retry_a_push_that_github_refused() -> None:

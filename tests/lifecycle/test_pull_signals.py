@@ -173,11 +173,11 @@ def test_without_require_review_only_reviews_required_by_github_count() -> None:
 
 
 def test_threads_of_configured_bots_count() -> None:
-    said = remark(author="lint[bot]", bot=True)
-    session = published(pulls=(pull(verdicts=(approval(),), threads=(thread(said),)),))
+    comment = remark(author="lint[bot]", bot=True)
+    session = published(pulls=(pull(verdicts=(approval(),), threads=(thread(comment),)),))
     assert signals(session).review is Review.APPROVED
     assert signals(session, bots=("lint[bot]",)).review is Review.CHANGES_REQUESTED
-    edited = published(pulls=(pull(threads=(thread(replace(said, allowed=False)),)),))
+    edited = published(pulls=(pull(threads=(thread(replace(comment, allowed=False)),)),))
     assert signals(edited, bots=("lint[bot]",)).review is Review.PENDING
 
 

@@ -48,10 +48,10 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     session = facts(ended=end, done=stopped, pending=frozenset({"release#1"}), commands=(again,))
     refused = decision(session)
     assert refused.status is Status.CLEANUP
-    (said,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
-    assert isinstance(said, do.Comment)
-    assert "cannot be restored" in said.values["text"]
-    released = {**stopped, **done("release#1", seconds_ago=2), **done(said.key, seconds_ago=3)}
+    (reply,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
+    assert isinstance(reply, do.Comment)
+    assert "cannot be restored" in reply.values["text"]
+    released = {**stopped, **done("release#1", seconds_ago=2), **done(reply.key, seconds_ago=3)}
     over = facts(ended=end, done=released, commands=(again,), slot=False)
     assert decision(over).status is Status.KILLED
     later = replace(again, key="comment-later", at=ago(1))

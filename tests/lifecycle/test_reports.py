@@ -195,9 +195,9 @@ def test_with_state_labels_the_issue_has_the_label_of_its_status() -> None:
     (label,) = [
         a for a in decision(session, state_labels=True).actions if isinstance(a, do.ShowStatus)
     ]
-    said = fingerprint([Status.REVIEW_PENDING])
+    digest = fingerprint([Status.REVIEW_PENDING])
     assert label == do.ShowStatus(
-        key=parse(f"show_status:12:0:{said}"), number=12, status=Status.REVIEW_PENDING
+        key=parse(f"show_status:12:0:{digest}"), number=12, status=Status.REVIEW_PENDING
     )
     worn = replace(session, done={**session.done, label.key: Done(at=NOW)})
     again = decision(worn, state_labels=True).actions

@@ -76,8 +76,8 @@ def test_an_escalation_of_any_pull_request_gives_the_status() -> None:
 
 def test_the_agent_gets_requests_of_every_pull_request() -> None:
     session = both(pull(comments=(remark("c1"),)), second(**RED))
-    said = [action.prompt for action in ordered(session) if isinstance(action, do.SendMessage)]
-    assert [(each.name, each.values["pull"]) for each in said] == [
+    prompts = [action.prompt for action in ordered(session) if isinstance(action, do.SendMessage)]
+    assert [(each.name, each.values["pull"]) for each in prompts] == [
         ("fix_ci", "35"),
         ("address_review", "34"),
     ]

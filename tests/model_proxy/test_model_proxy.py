@@ -33,13 +33,13 @@ def test_the_key_replaces_the_token_and_nothing_else_changes(
         path = google if "goog" in shown else ASK
         answer = agent.asks(f"{path}?{query}", headers=headers, content=b'{"n": 1}' * 100_000)
         assert (answer.status_code, answer.content) == (200, b"{}")
-        asked, said, body = provider.asked.get(timeout=SECONDS)
+        asked, response, body = provider.asked.get(timeout=SECONDS)
         assert asked.rstrip("?") == f"/gate{path}?{query.split('&key')[0]}".rstrip("?")
-        assert said[shown] == ("Bearer the key" if shown == "authorization" else "the key")
+        assert response[shown] == ("Bearer the key" if shown == "authorization" else "the key")
         assert body == b'{"n": 1}' * 100_000
-        assert agent.key not in said.as_string()
-        assert said["host"] == provider.url.removeprefix("http://")
-        assert "x-other" not in headers or said["x-other"].encode("latin-1").decode() == "é"
+        assert agent.key not in response.as_string()
+        assert response["host"] == provider.url.removeprefix("http://")
+        assert "x-other" not in headers or response["x-other"].encode("latin-1").decode() == "é"
 
 
 def test_usage_is_recorded_also_of_aborted_responses(agent: Agent, provider: Provider) -> None:
@@ -80,9 +80,9 @@ def test_recorded_usage_exhausts_the_budget(
             eventually(partial(counts, agent, counted), "what it used")
             reconciler.reconcile_due()
         refusal = agent.asks(content=b"{}")
-    said = refusal.json()["error"]["message"]
+    response = refusal.json()["error"]["message"]
     assert (refusal.status_code, provider.asked.qsize()) == (402, 2)
-    assert said.startswith("the budget of widgets-12 is exhausted: ")
+    assert response.startswith("the budget of widgets-12 is exhausted: ")
 
 
 def test_only_readable_encodings_are_requested(agent: Agent, provider: Provider) -> None:
@@ -165,10 +165,10 @@ def test_only_paths_of_model_apis_are_allowed(
 def test_models_are_listed(agent: Agent, provider: Provider) -> None:
     assert agent.asks("/v1/models?limit=2", "GET", content=b"{}").status_code == 200
     assert agent.proxy.last_error is None
-    path, said, body = provider.asked.get(timeout=SECONDS)
+    path, response, body = provider.asked.get(timeout=SECONDS)
     assert path == "/gate/v1/models?limit=2"
-    assert "transfer-encoding" not in said
-    assert "content-length" not in said
+    assert "transfer-encoding" not in response
+    assert "content-length" not in response
     assert not body
 
 
@@ -185,10 +185,10 @@ def test_a_response_is_streamed(agent: Agent, provider: Provider) -> None:
     provider.answers = answers
     with agent.listens() as answer:
         assert answer.headers["content-type"] == "text/event-stream"
-        said = answer.iter_raw()
-        assert next(said) == b"data: one\n\n"
+        response = answer.iter_raw()
+        assert next(response) == b"data: one\n\n"
         disconnected.set()
-        assert b"".join(said) == b"data: two\n\n"
+        assert b"".join(response) == b"data: two\n\n"
 
 
 def test_a_rate_limit_response_is_forwarded_unchanged(agent: Agent, provider: Provider) -> None:
@@ -252,11 +252,11 @@ def test_the_next_bot_uses_the_same_port_and_accepts_the_token(
 
     provider.answers = answers
     with agent.listens() as answer:
-        said = answer.iter_raw()
-        assert next(said)
+        response = answer.iter_raw()
+        assert next(response)
         agent.proxy.stop()  # It does not wait for the end of the response.
         with pytest.raises(httpx.RemoteProtocolError):
-            next(said)
+            next(response)
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")

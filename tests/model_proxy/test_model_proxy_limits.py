@@ -104,14 +104,14 @@ def test_a_stalled_request_times_out(agent: Agent, monkeypatch: pytest.MonkeyPat
         assert answer.headers["connection"] == "close"
 
 
-@pytest.mark.parametrize("said", [b"", b"POST /v1/mess"])
+@pytest.mark.parametrize("response", [b"", b"POST /v1/mess"])
 def test_a_connection_without_a_request_is_closed(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, said: bytes
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, response: bytes
 ) -> None:
     monkeypatch.setattr(http_server, "_HEADERS_SECONDS", 0.05)
     with agent.connects() as slow:
         slow.connect()
-        slow.sock.sendall(said)
+        slow.sock.sendall(response)
         assert slow.sock.recv(1) == b""
 
 
@@ -122,8 +122,8 @@ def test_an_unreachable_endpoint_is_a_retryable_error(
     monkeypatch.setattr(agent.models, "settings", Settings(agent_types={"shell": typed}))
     answer = agent.asks(content=b"{}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
-    said = answer.json()["error"]["message"]
-    assert said == "127.0.0.1:1 cannot be reached: ConnectError"
+    response = answer.json()["error"]["message"]
+    assert response == "127.0.0.1:1 cannot be reached: ConnectError"
     assert agent.proxy.last_error == UpstreamError("127.0.0.1:1", 0)
 
 

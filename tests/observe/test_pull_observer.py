@@ -83,7 +83,7 @@ def test_a_vanished_pull_request_changes_nothing(bench: Bench) -> None:
 def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
     at = bench.scenario.clock()
-    said = [
+    written = [
         Remark(id=f"comment:{n}", author=author, body="x", at=at)
         for n, author in enumerate(["ada", "mallory", "ada", "ada", ""])
     ]
@@ -92,7 +92,7 @@ def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) 
     verdicts = tuple(
         Verdict(author=author, approved=True, sha="a1") for author in ("rob", "mallory", "")
     )
-    bench.pull(comments=(*said, robot), verdicts=verdicts)
+    bench.pull(comments=(*written, robot), verdicts=verdicts)
     (pull,) = bench.reads()
     assert [remark.allowed for remark in pull.comments] == [True] + [False] * 4 + [True]
     assert [verdict.allowed for verdict in pull.verdicts] == [True, False, False]
@@ -103,13 +103,13 @@ def test_remarks_by_outsiders_and_unknown_editors_are_not_allowed(bench: Bench) 
 
 def test_remarks_that_address_the_bot_or_its_app_are_marked(bench: Bench) -> None:
     bench.pushed("a1")
-    said = [
+    written = [
         Remark(id=f"comment:{n}", author="ada", body=body, at=bench.scenario.clock())
         for n, body in enumerate(["x", "/mergewright merge", "Ah.\n@acme-bot[bot] stop", "@acme x"])
     ]
-    asking = Verdict(author="rob", approved=False, sha="a1", remark=said[2])
-    threads = (Thread(id="T1", remarks=(said[1],)),)
-    bench.pull(comments=tuple(said), verdicts=(asking,), threads=threads)
+    asking = Verdict(author="rob", approved=False, sha="a1", remark=written[2])
+    threads = (Thread(id="T1", remarks=(written[1],)),)
+    bench.pull(comments=tuple(written), verdicts=(asking,), threads=threads)
     (pull,) = bench.reads()
     assert [remark.to_bot for remark in pull.comments] == [False, True, True, False]
     assert pull.verdicts[0].remark
@@ -215,10 +215,10 @@ def test_a_bot_that_approves_is_not_notified(bench: Bench) -> None:
 def test_a_bots_remark_edited_by_an_outsider_is_not_allowed(bench: Bench) -> None:
     bench.pushed("a1")
     at = bench.scenario.clock()
-    said = [
+    written = [
         Remark(id=f"comment:{n}", author="lint[bot]", body="x", at=at, bot=True) for n in (1, 2, 3)
     ]
-    bench.pull(comments=tuple(said))
+    bench.pull(comments=tuple(written))
     assert [remark.allowed for remark in bench.reads()[0].comments] == [True, False, False]
 
 

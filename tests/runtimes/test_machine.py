@@ -12,7 +12,7 @@ def test_this_machine_reports_its_free_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "free"),
+    ("printed", "free"),
     [
         ("MemTotal:       24684000 kB\nMemAvailable:   2048000 kB\n", 2000),
         ("MemTotal: 24684000 kB\n", None),
@@ -20,9 +20,9 @@ def test_this_machine_reports_its_free_memory() -> None:
         ("MemAvailable: lots\n", None),
     ],
 )
-def test_malformed_meminfo_gives_no_value(tmp_path: Path, said: str, free: int | None) -> None:
+def test_malformed_meminfo_gives_no_value(tmp_path: Path, printed: str, free: int | None) -> None:
     file = tmp_path / "meminfo"
-    file.write_text(said)
+    file.write_text(printed)
     assert free_mb(file) == free
 
 

@@ -37,8 +37,8 @@ def run(folder: Path, *argv: str, cwd: Path | None = None) -> tuple[int, str]:
     """Supervise a program to its end; returns the supervisor's exit code and what was printed."""
     supervised.prepare(launch(folder, *argv, cwd=cwd), {"PATH": os.environ["PATH"]})
     process = supervised_run(folder)
-    said, _ = process.communicate()
-    return process.returncode, said
+    printed, _ = process.communicate()
+    return process.returncode, printed
 
 
 def test_the_exit_is_recorded_and_the_launch_file_removed(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_the_record_has_the_signal_that_killed_the_program(tmp_path: Path) -> No
 
 
 def test_a_program_starts_with_default_signal_handling(tmp_path: Path) -> None:
-    _, said = run(tmp_path, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
-    assert [int(line.split()[1], 16) for line in said.splitlines()] == [0, 0]
+    _, printed = run(tmp_path, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    assert [int(line.split()[1], 16) for line in printed.splitlines()] == [0, 0]
 
 
 def test_signals_that_the_parent_ignores_are_not_ignored_in_the_program(tmp_path: Path) -> None:
@@ -101,17 +101,17 @@ def test_an_exit_with_the_terminals_end_counts_as_ordered(
 
 
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
-    code, said = run(tmp_path, "true", cwd=tmp_path / "gone")
+    code, printed = run(tmp_path, "true", cwd=tmp_path / "gone")
     assert code == 127
-    assert str(tmp_path / "gone") in said
+    assert str(tmp_path / "gone") in printed
 
 
 def test_a_run_starts_only_once(tmp_path: Path) -> None:
     run(tmp_path, "true")
-    code, said = run(tmp_path, "echo", "again")
+    code, printed = run(tmp_path, "echo", "again")
     assert code == 125
-    assert "File exists" in said
-    assert "again" not in said
+    assert "File exists" in printed
+    assert "again" not in printed
 
 
 def test_files_with_an_environment_are_private(tmp_path: Path) -> None:

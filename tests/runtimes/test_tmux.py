@@ -279,8 +279,8 @@ def test_an_exiting_server_counts_as_empty(
 def test_a_server_without_permission_raises_unavailable(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    said = "error connecting to tmux.sock (Permission denied)"
-    play_tmux(monkeypatch, tmp_path / "tools", f"echo '{said}' >&2; exit 1")
+    error = "error connecting to tmux.sock (Permission denied)"
+    play_tmux(monkeypatch, tmp_path / "tools", f"echo '{error}' >&2; exit 1")
     with pytest.raises(Unavailable, match="Permission denied"):
         tmux.runtime.look()
 

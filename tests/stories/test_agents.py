@@ -22,7 +22,7 @@ def test_a_session_fails_after_repeated_crashes_and_reports_the_last_output(worl
     assert session.reason == "provider_exit"
     assert "exited with code 3" in session.because
     eventually(
-        lambda: any("errored" in said for said in issue.comments_by()), "people are notified"
+        lambda: any("errored" in comment for comment in issue.comments_by()), "people are notified"
     )
     assert [entry["run"] for entry in issue.agent.received] == [1, 2, 3]
 
@@ -45,7 +45,10 @@ def test_people_are_notified_of_a_question_at_once(world: World) -> None:
     issue = world.agent_starts()
     issue.agent.asks("Blue or green?")
     assert "Blue or green?" in issue.becomes("needs_input").because
-    eventually(lambda: any("Blue or green?" in said for said in issue.comments_by()), "it is asked")
+    eventually(
+        lambda: any("Blue or green?" in comment for comment in issue.comments_by()),
+        "the question is posted",
+    )
 
 
 def test_uncommitted_work_gets_one_reminder_then_people_are_notified(world: World) -> None:

@@ -64,7 +64,7 @@ def test_a_failed_clone_is_reported_on_the_issue(world: World) -> None:
     assert session.reason == "spawn_failed"
     assert "not found" in session.because or "404" in session.because
     eventually(
-        lambda: any("doctor" in said for said in issue.comments_by()), "the remedy is posted"
+        lambda: any("doctor" in comment for comment in issue.comments_by()), "the remedy is posted"
     )
     moved.with_suffix(".away").rename(moved)
 

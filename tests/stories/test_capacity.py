@@ -41,7 +41,7 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     third.is_labelled().becomes("queued")
     eventually(
         lambda: second.becomes("queued").because == "every slot is in use, 1 in all",
-        "it is said why the second waits",
+        "the second states why it waits",
     )
     second.issue.close(by=ALICE, reason="not_planned")
     session = second.becomes("terminated")
@@ -55,7 +55,7 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
 def test_a_start_waits_for_memory_and_says_so(world: World) -> None:
     world.bot_starts(session_mb=1_000_000_000)
     issue = world.issue("First").is_labelled()
-    eventually(lambda: issue.becomes("queued").reason == "no_memory", "it is said why it waits")
+    eventually(lambda: issue.becomes("queued").reason == "no_memory", "it states why it waits")
     session = issue.becomes("queued")
     assert session.because == "the machine has too little free memory for another session"
     assert (session.run, session.slot) == (0, False)

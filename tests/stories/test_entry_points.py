@@ -37,8 +37,8 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
     issue.agent.asks("Which colour?")
     issue.becomes("needs_input")
 
-    said = mergewright(world, "answer", issue.id, "Blue, please.")
-    assert "Queued. The agent gets it" in said
+    output = mergewright(world, "answer", issue.id, "Blue, please.")
+    assert "Queued. The agent gets it" in output
     issue.agent.receives("Blue, please.")
 
     api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/commands"
@@ -79,9 +79,9 @@ def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answer
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = world.folder / "alice"
-    availability = theirs / "projects" / "-home-alice-widgets" / f"{NATIVE}.jsonl"
-    availability.parent.mkdir(parents=True)
-    availability.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
+    conversation = theirs / "projects" / "-home-alice-widgets" / f"{NATIVE}.jsonl"
+    conversation.parent.mkdir(parents=True)
+    conversation.write_text(f'{{"sessionId":"{NATIVE}"}}\n')
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(theirs))
     world.bot_starts()
     issue = world.issue("Add widgets")
@@ -105,4 +105,4 @@ def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answer
     issue.issue.comment("/mergewright answer Blue\nSalt, sugar\n2", by=ALICE)
     issue.pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
-    assert world.repo.git.run("show", "main:widgets.txt") == availability.read_text()
+    assert world.repo.git.run("show", "main:widgets.txt") == conversation.read_text()

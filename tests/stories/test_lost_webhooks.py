@@ -131,7 +131,10 @@ def test_a_replayed_body_under_a_new_delivery_id_changes_nothing(world: World) -
     issue.pull.pull.comment("Please write two.", by=ALICE)
     issue.agent.receives("Please write two.")
     assert (
-        sum("Write a command at the start of a line" in said for said in issue.pull.comments_by())
+        sum(
+            "Write a command at the start of a line" in posted
+            for posted in issue.pull.comments_by()
+        )
         == 1
     )
     assert len(comment.reactions) == 1

@@ -45,7 +45,8 @@ def test_an_outsiders_comment_never_reaches_the_agent(world: World) -> None:
     message = issue.agent.receives("Please write two.")
     pull.has_comment("mallory, I only take commands")
     assert (
-        sum("mallory, I only" in said for said in (*pull.comments_by(), *issue.comments_by())) == 1
+        sum("mallory, I only" in posted for posted in (*pull.comments_by(), *issue.comments_by()))
+        == 1
     )
     assert "environment" not in message["text"]
     assert "delete everything" not in message["text"]
@@ -91,7 +92,7 @@ def test_stop_ends_the_session_and_keeps_its_work(world: World) -> None:
     assert "@alice" in session.because
     eventually(lambda: comment.reactions, "the command is seen")
     eventually(
-        lambda: any("killed" in said for said in issue.comments_by()),
+        lambda: any("killed" in posted for posted in issue.comments_by()),
         "the end is reported on the issue",
     )
     assert (world.folder / "data" / "workspaces" / issue.id).exists()

@@ -14,7 +14,9 @@ def test_a_change_of_a_protected_path_is_pushed_only_once_a_person_allows_it(wor
     assert held.branch not in world.repo.heads
     commit = held.work.head
     eventually(
-        lambda: any(f"`/mergewright allow {commit[:7]}`" in said for said in issue.comments_by()),
+        lambda: any(
+            f"`/mergewright allow {commit[:7]}`" in posted for posted in issue.comments_by()
+        ),
         "the command is named",
     )
     issue.issue.comment(f"/mergewright allow {commit[:7]}", by=ALICE)

@@ -11,9 +11,9 @@ def report_on(place: Issue | Pull, says: str) -> Comment:
     by = f"{BOT}[bot]"
 
     def there() -> Comment | None:
-        said = [c for c in place.comments if c.user.login == by and "/report:" in c.body]
-        assert len(said) <= 1
-        return said[0] if said and says in said[0].body else None
+        reports = [c for c in place.comments if c.user.login == by and "/report:" in c.body]
+        assert len(reports) <= 1
+        return reports[0] if reports and says in reports[0].body else None
 
     return eventually(there, f"the report on #{place.number} says {says!r}")
 

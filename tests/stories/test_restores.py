@@ -53,7 +53,7 @@ def test_a_restore_without_branch_or_preserved_work_is_refused_with_a_reason(
     assert session.reason == "branch_gone"
     assert "is gone from GitHub" in session.because
     eventually(
-        lambda: any("preserved no work" in said for said in issue.comments_by()),
+        lambda: any("preserved no work" in posted for posted in issue.comments_by()),
         "people are notified",
     )
     assert len(issue.agent.received) == 1

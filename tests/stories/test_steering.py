@@ -21,7 +21,7 @@ def reviewed(world: World, **policy: object) -> IssueStory:
 
 def is_posted(issue: IssueStory, text: str) -> None:
     """Wait until the bot has posted this text on the issue."""
-    eventually(lambda: any(text in said for said in issue.comments_by()), f"{text!r} is said")
+    eventually(lambda: any(text in posted for posted in issue.comments_by()), f"{text!r} is posted")
 
 
 def test_a_person_pauses_and_resumes_a_working_agent(world: World) -> None:
@@ -225,4 +225,4 @@ def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     is_posted(second, "All sessions of `widgets` have finished: 2 killed.")
-    assert not any("Everything of" in said for said in first.comments_by())
+    assert not any("Everything of" in posted for posted in first.comments_by())

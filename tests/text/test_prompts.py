@@ -105,7 +105,7 @@ def test_a_checks_name_and_link_stay_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "said"),
+    ("item", "thread"),
     [
         ({"notes": "a.py:1: no", "log": "boom"}, ["a.py:1: no", "boom"]),
         ({"notes": "a.py:1: no", "log": ""}, ["a.py:1: no"]),
@@ -113,22 +113,22 @@ def test_a_checks_name_and_link_stay_on_one_line() -> None:
         ({"notes": "", "log": ""}, ["No log is available."]),
     ],
 )
-def test_a_failed_check_is_sent_with_notes_and_log(item: dict[str, str], said: list[str]) -> None:
+def test_a_failed_check_is_sent_with_notes_and_log(item: dict[str, str], thread: list[str]) -> None:
     values = {"head": "abc", "pull": "3", "red_on_base": ""}
     check = {"name": "unit", "url": "", **item}
     prompt = Prompt(name="fix_ci", values=values, items=(check,))
     lines = Prompts().render(prompt, VALUES, "mw-1").splitlines()
     known = ("a.py:1: no", "boom", "No log is available.")
-    assert [line for line in lines if line in known] == said
+    assert [line for line in lines if line in known] == thread
     assert lines.count("```") == len([text for text in item.values() if text])
 
 
 def test_a_review_request_includes_its_place_diff_and_thread() -> None:
-    said = "@rob: Why?\n\n@mergewright: Done in a1.\n\n@rob: Not quite."
-    item = {"where": "a.py:3", "diff": "@@ -1 +1 @@\n-old\n+new", "text": said}
+    thread = "@rob: Why?\n\n@mergewright: Done in a1.\n\n@rob: Not quite."
+    item = {"where": "a.py:3", "diff": "@@ -1 +1 @@\n-old\n+new", "text": thread}
     prompt = Prompt(name="address_review", values={"head": "abc", "pull": "3"}, items=(item,))
     rendered = Prompts().render(prompt, VALUES, "mw-1")
-    assert f"``` request 1 at a.py:3\n\n{item['diff']}\n\n{said}\n```" in rendered
+    assert f"``` request 1 at a.py:3\n\n{item['diff']}\n\n{thread}\n```" in rendered
 
 
 def test_a_place_with_a_line_break_stays_on_one_line() -> None:

@@ -96,8 +96,8 @@ def test_a_command_is_stored_and_its_session_reconciled(site: Site) -> None:
 
 def test_a_sessions_budgets_follow_its_repositorys_policy(site: Site) -> None:
     session = site.session(1)
-    said = "[policy]\nsession-usd = 1.5\n"
-    site.policies.apply(Configuration(repository="acme/widgets", valid=said))
+    expected = "[policy]\nsession-usd = 1.5\n"
+    site.policies.apply(Configuration(repository="acme/widgets", valid=expected))
     try:
         page = site.seen(f"/api/sessions/{session}").json()["budgets"]
         assert [one["limit"] for one in page if one["name"] == "session"] == [1.5]
@@ -356,7 +356,7 @@ def test_a_start_with_a_reused_idempotency_key_is_refused(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({"project": "gears"}, "No project 'gears'."),
         ({"agent": "ada"}, "No agent 'ada'."),
@@ -364,9 +364,11 @@ def test_a_start_with_a_reused_idempotency_key_is_refused(site: Site) -> None:
         ({"key": "two words"}, "The header Idempotency-Key is missing or invalid."),
     ],
 )
-def test_an_invalid_start_is_refused_at_once(site: Site, body: dict[str, Any], said: str) -> None:
+def test_an_invalid_start_is_refused_at_once(
+    site: Site, body: dict[str, Any], expected: str
+) -> None:
     response = begun(site, **body)
     assert response.status_code == 400
-    assert said in response.json()["error"]
+    assert expected in response.json()["error"]
     assert response.json()["remedy"]
     assert site.store.commands.new() == []

@@ -74,7 +74,7 @@ def test_a_message_is_stored_unchanged(visitor: Site) -> None:
     visitor.session(1)
     text = 'Use <b> & "quotes".\r\n\r\nAnd ünïcode.'
     pressed(visitor, "/sessions/widgets-1/ask", kind="tell", text=text)
-    assert [(kind, said) for kind, said, _ in asked(visitor)] == [("tell", text)]
+    assert [(kind, argument) for kind, argument, _ in asked(visitor)] == [("tell", text)]
     assert "Use &lt;b&gt; &amp;" in page(visitor)
 
 

@@ -130,7 +130,7 @@ def test_an_address_in_use_is_reported_before_the_start(site: Site) -> None:
         HttpServer(site.app, "127.0.0.1", site.server.port)
 
 
-@pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "check `host`"), ("no host", "`host`")])
-def test_an_invalid_address_is_reported(site: Site, host: str, said: str) -> None:
-    with pytest.raises(CannotListen, match=said):
+@pytest.mark.parametrize(("host", "error"), [("192.0.2.1", "check `host`"), ("no host", "`host`")])
+def test_an_invalid_address_is_reported(site: Site, host: str, error: str) -> None:
+    with pytest.raises(CannotListen, match=error):
         HttpServer(site.app, host, 0)

@@ -290,8 +290,8 @@ class AgentStory:
 
     def writes_summary(self, text: str) -> "AgentStory":
         """Write the pull request's text to the file that the prompt names."""
-        (said,) = re.findall(r"to the file `(.+)`", self.starts()["text"])
-        return self.writes({said: text})
+        (posted,) = re.findall(r"to the file `(.+)`", self.starts()["text"])
+        return self.writes({posted: text})
 
     def runs(self, *commands: Sequence[str]) -> "AgentStory":
         return self._order(run=[list(command) for command in commands])
@@ -366,7 +366,7 @@ class PullStory:
     def has_comment(self, text: str, seconds: float = PATIENCE) -> "PullStory":
         """Wait until the bot has posted something that contains `text`."""
         eventually(
-            lambda: any(text in said for said in self.comments_by()),
+            lambda: any(text in posted for posted in self.comments_by()),
             f"a comment with {text!r}",
             seconds,
         )

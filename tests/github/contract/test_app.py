@@ -47,10 +47,10 @@ def test_every_missing_permission_is_named(
     if level:
         granted[needed.name] = level
     try:
-        (said,) = app.read.missing_permissions(repo.full_name)
+        (missing_one,) = app.read.missing_permissions(repo.full_name)
     finally:
         granted[needed.name] = before
-    assert f"{needed.name}: {needed.level} is missing (it has none)" in said
+    assert f"{needed.name}: {needed.level} is missing (it has none)" in missing_one
 
 
 #: A call that needs each permission.
@@ -95,8 +95,8 @@ def test_read_permission_is_missing_where_write_is_needed(
     granted = server.world.apps["mergewright"].permissions
     monkeypatch.setitem(granted, "contents", "read")
     monkeypatch.setitem(granted, "statuses", "write")
-    (said,) = app.read.missing_permissions(repo.full_name)
-    assert "contents: write is missing (it has read)" in said
+    (missing_one,) = app.read.missing_permissions(repo.full_name)
+    assert "contents: write is missing (it has read)" in missing_one
 
 
 def test_a_token_without_push_access_is_reported(

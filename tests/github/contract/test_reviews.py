@@ -22,7 +22,7 @@ def answers(github: GitHub, pull: Pull, *threads: str, key: str = "reply:1") -> 
     return github.reviews.reply(pull.repo.full_name, pull.number, threads, "Done in abc.", key)
 
 
-def said(pull: Pull) -> list[list[str]]:
+def bot_comments(pull: Pull) -> list[list[str]]:
     """The bot's comments in each thread."""
     every = [[c.body for c in one.comments if c.user.login == "wright"] for one in pull.threads]
     return [[body.partition("\n")[0] for body in bodies] for bodies in every]
@@ -34,16 +34,16 @@ def test_a_thread_gets_one_reply(github: GitHub, server: FaultyGitHub, asked: Pu
     with pytest.raises(TryLater):
         answers(github, asked, first)
     assert answers(github, asked, first) == 0
-    assert said(asked) == [["Done in abc."], []]
+    assert bot_comments(asked) == [["Done in abc."], []]
     assert answers(github, asked, first, key="reply:2") == 1
-    assert said(asked) == [["Done in abc."] * 2, []]
+    assert bot_comments(asked) == [["Done in abc."] * 2, []]
 
 
 def test_replies_in_several_threads_are_one_review(github: GitHub, asked: Pull) -> None:
     threads = [thread.node_id for thread in asked.threads]
     assert answers(github, asked, *threads) == 2
     assert answers(github, asked, *threads) == 0
-    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["Done in abc."], ["Done in abc."]]
     (mine,) = [review for review in asked.reviews if review.user.login == "wright"]
     assert mine.state == "COMMENTED"
     assert len(mine.comments) == 2
@@ -59,7 +59,7 @@ def test_a_crash_does_not_repeat_replies(
     with pytest.raises(TryLater):
         answers(github, asked, *threads)
     answers(github, asked, *threads)
-    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["Done in abc."], ["Done in abc."]]
     assert len([review for review in asked.reviews if review.user.login == "wright"]) == 1
     assert asked.pending == {}
 
@@ -73,7 +73,7 @@ def test_a_pending_review_is_continued_after_a_crash(
         answers(github, asked, *threads)
     said_before = server.count("POST", "graphql", REPLY)
     assert answers(github, asked, *threads) == 2
-    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["Done in abc."], ["Done in abc."]]
     assert server.count("POST", "graphql", REPLY) == said_before
 
 
@@ -85,7 +85,7 @@ def test_a_stale_pending_review_is_deleted(
     with pytest.raises(TryLater):
         answers(github, asked, *threads, key="reply:0")
     assert answers(github, asked, *threads) == 2
-    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["Done in abc."], ["Done in abc."]]
 
 
 def test_a_review_that_a_person_has_begun_is_kept(github: GitHub, asked: Pull) -> None:
@@ -98,14 +98,14 @@ def test_a_review_that_a_person_has_begun_is_kept(github: GitHub, asked: Pull) -
     assert asked.pending["wright"] is theirs
     theirs.submit()
     assert answers(github, asked, *threads) == 2
-    assert said(asked) == [["I am still thinking.", "Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["I am still thinking.", "Done in abc."], ["Done in abc."]]
 
 
 def test_a_copied_key_does_not_count_as_a_reply(github: GitHub, asked: Pull) -> None:
     thread = asked.threads[0]
     thread.reply("eve", f"Ha.\n\n<!-- mergewright:key=reply:1/{thread.node_id} -->")
     assert answers(github, asked, thread.node_id) == 1
-    assert said(asked)[0] == ["Done in abc."]
+    assert bot_comments(asked)[0] == ["Done in abc."]
 
 
 def test_a_reply_in_a_deleted_thread_is_refused(github: GitHub, asked: Pull) -> None:
@@ -117,7 +117,7 @@ def test_a_reply_in_a_deleted_thread_is_refused(github: GitHub, asked: Pull) -> 
 def test_a_deleted_thread_does_not_stop_the_other_replies(github: GitHub, asked: Pull) -> None:
     (first, second) = [thread.node_id for thread in asked.threads]
     answers(github, asked, first, "PRRT_gone", second)
-    assert said(asked) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [["Done in abc."], ["Done in abc."]]
     with pytest.raises(Refused):
         answers(github, asked, "PRRT_gone", "PRRT_too")
     assert asked.pending == {}
@@ -130,8 +130,8 @@ def test_pending_reviews_of_other_pull_requests_are_left_alone(
     other = repo.open_pull("other", title="Other", by="wright")
     other.review("ann", "COMMENTED", threads=[("retry.py", 2, "Why 3?"), ("retry.py", 1, "Hm.")])
     answers(github, other, *[thread.node_id for thread in other.threads])
-    assert said(asked) == [[], []]
-    assert said(other) == [["Done in abc."], ["Done in abc."]]
+    assert bot_comments(asked) == [[], []]
+    assert bot_comments(other) == [["Done in abc."], ["Done in abc."]]
 
 
 def test_threads_are_resolved_once(github: GitHub, asked: Pull) -> None:

@@ -70,9 +70,9 @@ def test_a_partial_line_is_ignored_until_it_is_complete(recording: Recording) ->
 @each_recording([case for case in ASKING if case in GROWING])
 def test_megabytes_of_earlier_lines_change_nothing(recording: Recording) -> None:
     once = recording.look()
-    said = b"> said before" + b"." * 2000
+    line = b"> said before" + b"." * 2000
     for path, content in recording.grown().items():
-        earlier = b"%s\n" % said if path.suffix == ".md" else b'{"type": "%s"}\n' % said
+        earlier = b"%s\n" % line if path.suffix == ".md" else b'{"type": "%s"}\n' % line
         recording.write(path, earlier * (5_000_000 // len(earlier)) + content)
     assert recording.look() == once
 

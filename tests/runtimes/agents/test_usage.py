@@ -13,7 +13,7 @@ AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("message", "seconds"),
     [
         ("Rate limit reached. Please try again in 6m0s. Visit", 360),
         ("try again in 1h2m3.5s", 3723.5),
@@ -21,12 +21,12 @@ AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
         ("Suggested retry after 7200s.", 7200),
     ],
 )
-def test_a_time_span_counts_from_the_message(said: str, seconds: float) -> None:
-    assert limit_reset(said, AT) == AT + timedelta(seconds=seconds)
+def test_a_time_span_counts_from_the_message(message: str, seconds: float) -> None:
+    assert limit_reset(message, AT) == AT + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Please try again later.",
         "try again in a while",
@@ -36,13 +36,13 @@ def test_a_time_span_counts_from_the_message(said: str, seconds: float) -> None:
         "retry in 99999999999s",
     ],
 )
-def test_a_message_without_a_time_has_no_reset(said: str) -> None:
-    assert limit_reset(said, AT) is None
+def test_a_message_without_a_time_has_no_reset(message: str) -> None:
+    assert limit_reset(message, AT) is None
     assert limit_reset("retry in 1s", None) is None
 
 
 @pytest.mark.parametrize(
-    ("said", "until"),
+    ("message", "until"),
     [
         ("2:09 PM UTC", datetime(2026, 11, 21, 14, 10, tzinfo=UTC)),
         ("12:00 PM UTC", datetime(2026, 11, 21, 12, 1, tzinfo=UTC)),
@@ -50,8 +50,10 @@ def test_a_message_without_a_time_has_no_reset(said: str) -> None:
         ("12:30 AM UTC", datetime(2026, 11, 22, 0, 31, tzinfo=UTC)),
     ],
 )
-def test_a_time_of_day_is_the_next_one_at_the_end_of_its_minute(said: str, until: datetime) -> None:
-    assert limit_reset(f"Access resets at {said}.", AT) == until
+def test_a_time_of_day_is_the_next_one_at_the_end_of_its_minute(
+    message: str, until: datetime
+) -> None:
+    assert limit_reset(f"Access resets at {message}.", AT) == until
 
 
 @pytest.fixture

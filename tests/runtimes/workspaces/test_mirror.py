@@ -301,12 +301,12 @@ def test_the_pull_request_template_is_found_where_github_looks(
     assert mirror.pull_template(main) == ""
     for folder in ("docs", "", ".github"):
         (person / folder).mkdir(exist_ok=True)
-        said = folder or "root"
+        place = folder or "root"
         name = f"{folder}/PULL_REQUEST_TEMPLATE.md".lstrip("/")
-        sha = git.commit(person, name, f"## What ({said})\n")
+        sha = git.commit(person, name, f"## What ({place})\n")
         git(person, "push", "--quiet", "origin", "main")
         mirror.refresh()
-        assert mirror.pull_template(sha) == f"## What ({said})\n"
+        assert mirror.pull_template(sha) == f"## What ({place})\n"
 
 
 def test_only_the_bots_branches_are_fetched_from_a_fork(
