@@ -8,6 +8,7 @@ from tests.house.source import PACKAGES, Module, modules
 
 #: Modules of the standard library without side effects.
 PURE = {
+    "collections",
     "collections.abc",
     "datetime",
     "enum",
