@@ -1,7 +1,7 @@
 """Finding the last hook call of a run."""
 
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.hooks import HookCall, last_call
+from runtimes.agents.shared.hooks import HookCall, HookPayload, last_call
 
 
 def test_the_last_call_of_an_event_is_found_for_its_own_run(files: RunFiles) -> None:
@@ -17,3 +17,8 @@ def test_the_last_call_of_an_event_is_found_for_its_own_run(files: RunFiles) -> 
     assert found is not None
     assert found.hook.tool_name == "b"
     assert spooled((run, "Asks", "a"), (run - 1, "Asks", "late")) is None
+
+
+def test_the_arguments_of_a_call_are_empty_unless_they_are_an_object() -> None:
+    assert HookPayload("BeforeTool", tool_input={"command": "ls"}).arguments == {"command": "ls"}
+    assert HookPayload("BeforeTool", tool_input="ls").arguments == {}
