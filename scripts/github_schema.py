@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from bot.github.graphql import fingerprints, labelled_issues, load_query, names
+from bot.github.graphql import fingerprints, labelled_issues, load_query
 
 
 def published(archive: Path) -> GraphQLSchema:
@@ -21,20 +21,25 @@ def published(archive: Path) -> GraphQLSchema:
         return build_schema(content.read().decode(), assume_valid_sdl=True)
 
 
-def main(archive: Path) -> int:
-    """Say what GitHub would not take; the exit code."""
-    documents = {name: load_query(name) for name in names()}
-    documents |= {
+def documents() -> dict[str, str]:
+    """The text of each query and mutation of the bot."""
+    files = (Path(__file__).parents[1] / "bot/github/queries").glob("*.graphql")
+    names = sorted({path.stem for path in files} - {"fragments"})
+    return {name: load_query(name) for name in names} | {
         "fingerprints": fingerprints([1], [2]),
         "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
     }
-    schema = published(archive)
+
+
+def main(archive: Path) -> int:
+    """Say what GitHub would not take; the exit code."""
+    schema, texts = published(archive), documents()
     problems = [
         f"{name}: {problem.message}"
-        for name, text in documents.items()
+        for name, text in texts.items()
         for problem in validate(schema, parse(text))
     ]
-    print("\n".join([*problems, f"{len(documents)} documents, {len(problems)} problems."]))
+    print("\n".join([*problems, f"{len(texts)} documents, {len(problems)} problems."]))
     return 1 if problems else 0
 
 

@@ -40,12 +40,6 @@ class PricedResponse(Struct, frozen=True):
     data: _Price | None = None
 
 
-def names() -> list[str]:
-    """The queries that have a file."""
-    found = (file.name for file in files("bot.github").joinpath("queries").iterdir())
-    return sorted(name.removesuffix(".graphql") for name in found if name != "fragments.graphql")
-
-
 @cache
 def load_query(name: str) -> str:
     """`queries/NAME.graphql` with the shared fragments it uses; GitHub refuses unused ones."""

@@ -97,7 +97,6 @@ def pull_snapshot(
             read_at=now,
         ),
         head_repository=last.head_repository.name_with_owner if last.head_repository else "",
-        head_branch=last.head_ref_name,
         author=login_of(last.author),
         merged_by=login_of(last.merged_by),
         body=last.body,

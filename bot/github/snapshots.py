@@ -74,7 +74,6 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
 
     pull: Pull
     head_repository: str  #: `owner/name`; empty if the fork was deleted.
-    head_branch: str
     author: str
     merged_by: str
     body: str

@@ -8,7 +8,7 @@ https://docs.github.com/en/webhooks/webhook-events-and-payloads
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -16,7 +16,7 @@ from msgspec import Meta, Raw, Struct
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
-#: The other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
+#: Other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
 _ISSUE_ACTIONS: Final = {
     *("opened", "edited", "closed", "reopened", "deleted", "transferred"),
     *("labeled", "unlabeled", "assigned", "unassigned"),
@@ -26,11 +26,26 @@ _QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]
 _BRANCH = "refs/heads/"
 
 
-class ChangedSubject(Struct, frozen=True, kw_only=True):
+class RepositoryPayload(Struct, frozen=True):
+    """A repository, which keeps its id when it is renamed."""
+
+    id: int
+    full_name: str  #: `owner/name`.
+
+    def changed(
+        self, kind: str, name: int | str, written: "NewText | None" = None
+    ) -> "ParsedEvent":
+        """An event that reports one possibly changed subject, and a new text."""
+        return ParsedEvent(changed=(self.subject(kind, name),), written=written)
+
+    def subject(self, kind: str, name: int | str = "") -> "ChangedSubject":
+        return ChangedSubject(self, f"{kind}:{name}")
+
+
+class ChangedSubject(NamedTuple):
     """A part of a repository that may have changed."""
 
-    repository: str  #: `owner/name` in GitHub's spelling.
-    repository_id: int  #: Stays the same when the repository is renamed.
+    repository: RepositoryPayload
     subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` for all.
 
 
@@ -39,8 +54,7 @@ class NewText(Struct, frozen=True, kw_only=True):
 
     kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
     id: int  #: Unique among texts of this kind.
-    repository: str
-    repository_id: int
+    repository: RepositoryPayload
     number: int  #: The issue or pull request it belongs to.
     author: str
     author_type: str  #: GitHub's type of the account: `User`, `Bot`, ...
@@ -55,20 +69,6 @@ class ParsedEvent(Struct, frozen=True, kw_only=True):
     written: NewText | None = None
     edited: NewText | None = None  #: An existing comment its own author has changed.
     access_changed: bool = False  #: Whether the bot's permissions or repositories may differ.
-
-
-class _Repository(Struct, frozen=True):
-    id: int
-    full_name: str
-
-    def changed(self, kind: str, name: int | str, written: NewText | None = None) -> ParsedEvent:
-        """An event that reports one possibly changed subject, and a new text."""
-        return ParsedEvent(changed=(self.subject(kind, name),), written=written)
-
-    def subject(self, kind: str, name: int | str = "") -> ChangedSubject:
-        return ChangedSubject(
-            repository=self.full_name, repository_id=self.id, subject=f"{kind}:{name}"
-        )
 
 
 class _Numbered(Struct, frozen=True):
@@ -88,7 +88,9 @@ class _Text(Struct, frozen=True, kw_only=True):
     body: str | None = None
     user: _User | None = None  #: null where the account was deleted.
 
-    def text(self, kind: str, id: int, repository: _Repository, number: int) -> NewText | None:
+    def text(
+        self, kind: str, id: int, repository: RepositoryPayload, number: int
+    ) -> NewText | None:
         """The text with its author and place; None where the author is unknown."""
         at = self.created_at or self.submitted_at
         if self.user is None or at is None:
@@ -96,8 +98,7 @@ class _Text(Struct, frozen=True, kw_only=True):
         return NewText(
             kind=kind,
             id=id,
-            repository=repository.full_name,
-            repository_id=repository.id,
+            repository=repository,
             number=number,
             author=self.user.login,
             author_type=self.user.type,
@@ -118,12 +119,12 @@ class _CommentedIssue(_Numbered, frozen=True):
     pull_request: Raw = Raw(b"null")
 
 
-class _BaseRepository(Struct, frozen=True):
+class _Identified(Struct, frozen=True):
     id: int
 
 
 class _Base(Struct, frozen=True):
-    repo: _BaseRepository
+    repo: _Identified
 
 
 class _ListedPull(_Numbered, frozen=True):
@@ -136,7 +137,7 @@ class _Checked(Struct, frozen=True):
     head_sha: str
     pull_requests: tuple[_ListedPull, ...] = ()
 
-    def parsed(self, repository: _Repository) -> ParsedEvent:
+    def parsed(self, repository: RepositoryPayload) -> ParsedEvent:
         """The pull requests that GitHub lists for the commit, or the commit itself.
 
         The list is empty for a commit of a fork, and may name pull requests of other repositories,
@@ -162,7 +163,7 @@ class WebhookEvent(Struct, frozen=True):
 
 
 class _RepositoryEvent(WebhookEvent, frozen=True):
-    repository: _Repository
+    repository: RepositoryPayload
 
 
 class _CheckRun(_RepositoryEvent, frozen=True):
@@ -188,7 +189,7 @@ class _Installation(WebhookEvent, frozen=True):
 
     action: str
     #: Listed when the App is installed, but not when its suspension ends.
-    repositories: tuple[_Repository, ...] = ()
+    repositories: tuple[RepositoryPayload, ...] = ()
 
     def parsed(self) -> ParsedEvent:
         # After these the bot can read nothing any more.
@@ -200,7 +201,7 @@ class _Installation(WebhookEvent, frozen=True):
 class _InstallationRepositories(WebhookEvent, frozen=True):
     """Repositories were added to the App's installation or removed from it."""
 
-    repositories_added: tuple[_Repository, ...]
+    repositories_added: tuple[RepositoryPayload, ...]
 
     def parsed(self) -> ParsedEvent:
         changed = tuple(one.subject("repository") for one in self.repositories_added)
@@ -234,9 +235,9 @@ class _IssueDependencies(WebhookEvent, frozen=True):
     """An issue became blocked by another one, or is no longer."""
 
     #: That of the blocked issue, unless `blocked_issue_repo` names another.
-    repository: _Repository
+    repository: RepositoryPayload
     blocked_issue: _Numbered | None = None
-    blocked_issue_repo: _Repository | None = None
+    blocked_issue_repo: RepositoryPayload | None = None
 
     def parsed(self) -> ParsedEvent:
         if self.blocked_issue is None:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from bot.github.comment_markers import KEY
 from bot.intake.commands import parse
-from bot.intake.events import NewText, ParsedEvent, parse_event
+from bot.intake.events import NewText, ParsedEvent, RepositoryPayload, parse_event
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
-from lifecycle.model.names import NAME
 
 #: In every comment the bot writes.
-OWN_MARKER = f"<!-- {NAME}:key="
+OWN_MARKER = f"<!-- {KEY}"
 
 
 class Inbox:
@@ -78,7 +78,7 @@ class Inbox:
         refreshes = tuple(
             RefreshRequest(repository=repository, subject=changed.subject)
             for changed in parsed.changed
-            if (repository := self._known(changed.repository, changed.repository_id))
+            if (repository := self._known(changed.repository))
         )
         ours = self._repositories.values() if parsed.access_changed else ()
         return (*(RefreshRequest(repository=name, subject=ACCESS) for name in ours), *refreshes)
@@ -86,7 +86,7 @@ class Inbox:
     def _commands(self, comment: NewText | None) -> tuple[NewCommand, ...]:
         if comment is None:
             return ()
-        repository = self._known(comment.repository, comment.repository_id)
+        repository = self._known(comment.repository)
         if not repository or not self._may_command(comment, repository):
             return ()
         return tuple(
@@ -117,16 +117,16 @@ class Inbox:
         """Whether the bot wrote it, rather than the person who owns its account."""
         return OWN_MARKER in comment.body and self._is_me(comment.author)
 
-    def _known(self, repository: str, id: int) -> str:
+    def _known(self, repository: RepositoryPayload) -> str:
         """The configured name of a repository; empty if it is not configured.
 
         Its numeric id decides: a repository may be renamed, and another may take its old name.
         """
-        place = self._store.repositories.get(id)
+        place = self._store.repositories.get(repository.id)
         if place is not None and place.name.casefold() in self._repositories:
             return self._repositories[place.name.casefold()]
-        name = self._repositories.get(repository.casefold(), "")
-        return "" if name and id and self._store.repositories.named(name) else name
+        name = self._repositories.get(repository.full_name.casefold(), "")
+        return "" if name and repository.id and self._store.repositories.named(name) else name
 
 
 def _command_key(comment: NewText, repository: str, line: int) -> str:

@@ -117,7 +117,7 @@ class PullObserver:
             return None
         if len(self._foreign) > _MOST_CACHED:
             self._foreign.clear()
-        self._foreign[repository, number] = reading.head_branch
+        self._foreign[repository, number] = reading.pull.branch
         return self._owner(repository, reading)
 
     def _fork(self, session: Session) -> str:
@@ -131,7 +131,7 @@ class PullObserver:
         A pull request by somebody else with write access belongs to it at a head that the bot
         pushed. A closed one by the bot at another head is left from an earlier database.
         """
-        found = self.store.sessions.of_branch(repository, reading.head_branch)
+        found = self.store.sessions.of_branch(repository, reading.pull.branch)
         session = self.store.sessions.get(found) if found else None
         if session is None:
             return None
@@ -143,7 +143,7 @@ class PullObserver:
         if reading.author != self.github.read.me():
             ours = pushed and self.people.may_write(repository, reading.author)
             return session.id if ours else None
-        opened = done.get(keys.open_pull(reading.head_branch))
+        opened = done.get(keys.open_pull(reading.pull.branch))
         recorded = opened is not None and opened.result == str(reading.pull.number)
         branch_is_ours = any(key.kind is KeyKind.PUSH for key in done)
         ours = recorded or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)

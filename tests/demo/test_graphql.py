@@ -9,15 +9,12 @@ from graphql import build_schema, parse, validate
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from bot.github.graphql import fingerprints, labelled_issues, load_query, names
+from scripts.github_schema import documents
 from tests.demo.outside import Client
 from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
-QUERIES = {name: load_query(name) for name in names()} | {
-    "fingerprints": fingerprints([1], [2]),
-    "labelled": labelled_issues({"agent": None, "@wright": "cursor"}),
-}
+QUERIES = documents()
 _PULL = """
 query ($name: String!, $number: Int!) {
   repository(owner: "acme", name: $name) { pullRequest(number: $number) { %s } }

@@ -32,7 +32,7 @@ PROJECTS: Mapping[str, ProjectSettings] = {
     "gears": ProjectSettings(repository="acme/gears"),
 }
 IDENTITIES = {"ada": AgentSettings(types=("claude",)), "rob": AgentSettings(types=("shell",))}
-REPOSITORY = "acme/widgets"
+REPOSITORY, BRANCH = "acme/widgets", "mergewright/12-it-breaks"
 
 
 class GitHub:
@@ -169,9 +169,8 @@ class Bench:
         self, author: str = "mergewright-bot", repository: str = REPOSITORY, **pull: Any
     ) -> None:
         self.github.pulls[34] = PullSnapshot(
-            pull=Pull(number=34, **{"head": "a1", "base": "b1", **pull}),
+            pull=Pull(number=34, **{"branch": BRANCH, "head": "a1", "base": "b1", **pull}),
             head_repository=repository,
-            head_branch="mergewright/12-it-breaks",
             author=author,
             merged_by="",
             body="",

@@ -43,7 +43,7 @@ def read(event: str, body: Mapping[str, Any]) -> ParsedEvent:
 
 
 def subjects(parsed: ParsedEvent) -> list[str]:
-    assert all(changed.repository == "acme/widgets" for changed in parsed.changed)
+    assert all(changed.repository.full_name == "acme/widgets" for changed in parsed.changed)
     return [changed.subject for changed in parsed.changed]
 
 
@@ -93,7 +93,7 @@ def test_a_new_comment_is_returned_for_its_commands() -> None:
     comment = read("issue_comment", payload("issue_comment")).written
     assert comment is not None
     assert (comment.kind, comment.id, comment.number) == ("comment", 99, 12)
-    assert comment.repository == "acme/widgets"
+    assert comment.repository.full_name == "acme/widgets"
     assert (comment.author, comment.author_type, comment.body) == (
         "mara",
         "User",
