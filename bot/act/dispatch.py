@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bot.act.merging import Merger
 from bot.act.message_sender import MessageSender
-from bot.act.publishing import Publishing, of_branch, of_pull
+from bot.act.publishing import Publishing, refresh
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.runs import AgentRuns
 from bot.github.client import GitHub
@@ -142,31 +142,31 @@ class ActionDispatcher:
                 return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
                 self.github.write.update_branch(repository, number, head)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Rerun(number=number, runs=runs):
                 self.github.write.rerun(repository, runs)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.OpenPull(head=head, draft=draft):
                 return self.publishing.open_pull(session, head, draft, check)
             case actions.MakeReady(number=number):
                 self.github.write.make_ready(repository, number)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.RequestReview(number=number, reviewers=reviewers):
                 self.github.write.request_review(repository, number, reviewers)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.MergePull() as merge:
                 return self.merger.merge(session, merge, check)
             case actions.Enqueue() as enqueue:
                 return self.merger.enqueue(session, enqueue, check)
             case actions.Dequeue(number=number):
                 self.github.merges.dequeue(repository, number)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Reply(number=number, threads=threads) as reply:
                 body, key = messages.comment_body(reply.topic, reply.values), _marker(due)
                 self.github.reviews.reply(repository, number, threads, body, key)
                 if reply.resolve:
                     self.github.reviews.resolve(repository, threads)
-                return Completed(refreshes=(of_pull(session, number),))
+                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Report(number=number, comment=comment, summary=summary):
                 body = messages.report(summary, self._page(session), self.app_slug)
                 key = keys.marker(session.id, keys.report(number))
@@ -218,7 +218,7 @@ class ActionDispatcher:
         if mirror.take(workspace) != into:
             return RetryLater("the agent has moved its branch on")
         if not mirror.contains(head):
-            self.refreshes.request([of_branch(session)], self.clock())
+            self.refreshes.request([refresh(session, f"branch:{session.branch}")], self.clock())
             return RetryLater(f"{head} is not on GitHub any more")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:

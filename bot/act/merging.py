@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from bot.act.publishing import closing_others, of_pull
+from bot.act.publishing import closing_others, refresh
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
 from bot.github.write_access import WriteAccess, is_local
-from bot.store import RefreshesTable, RefreshRequest, Session
+from bot.store import RefreshesTable, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text import messages
@@ -76,7 +76,7 @@ class Merger:
             logins.add(action.by)
         for login in sorted(logins):
             if not self.people.may_write(session.repository, login, fresh=True):
-                self.refreshes.request([of_pull(session, action.number)], self.clock())
+                self.refreshes.request([refresh(session, f"pull:{action.number}")], self.clock())
                 return RetryLater(
                     f"@{login} approved or requested this merge and lost write access meanwhile"
                 )
@@ -108,13 +108,12 @@ class Merger:
         Where the pull request changed, it is refreshed before the next attempt
         (`bot.act.dispatch` retries a `Conflicted`).
         """
-        refreshes = (of_pull(session, number), _issue(session))
+        refreshes = (
+            refresh(session, f"pull:{number}"),
+            refresh(session, f"issue:{session.issue.number}"),
+        )
         try:
             return Completed(result=land(), refreshes=refreshes)
         except Conflicted:
             self.refreshes.request(refreshes, self.clock())
             raise
-
-
-def _issue(session: Session) -> RefreshRequest:
-    return RefreshRequest(repository=session.repository, subject=f"issue:{session.issue.number}")

@@ -63,7 +63,7 @@ class Publishing:
                 why = messages.push_refused(messages.foreign_branch(session.branch))
                 return Rejected(why, Reason.PUSH_REFUSED)
             mirror.push(head, session.branch, expected=there)
-        return Completed(result=head, refreshes=(of_branch(session),))
+        return Completed(result=head, refreshes=(refresh(session, f"branch:{session.branch}"),))
 
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
@@ -122,7 +122,7 @@ class Publishing:
             self._pushes(session.id),
         )
         self.github.write.label(session.repository, number, *project.pull_labels)
-        return Completed(result=str(number), refreshes=(of_pull(session, number),))
+        return Completed(result=str(number), refreshes=(refresh(session, f"pull:{number}"),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
         """The title and text that the agent wrote for its pull request; empty if it wrote none."""
@@ -147,11 +147,6 @@ def closing_others(commits: Iterable[Commit], issue: int) -> str:
     return ", ".join(found[:20])
 
 
-def of_pull(session: Session, number: int) -> RefreshRequest:
-    """A refresh of a session's pull request."""
-    return RefreshRequest(repository=session.repository, subject=f"pull:{number}")
-
-
-def of_branch(session: Session) -> RefreshRequest:
-    """A refresh of a session's branch."""
-    return RefreshRequest(repository=session.repository, subject=f"branch:{session.branch}")
+def refresh(session: Session, subject: str) -> RefreshRequest:
+    """A refresh of a session's branch, issue or pull request."""
+    return RefreshRequest(repository=session.repository, subject=subject)
