@@ -82,7 +82,7 @@ class Lives:
         raise RuntimeError(f"no bot acts; the end of its log:\n{self.bots[0].tail()}")
 
     def start_bot(self) -> BotProcess:
-        """Start a bot; the second one of a database stands by."""
+        """Start a bot; the second bot of a database is on standby."""
         config = configuration(
             self.folder, self.proxy.url, agent_log=self._agent_log, sessions=self.sessions
         )

@@ -13,7 +13,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER of no seconds: closing sends a res
 
 
 class Proxy:
-    """Passes connections on to one server; loses a share of what passes while told to."""
+    """Passes connections on to one server; loses a share of the traffic on request."""
 
     def __init__(self, url: str) -> None:
         self._to = (urlsplit(url).hostname or "", urlsplit(url).port or 0)

@@ -140,13 +140,13 @@ WITHHELD: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("request", WITHHELD.values(), ids=WITHHELD.keys())
+@pytest.mark.parametrize("pull_fields", WITHHELD.values(), ids=WITHHELD.keys())
 def test_after_a_persons_push_the_agent_gets_no_requests_until_a_command(
-    request: dict[str, Any],
+    pull_fields: dict[str, Any],
 ) -> None:
-    assert keys(taken(pull=request)) == [f"handed_to_human:{PERSONS_HEAD}"]
-    assert decision(taken(pull=request)).reason is Reason.PERSON_PUSHED
-    resumed = taken(pull=request, commands=(command("resume"),))
+    assert keys(taken(pull=pull_fields)) == [f"handed_to_human:{PERSONS_HEAD}"]
+    assert decision(taken(pull=pull_fields)).reason is Reason.PERSON_PUSHED
+    resumed = taken(pull=pull_fields, commands=(command("resume"),))
     assert any(isinstance(action, do.SendMessage) for action in ordered(resumed))
     assert decision(resumed).reason is Reason.PULL_REQUEST
 
@@ -174,10 +174,10 @@ def test_a_persons_next_comment_returns_the_branch_to_the_agent() -> None:
 
 def test_a_comment_in_the_second_of_the_push_returns_the_branch() -> None:
     """GitHub tells the time of a comment in whole seconds."""
-    request = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
+    pull_fields = {"checks": FAILED, "comments": (remark("c1", seconds_ago=100),)}
     names = [
         a.prompt.name
-        for a in ordered(taken(at=99.5, pull=request))
+        for a in ordered(taken(at=99.5, pull=pull_fields))
         if isinstance(a, do.SendMessage)
     ]
     assert names == ["fix_ci", "address_review"]
