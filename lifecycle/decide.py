@@ -114,29 +114,27 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     awaits = judged.view.receipt_until is not None
     recheck_at: datetime | None = None
     found: dict[Key | type[Start], Action] = {}
-    for row, one in _reactions_of(judged):
+    rows: Iterable[tuple[Reaction, Judged]] = (
+        _reactions_of_each(judged)
+        if judged.view.several
+        else zip(reactions_to(judged.status, judged.signals, judged.people), repeat(judged))
+    )
+    for row, one in rows:
         for action in row.then(one):
             if isinstance(action, Recheck):
                 recheck_at = earliest(recheck_at, action.at)
                 continue
-            known = action.key in facts.done or action.key in facts.pending
             if awaits and isinstance(action, SendMessage):
                 continue
-            if known or action.key in facts.failures:
+            if any(action.key in known for known in (facts.done, facts.pending, facts.failures)):
                 continue
             # One run is one program.
             found.setdefault(Start if isinstance(action, Start) else action.key, action)
     return tuple(found.values()), recheck_at
 
 
-def _reactions_of(judged: Judged) -> Iterable[tuple[Reaction, Judged]]:
-    """The rows that may ask for actions, each with the pull request they are about."""
-    if judged.view.several:
-        return _reactions_of_each(judged)
-    return zip(reactions_to(judged.status, judged.signals, judged.people), repeat(judged))
-
-
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
+    """The rows that may ask for actions, each with the pull request they are about."""
     s = judged.signals
     shared = s.stage, s.availability, s.attention, s.output, s.hold
     views = judged.view.several

@@ -64,7 +64,8 @@ def read(view: SessionView) -> Reading:
         evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
     signals = of_pull(view, stage, view.availability, attention, _output(view))
     if signals.ci in _SETTLING or view.several:
-        recheck_at = earliest(recheck_at, _ci_changes_at(view))
+        for one in view.several or (view,):
+            recheck_at = earliest(recheck_at, _ci(one, one.pull)[1] if one.pull else None)
     return signals, evidence, recheck_at
 
 
@@ -90,7 +91,7 @@ def of_pull(
         output=output,
         pull=PullStage.DRAFT if pull.draft else _OPEN,
         stacked=bool(view.several) and view.parent is not None,
-        ci=_ci(view, pull),
+        ci=_ci(view, pull)[0],
         review=_review(view, pull),
         merge=pull.merge,
     )
@@ -121,22 +122,27 @@ def _output(view: SessionView) -> Output:
     return _PUSHED if view.pushed else Output.NOTHING
 
 
-def _ci(view: SessionView, pull: Pull) -> Ci:
-    """Required checks decide if there are any; otherwise all of them do."""
+def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
+    """Return the state of the checks, and when time alone may change it.
+
+    Required checks decide if there are any; otherwise all of them do.
+    """
     if view.failed_checks:
-        return Ci.SETTLING if view.pending_checks else Ci.FAILING
+        if view.pending_checks:
+            return Ci.SETTLING, None
+        return Ci.FAILING, view.rerun_until if pull.checks_complete else None
     if view.pending_checks or not pull.checks_complete:
-        return Ci.PENDING
+        return Ci.PENDING, None
     if view.held_checks:
-        return Ci.HELD
-    if _begins_after_draft(view, pull):
-        return Ci.UNSETTLED
+        return Ci.HELD, view.rerun_until
+    if wait := _begins_after_draft(view, pull):
+        return Ci.UNSETTLED, wait.at
     if view.passes:
-        return _PASSING
+        return _PASSING, None
     if pull.checks_expected or pull.head_since is None:
-        return Ci.PENDING
-    settling = view.wait(pull.head_since, view.policy.settle_seconds)
-    return Ci.UNSETTLED if settling else Ci.NONE
+        return Ci.PENDING, None
+    wait = view.wait(pull.head_since, view.policy.settle_seconds)
+    return (Ci.UNSETTLED, wait.at) if wait else (Ci.NONE, None)
 
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
@@ -145,23 +151,6 @@ def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
         return None
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
-
-
-def _ci_changes_at(view: SessionView) -> datetime | None:
-    """Return when time alone may change the checks' signal, for any open pull request."""
-    changes_at: datetime | None = None
-    for one in view.several or (view,):
-        pull = one.pull
-        if pull is None or one.pending_checks or not pull.checks_complete:
-            continue
-        if one.failed_checks or one.held_checks:
-            changes_at = earliest(changes_at, one.rerun_until)
-            continue
-        wait = _begins_after_draft(one, pull)
-        if not (wait or one.passes or pull.checks_expected or pull.head_since is None):
-            wait = one.wait(pull.head_since, one.policy.settle_seconds)
-        changes_at = earliest(changes_at, wait.at if wait else None)
-    return changes_at
 
 
 def _review(view: SessionView, pull: Pull) -> Review:

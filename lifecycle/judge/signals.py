@@ -15,7 +15,7 @@ from lifecycle.read.availability import Availability
 
 
 class Stage(StrEnum):
-    """How far a session has come."""
+    """How far a session has come. An outcome has the value of its status."""
 
     QUEUED = "queued"
     SPAWNING = "spawning"

@@ -12,7 +12,7 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Exit
 from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
-from lifecycle.model.status import PullState, Reason, Status
+from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
@@ -20,14 +20,6 @@ _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
 _RUNNING, _CRASHED = Stage.RUNNING, Availability.CRASHED
 _RELEASE, _STOP = KeyKind.RELEASE, KeyKind.STOP
 _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
-#: What ended a session, in the words of its outcome.
-_OUTCOMES: Final = {
-    Status.MERGED: Stage.MERGED,
-    Status.KILLED: Stage.KILLED,
-    Status.TERMINATED: Stage.TERMINATED,
-    Status.ERRORED: Stage.ERRORED,
-    Status.DONE: Stage.DONE,
-}
 
 
 _AT_WORK: Final = Finding(None, Reason.AGENT_AT_WORK, "")
@@ -44,7 +36,7 @@ def stage_of(view: SessionView) -> StageReading:
         return Stage.MERGED, Finding(None, Reason.PR_MERGED, why), None
     if facts.ended is not None:
         evidence = Finding(None, facts.ended.reason, facts.ended.because)
-        return _OUTCOMES[facts.ended.status], evidence, None
+        return Stage(facts.ended.status), evidence, None
     recheck_at: datetime | None = None
     for stage, ends in _ENDS if _may_end(view) else ():
         found = ends(view)

@@ -113,9 +113,8 @@ def remind(judged: Judged) -> Wanted:
 def reword(judged: Judged) -> Wanted:
     """Ask the agent to reword commit messages that prevented a push."""
     view, cause = judged.view, causes.commit_messages(judged.view)
-    if not cause or view.history.last_sent(cause) is not None:
-        return
-    if not causes.spent(cause, view.history.first_sent(causes.REWORD), view.policy.ci_repairs):
+    tries = view.history.first_sent(causes.REWORD)
+    if cause and causes.due(view, cause, tries, view.policy.ci_repairs):
         why = view.facts.failures[keys.push(view.facts.work.head)].detail
         yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
 
@@ -126,9 +125,7 @@ def repair(judged: Judged) -> Wanted:
     The cause `causes.ci` is the message's key: one message for each head and set of failed checks.
     """
     view, pull, cause = judged.view, judged.view.pull, causes.ci(judged.view)
-    if pull is None or not cause or view.history.last_sent(cause) is not None:
-        return
-    if not causes.spent(cause, causes.repairs(view), view.policy.ci_repairs):
+    if pull and cause and causes.due(view, cause, causes.repairs(view), view.policy.ci_repairs):
         prompt = do.Prompt(
             name=FIX_CI,
             values={
@@ -192,9 +189,8 @@ def _place(thread: Thread) -> str:
 def resolve_conflict(judged: Judged) -> Wanted:
     """Ask the agent to resolve a conflict with the base branch, once for this base and head."""
     view, pull, cause = judged.view, judged.view.pull, causes.conflict(judged.view)
-    if pull is None or not cause or view.history.last_sent(cause) is not None:
-        return
-    if not causes.spent(cause, causes.conflict_repairs(view), view.policy.conflict_repairs):
+    most, tries = view.policy.conflict_repairs, causes.conflict_repairs(view)
+    if pull and cause and causes.due(view, cause, tries, most):
         values = {"base": pull.base_branch, "pull": str(pull.number)}
         yield from message(judged, cause, do.Prompt(name="resolve_conflict", values=values))
 

@@ -107,6 +107,11 @@ def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
     return cause not in tries and len(tries) >= most
 
 
+def due(view: SessionView, cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
+    """Whether a cause was not sent to the agent yet, and tries are left."""
+    return view.history.last_sent(cause) is None and not spent(cause, tries, most)
+
+
 def _since_person(view: SessionView, since: datetime | None = None) -> datetime | None:
     person = view.pull.person if view.pull else None
     return max(filter(None, (since, person.at if person else None)), default=None)
