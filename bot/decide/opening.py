@@ -36,7 +36,8 @@ class Opening:
 
     def consider(self, candidate: Candidate) -> None:
         """Open a session, add a command to the existing one, or refuse. Idempotent."""
-        known = self.store.sessions.of_issue(candidate.repository, candidate.number)
+        issue = f"issue:{candidate.number}"
+        known = self.store.sessions.of_subject(candidate.repository, issue)
         session = self.store.sessions.get(known) if known else None
         match candidate.trigger:
             case Requested() as requested:

@@ -95,5 +95,5 @@ class CommandAuthorizer:
 
 def session_on(store: Store, repository: str, number: int) -> str | None:
     """The session of a pull request or issue."""
-    sessions = store.sessions
-    return sessions.of_pull(repository, number) or sessions.of_issue(repository, number)
+    found = store.sessions.of_subject
+    return found(repository, f"pull:{number}") or found(repository, f"issue:{number}")

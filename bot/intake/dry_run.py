@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from bot.intake.authorize import session_on
 from bot.intake.inbox import Inbox
-from bot.store import RefreshRequest, Store
+from bot.store import Store
 
 
 class WebhookFile(Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
     looks = [
         Effect(
             f"look again at {refresh.repository} {refresh.subject}",
-            _session_of(store, refresh) or "",
+            store.sessions.of_subject(refresh.repository, refresh.subject) or "",
         )
         for refresh in refreshes
     ]
@@ -78,19 +78,3 @@ def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
         for command in commands
     ]
     return [*looks, *asks]
-
-
-def _session_of(store: Store, refresh: RefreshRequest) -> str | None:
-    kind, _, name = refresh.subject.partition(":")
-    sessions, repository = store.sessions, refresh.repository
-    match kind:
-        case "issue":
-            return sessions.of_issue(repository, int(name))
-        case "pull":
-            return sessions.of_pull(repository, int(name))
-        case "branch":
-            return sessions.of_branch(repository, name)
-        case "sha":
-            return sessions.of_sha(repository, name)
-        case _:
-            return None  # It concerns the whole repository.

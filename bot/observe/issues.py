@@ -118,7 +118,7 @@ class IssueObserver:
     def _read(self, repository: str, number: int) -> None:
         """Read one issue: facts of its session, or a candidate for one."""
         project = self._names.get(repository.lower(), "")
-        session = self.store.sessions.of_issue(repository, number)
+        session = self.store.sessions.of_subject(repository, f"issue:{number}")
         starts = self.store.commands.authorized(repository, number)
         if not project and session is None:
             for command in starts:

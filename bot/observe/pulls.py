@@ -89,14 +89,10 @@ class PullObserver:
 
     def _concerned(self, repository: str, kind: str, name: str) -> tuple[Session | None, list[int]]:
         """The session that a subject concerns, and the pull requests of it to read."""
-        sessions = self.store.sessions
-        if kind == "pull":
-            number = int(name)
-            found = sessions.of_pull(repository, number) or self._session_of_new(repository, number)
-        else:
-            find = sessions.of_branch if kind == "branch" else sessions.of_sha
-            found = find(repository, name)
-        session = sessions.get(found) if found else None
+        found = self.store.sessions.of_subject(repository, f"{kind}:{name}")
+        if found is None and kind == "pull":
+            found = self._session_of_new(repository, int(name))
+        session = self.store.sessions.get(found) if found else None
         if session is None or kind == "pull":
             return session, [int(name)] if session else []
         known = [pull.number for pull in session.pulls]
@@ -110,7 +106,7 @@ class PullObserver:
         branch of a pull request never changes.
         """
         branch = self._foreign.get((repository, number))
-        if branch is not None and self.store.sessions.of_branch(repository, branch) is None:
+        if branch and self.store.sessions.of_subject(repository, f"branch:{branch}") is None:
             return None
         reading = self.github.read.pull(repository, number)
         if reading is None:
@@ -131,7 +127,7 @@ class PullObserver:
         A pull request by somebody else with write access belongs to it at a head that the bot
         pushed. A closed one by the bot at another head is left from an earlier database.
         """
-        found = self.store.sessions.of_branch(repository, reading.pull.branch)
+        found = self.store.sessions.of_subject(repository, f"branch:{reading.pull.branch}")
         session = self.store.sessions.get(found) if found else None
         if session is None:
             return None

@@ -29,6 +29,7 @@ BY_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND numb
 BY_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 BY_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
+BY_SUBJECT = {"issue": BY_ISSUE, "pull": BY_PULL, "branch": BY_BRANCH, "sha": BY_SHA}
 BLOCKED_BY = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
     AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
 BRANCHES_ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
@@ -132,21 +133,15 @@ class SessionsTable(StoreTable):
         """The ids of the sessions in the view `live`."""
         return [row["id"] for row in self._all(LIVE_IDS)]
 
-    def of_issue(self, repository: str, number: int) -> str | None:
-        """The id of the session that works on an issue."""
-        return self._id(BY_ISSUE, repository, number)
+    def of_subject(self, repository: str, subject: str) -> str | None:
+        """The id of the session that a subject concerns, as in `RefreshRequest`.
 
-    def of_pull(self, repository: str, number: int) -> str | None:
-        """The id of the session that a pull request belongs to."""
-        return self._id(BY_PULL, repository, number)
-
-    def of_branch(self, repository: str, branch: str) -> str | None:
-        """The id of the session that works on a branch."""
-        return self._id(BY_BRANCH, repository, branch)
-
-    def of_sha(self, repository: str, sha: str) -> str | None:
-        """The id of the session whose pull request or workspace is at a commit."""
-        return self._id(BY_SHA, repository, sha)
+        The session works on this issue or branch, the pull request belongs to it, or its pull
+        request or workspace is at this commit.
+        """
+        kind, _, name = subject.partition(":")
+        row = self._first(BY_SUBJECT[kind], (repository, name)) if kind in BY_SUBJECT else None
+        return None if row is None else str(row["id"])
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
         """The issues of the repository whose sessions wait for this issue to be closed."""
@@ -175,10 +170,6 @@ class SessionsTable(StoreTable):
         now = self._db.clock()
         self._db.write(lambda connection: wake(connection, session, now))
         self._db.announce([session])
-
-    def _id(self, query: str, *values: str | int) -> str | None:
-        row = self._first(query, values)
-        return None if row is None else str(row["id"])
 
     def owners(self) -> list[ResourceOwner]:
         """All sessions as owners of data, ended or not."""

@@ -52,7 +52,7 @@ def test_every_row_of_a_repository_follows_its_new_configured_name(
     renamed = RepositoryRecord(id=7, name="acme/gadgets", current_name="acme/gadgets")
     store.repositories.record(renamed, now)
     assert store.repositories.all() == [renamed]
-    assert store.sessions.of_issue("acme/gadgets", 12) == name
+    assert store.sessions.of_subject("acme/gadgets", "issue:12") == name
     after = store.db.write(names)
     assert after == {table: ["acme/gadgets"] for table in before}
 

@@ -57,13 +57,13 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     store.observations.record(
         [Observation(session=name, pulls=pulls, work=Work(head="cafe"))], scenario.now
     )
-    assert store.sessions.of_issue(REPOSITORY, 12) == name
-    assert store.sessions.of_branch(REPOSITORY, "mergewright/12-it-breaks") == name
-    assert store.sessions.of_pull(REPOSITORY, 34) == name
-    assert store.sessions.of_sha(REPOSITORY, "feed") == name
-    assert store.sessions.of_sha(REPOSITORY, "cafe") == name
-    assert store.sessions.of_issue(REPOSITORY, 99) is None
-    assert store.sessions.of_pull("acme/gadgets", 34) is None
+    assert store.sessions.of_subject(REPOSITORY, "issue:12") == name
+    assert store.sessions.of_subject(REPOSITORY, "branch:mergewright/12-it-breaks") == name
+    assert store.sessions.of_subject(REPOSITORY, "pull:34") == name
+    assert store.sessions.of_subject(REPOSITORY, "sha:feed") == name
+    assert store.sessions.of_subject(REPOSITORY, "sha:cafe") == name
+    assert store.sessions.of_subject(REPOSITORY, "issue:99") is None
+    assert store.sessions.of_subject("acme/gadgets", "pull:34") is None
 
 
 def test_a_pull_request_that_left_its_session_is_not_found(
@@ -73,8 +73,8 @@ def test_a_pull_request_that_left_its_session_is_not_found(
     for number in (34, 35):
         pulls = (Pull(number=number, head="feed"),)
         store.observations.record([Observation(session=name, pulls=pulls)], scenario.now)
-    assert store.sessions.of_pull(REPOSITORY, 34) is None
-    assert store.sessions.of_pull(REPOSITORY, 35) == name
+    assert store.sessions.of_subject(REPOSITORY, "pull:34") is None
+    assert store.sessions.of_subject(REPOSITORY, "pull:35") == name
 
 
 def test_sessions_are_listed_newest_first_and_live_ones_separately(
