@@ -2,7 +2,7 @@
 
 import shutil
 from datetime import UTC, datetime
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -99,7 +99,7 @@ def refuses_to_publish(site: Site) -> Rejected:
 
 def tries_to_publish(site: Site) -> ActionResult:
     # Only the repository's name is requested.
-    act = site.dispatcher(Mock(), redact=REDACT)
+    act = site.dispatcher(MagicMock(), redact=REDACT)
     head = site.workspace.head() or ""
     site.scenario.orders(
         site.id, Publish(key=parse(f"push:{head}"), head=head), run=site.session.run
