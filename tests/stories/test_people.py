@@ -161,7 +161,7 @@ def test_only_another_writers_approval_of_the_head_commit_merges(world: World) -
     waits = f"waits for a review of {second[:7]}"
     eventually(lambda: issue.session and issue.session.because == waits, "it waits for a review")
     pull.pull.comment("/mergewright merge", by=ALICE)
-    pull.has_comment("- review_required")
+    pull.has_comment("- a review is required")
     assert not pull.pull.merged
     pull.reviewer_approves()
     issue.becomes("merged")
