@@ -124,12 +124,13 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
             if isinstance(action, Recheck):
                 recheck_at = earliest(recheck_at, action.at)
                 continue
+            key = action.key
             if awaits and isinstance(action, SendMessage):
                 continue
-            if any(action.key in known for known in (facts.done, facts.pending, facts.failures)):
+            if key in facts.done or key in facts.pending or key in facts.failures:
                 continue
             # One run is one program.
-            found.setdefault(Start if isinstance(action, Start) else action.key, action)
+            found.setdefault(Start if isinstance(action, Start) else key, action)
     return tuple(found.values()), recheck_at
 
 

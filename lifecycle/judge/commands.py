@@ -204,7 +204,7 @@ class AppliedCommands(Struct, frozen=True):
     """The facts with only those commands that take effect, and the replies to new ones."""
 
     facts: Facts
-    answers: Mapping[Key, str] = {}
+    answers: tuple[tuple[Key, str], ...] = ()
     recheck_at: datetime | None = None  #: When the replies may change without new facts.
 
 
@@ -213,7 +213,7 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
     if not facts.commands:
         return AppliedCommands(facts)
     applied: list[Command] = []
-    answers: dict[Key, str] = {}
+    answers: list[tuple[Key, str]] = []
     recheck_at: datetime | None = None
     for command in sorted(facts.commands, key=lambda command: command.at):
         row = COMMAND_RULES.get(command.kind)
@@ -230,9 +230,9 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
                 before = judge(replace(facts, commands=tuple(applied)), policy, now)
         key_of = keys.command_refused if refusal else keys.command_applied
         if text := refusal or _say(row.applied, before, command):
-            answers[key_of(command.key)] = text
+            answers.append((key_of(command.key), text))
         recheck_at = earliest(recheck_at, before.recheck_at)
-    return AppliedCommands(replace(facts, commands=tuple(applied)), answers, recheck_at)
+    return AppliedCommands(replace(facts, commands=tuple(applied)), tuple(answers), recheck_at)
 
 
 def _refusal(

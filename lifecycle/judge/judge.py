@@ -1,6 +1,6 @@
 """Derives a session's status: reduces its facts to signals and finds their rule."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 
 from msgspec import Struct
@@ -183,7 +183,7 @@ class Judged(Struct, frozen=True):
     recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
     cause: Key | None  #: Of what people are notified of; None: nothing.
     blockers: tuple[Blocker, ...] = ()
-    answers: Mapping[Key, str] = {}  #: Replies to commands that were judged now.
+    answers: tuple[tuple[Key, str], ...] = ()  #: Replies to commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
 
     def as_shown(self) -> "Judged":

@@ -72,7 +72,7 @@ def acknowledge(judged: Judged) -> Wanted:
         if command.comment is not None:
             key = keys.reaction(command.key)
             yield do.React(key=key, comment=command.comment, content=SEEN)
-    for key, text in judged.answers.items():
+    for key, text in judged.answers:
         yield judged.comment(key, "answer", text=text)
 
 
