@@ -86,12 +86,12 @@ class ApiClient:
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
         """Read one object."""
-        request = GitHubRequest(method="GET", url=self._url(repository, path), params=params)
+        request = GitHubRequest("GET", self._url(repository, path), params=params)
         return decode(request, self._ask(repository, request).content, shape)
 
     def get_by_id(self, repository: str, id: int, shape: type[T]) -> T:
         """Read a repository by its id, which stays the same when it is renamed."""
-        request = GitHubRequest(method="GET", url=f"repositories/{id}")
+        request = GitHubRequest("GET", f"repositories/{id}")
         return decode(request, self._read(repository, request).content, shape)
 
     def pages(
@@ -103,7 +103,7 @@ class ApiClient:
         """
         for page in range(1, MAX_PAGES + 1):
             query = {**(params or {}), "per_page": "100", "page": str(page)}
-            request = GitHubRequest(method="GET", url=self._url(repository, path), params=query)
+            request = GitHubRequest("GET", self._url(repository, path), params=query)
             response = self._read(repository, request)
             yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
             if not response.more:
@@ -112,17 +112,16 @@ class ApiClient:
 
     def send(self, repository: str, method: str, path: str, body: object, shape: type[T]) -> T:
         """Send a write request and decode the response."""
-        request = GitHubRequest(method=method, url=self._url(repository, path), body=body)
+        request = GitHubRequest(method, self._url(repository, path), body=body)
         return decode(request, self._ask(repository, request).content, shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
         """Send a write request and ignore the response."""
-        url = self._url(repository, path)
-        self._ask(repository, GitHubRequest(method=method, url=url, body=body))
+        self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
         """The last 256 KiB of a log, which may be long and stored on another host."""
-        request = GitHubRequest(method="GET", url=self._url(repository, path), stream=True)
+        request = GitHubRequest("GET", self._url(repository, path), stream=True)
         response = self._ask(repository, request)
         kept = b""
         try:
@@ -208,7 +207,7 @@ class ApiClient:
         """Read a list of the App itself; each page links to the next."""
         query = {**params, "per_page": "100"}
         for _ in range(MAX_PAGES):
-            request = GitHubRequest(method="GET", url=path, params=query)
+            request = GitHubRequest("GET", path, params=query)
             response = self._as_app(request)
             yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
             following = response.links.get("next")
@@ -220,7 +219,7 @@ class ApiClient:
     def do_as_app(self, method: str, path: str) -> None:
         """Send a write request as the App itself, and ignore the response."""
         self._limits.wait_turn(_APP, _CORE)
-        self._as_app(GitHubRequest(method=method, url=path))
+        self._as_app(GitHubRequest(method, path))
 
     def installation(self, repository: str) -> AppInstallation:
         """The App's installation in a repository.
@@ -228,7 +227,7 @@ class ApiClient:
         Raises:
             NotInstalled: there is none, or it is suspended.
         """
-        request = GitHubRequest(method="GET", url=self._url(repository, "installation"))
+        request = GitHubRequest("GET", self._url(repository, "installation"))
         again = self.clock() + REINSTALL
         try:
             found = decode(request, self._as_app(request).content, AppInstallation)
@@ -257,7 +256,7 @@ class ApiClient:
         https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
         """
         url = f"app-manifests/{quote(code, safe='')}/conversions"
-        request = GitHubRequest(method="POST", url=url, name="The keys of the new App")
+        request = GitHubRequest("POST", url, name="The keys of the new App")
         return decode(request, self._transport.send(request, "").content, shape)
 
     def close(self) -> None:
@@ -265,7 +264,7 @@ class ApiClient:
         self._transport.close()
 
     def _app_login(self) -> str:
-        request = GitHubRequest(method="GET", url="app")
+        request = GitHubRequest("GET", "app")
         return f"{decode(request, self._as_app(request).content, AppSlug).slug}[bot]"
 
     def _token_login(self) -> str:
@@ -287,8 +286,7 @@ class ApiClient:
         # By its id where it is known, because its name may have changed since it was read.
         by_name = {"repositories": [repository.partition("/")[2]]}
         body = {"repository_ids": [identity.id]} if identity else by_name
-        url = f"app/installations/{found.id}/access_tokens"
-        request = GitHubRequest(method="POST", url=url, body=body)
+        request = GitHubRequest("POST", f"app/installations/{found.id}/access_tokens", body=body)
         return decode(request, self._as_app(request).content, InstallationToken)
 
     def _query(
@@ -298,7 +296,7 @@ class ApiClient:
         owner, _, name = self.aliases.name(repository).partition("/")
         place = {"owner": owner, "name": name} if repository else {}
         body = {"query": text, "variables": {**place, **variables}}
-        request = GitHubRequest(method="POST", url=self._graphql_url, body=body, name=label)
+        request = GitHubRequest("POST", self._graphql_url, body=body, name=label)
         response = self._send(repository, request, _GRAPHQL, writes=text.startswith("mutation"))
         envelope = decode(request, response.content, Envelope)
         price = decode(request, response.content, PricedResponse).data

@@ -51,7 +51,7 @@ class _DeadlineStream(httpx.SyncByteStream):
         self._stream.close()
 
 
-class GitHubRequest(Struct, frozen=True, kw_only=True):
+class GitHubRequest(Struct, frozen=True):
     """A request; its URL is absolute or relative to the API's."""
 
     method: str
