@@ -201,7 +201,7 @@ def _secret(variable: str, environ: Mapping[str, str]) -> str:
     """Return a secret from its variable or from the file in `VARIABLE_FILE`; empty if unset."""
     value, file = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
     if value and file:
-        raise ConfigError(f"{variable} and {variable}_FILE are both set; unset one of them")
+        raise ConfigError(f"{variable} and {variable}_FILE are both set; unset one")
     return _read(Path(file), f"{variable}_FILE") if file else value.strip()
 
 

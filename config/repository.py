@@ -44,22 +44,22 @@ class RepositoryError(Exception):
         self.problems = problems
 
 
-def _any(_said: Any, _server: Any) -> bool:
+def _any(_value: Any, _server: Any) -> bool:
     return True
 
 
-def _budget(said: Any, server: Any) -> bool:
+def _budget(value: Any, server: Any) -> bool:
     """0 means no limit and is the widest."""
-    return bool(server == 0 or 0 < said <= server)
+    return bool(server == 0 or 0 < value <= server)
 
 
-def _narrower(said: Any, server: Any) -> bool:
-    order = next(order for order in _ORDERS if said in order)
-    return order.index(said) <= order.index(server)
+def _narrower(value: Any, server: Any) -> bool:
+    order = next(order for order in _ORDERS if value in order)
+    return order.index(value) <= order.index(server)
 
 
-def _among(said: Any, server: Any) -> bool:
-    return set(said) <= set(server)
+def _among(value: Any, server: Any) -> bool:
+    return set(value) <= set(server)
 
 
 #: What a repository may set, and whether a value stays within the server's. The other settings
@@ -101,7 +101,7 @@ _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
 
 def narrowed(text: str, server: Policy) -> Policy:
     """Return the server's policy, narrowed by the file. Raises `RepositoryError`."""
-    values, refused = _said(text, server)
+    values, refused = _parsed(text, server)
     if refused:
         raise RepositoryError([problem for _, problem in refused])
     return replace(server, **values)
@@ -113,12 +113,12 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]
     Settings that are no longer allowed are ignored and returned as problems. Raises
     `RepositoryError` if the file cannot be parsed.
     """
-    values, refused = _said(text, server)
+    values, refused = _parsed(text, server)
     kept = {name: values[name] for name in values.keys() - dict(refused).keys()}
     return replace(server, **kept), [problem for _, problem in refused]
 
 
-def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, FileProblem]]]:
+def _parsed(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, FileProblem]]]:
     """Return the file's values by field of the policy, and the problem of each refused field."""
     if len(text) > _MOST:
         raise RepositoryError([FileProblem(1, f"the file has more than {_MOST:,} characters")])
@@ -132,23 +132,23 @@ def _said(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, Fi
         raise RepositoryError([FileProblem(line, str(error))]) from None
     if wrong := [*islice(misfits(document, RepositoryFile, ""), _MOST_PROBLEMS)]:
         raise RepositoryError([_placed(text, says) for says in wrong])
-    said = msgspec.convert(document, RepositoryFile).policy
+    policy = msgspec.convert(document, RepositoryFile).policy
     given = [name.replace("-", "_") for name in document.get("policy", {})]
-    refused = [(name, _placed(text, says)) for name, says in _widenings(said, given, server)]
-    values = {name: getattr(said, name) for name in given}
+    refused = [(name, _placed(text, says)) for name, says in _widenings(policy, given, server)]
+    values = {name: getattr(policy, name) for name in given}
     if "protected_paths" in values:
-        both = (*server.protected_paths, *said.protected_paths)
+        both = (*server.protected_paths, *policy.protected_paths)
         values["protected_paths"] = tuple(dict.fromkeys(both))
     return values, refused
 
 
-def _widenings(said: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
+def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
     """Yield each field that the file may not set like this, with the reason."""
     if "protected_paths" in given:
-        for says in unfit_paths("policy.protected-paths", said.protected_paths):
+        for says in unfit_paths("policy.protected-paths", policy.protected_paths):
             yield "protected_paths", says
     for name in given:
-        where, value, most = name.replace("_", "-"), getattr(said, name), getattr(server, name)
+        where, value, most = name.replace("_", "-"), getattr(policy, name), getattr(server, name)
         if name not in MAY_SET:
             yield name, f"policy.{where}: can only be set in the server's configuration"
         elif isinstance(value, int | float) and value < 0:

@@ -110,7 +110,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     key, or a start of a run, the first row's action is used.
     """
     facts = judged.view.facts
-    # Nothing else is said to an agent before it is known whether the last message arrived.
+    # The agent gets no other message until the last one is known to have arrived or not.
     awaits = judged.view.receipt_until is not None
     recheck_at: datetime | None = None
     found: dict[Key | type[Start], Action] = {}

@@ -168,7 +168,7 @@ def _live() -> Iterator[str]:
     yield f"[*] --> {path[0]}"
     yield from (f"{one} --> {next_one}" for one, next_one in pairwise(path))
     yield f"under_way --> {Status.PAUSED}: {_READS[Status.PAUSED]}"
-    leaving = [kind for kind, rule in COMMAND_RULES.items() if Status.PAUSED in rule.vain]
+    leaving = [kind for kind, rule in COMMAND_RULES.items() if Status.PAUSED in rule.ineffective]
     yield f"{Status.PAUSED} --> under_way: {' or '.join(leaving)}"
     yield "state under_way {"
     yield "    direction LR"

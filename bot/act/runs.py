@@ -107,7 +107,7 @@ class AgentRuns:
             runtime=Probe.ALIVE,
             program=Probe.ALIVE,
             native_id=conversation or start.resume,
-            evidence="its program was started",
+            evidence="the agent's program was started",
         )
         head, path = workspace.head() or base, str(workspace.path)
         work = Work(path=path, branch=session.branch, base=base, head=head)
@@ -214,7 +214,12 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
 def _stopped(agent: Agent) -> Agent:
     exited, dead = Activity.EXITED, Probe.DEAD
     return replace(
-        agent, activity=exited, runtime=dead, program=dead, stopped=True, evidence="stopped"
+        agent,
+        activity=exited,
+        runtime=dead,
+        program=dead,
+        stopped=True,
+        evidence="the agent's program was stopped",
     )
 
 

@@ -1,4 +1,4 @@
-"""The lease that lets one bot act on a database, while every other bot stands by."""
+"""The lease that lets one bot act on a database, while every other bot waits."""
 
 import logging
 from collections.abc import Callable

@@ -214,14 +214,14 @@ def smoke_test(installed: Installation, case: AgentCase, patience: float) -> Smo
     succeeded = agent.activity is Activity.READY or (
         agent.activity is Activity.EXITED and ended_well
     )
-    said = agent.summary if succeeded else agent.question or agent.error
+    text = agent.summary if succeeded else agent.question or agent.error
     if agent.activity not in _OVER:
         waited = f"no answer within {patience:g} seconds"
         over = waited if seconds >= patience else "the model's API refuses the key"
-        said = f"{over}: {agent.evidence or 'no output'}"
+        text = f"{over}: {agent.evidence or 'no output'}"
     remedy = _remedy(installed, case, error) if error and not succeeded else ""
     return SmokeTestResult(
-        succeeded=succeeded, says=said or agent.evidence, seconds=seconds, remedy=remedy
+        succeeded=succeeded, says=text or agent.evidence, seconds=seconds, remedy=remedy
     )
 
 

@@ -58,8 +58,8 @@ def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
     """What is deleted and what is kept, each with its size and reason."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
-    said = "deleted" if done else "would be deleted"
-    parts: list[RenderableType] = [Text(f"{len(going)} {said}, {total}", "bold"), _table(going)]
+    verb = "deleted" if done else "would be deleted"
+    parts: list[RenderableType] = [Text(f"{len(going)} {verb}, {total}", "bold"), _table(going)]
     if kept:
         heading = "could not be deleted" if done else "kept"
         parts += [Text(f"\n{len(kept)} {heading}", "bold"), _table(kept)]

@@ -50,22 +50,22 @@ def not_installed(installed: Installation) -> list[str]:
 
 
 def git() -> CheckResult:
-    said = _answer("git", "--version")
-    if _numbers(said) < (2, 31):  # The first that reads settings from environment variables.
-        return fail(said or "not found", "install git 2.31 or newer")
-    return ok(said)
+    version = _answer("git", "--version")
+    if _numbers(version) < (2, 31):  # The first that reads settings from environment variables.
+        return fail(version or "not found", "install git 2.31 or newer")
+    return ok(version)
 
 
 def sqlite() -> CheckResult:
-    said = sqlite3.sqlite_version
-    if _numbers(said) < (3, 38):  # The first with `->>`.
-        return fail(said, "use a Python with SQLite 3.38 or newer")
-    if _numbers(said) < (3, 51, 3):
+    version = sqlite3.sqlite_version
+    if _numbers(version) < (3, 38):  # The first with `->>`.
+        return fail(version, "use a Python with SQLite 3.38 or newer")
+    if _numbers(version) < (3, 51, 3):
         return warn(
-            f"{said}: before 3.51.3, two concurrent writers can damage a database",
+            f"{version}: before 3.51.3, two concurrent writers can damage a database",
             "nothing to do: Mergewright writes through one connection; let nothing else write",
         )
-    return ok(said)
+    return ok(version)
 
 
 def configuration(installed: Installation) -> CheckResult:
@@ -77,17 +77,17 @@ def configuration(installed: Installation) -> CheckResult:
 def tmux(installed: Installation) -> CheckResult:
     if installed.settings.runtime.kind != "tmux":
         return ok("not used")
-    said = _answer("tmux", "-V")
-    if said == "tmux master":  # Built from the repository, without a version number.
-        return ok(said)
-    if _numbers(said) < (3, 2):  # The first with `new-session -e`.
-        return fail(said or "not found", "install tmux 3.2 or newer")
-    if _numbers(said) < (3, 5):
+    version = _answer("tmux", "-V")
+    if version == "tmux master":  # Built from the repository, without a version number.
+        return ok(version)
+    if _numbers(version) < (3, 2):  # The first with `new-session -e`.
+        return fail(version or "not found", "install tmux 3.2 or newer")
+    if _numbers(version) < (3, 5):
         return warn(
-            f"{said}: before 3.5, tmux can lose a program's exit status",
+            f"{version}: before 3.5, tmux can lose a program's exit status",
             "nothing to do: Mergewright keeps its own record; tmux 3.5 has the fix",
         )
-    return ok(said)
+    return ok(version)
 
 
 def data(installed: Installation) -> CheckResult:
@@ -136,14 +136,14 @@ def secret_files(installed: Installation) -> CheckResult:
 
 def agents(installed: Installation) -> CheckResult:
     looked = agent_health.check_types(installed)
-    wrong = [f"{one.case.type}: {said}" for one in looked for said in one.problems]
+    wrong = [f"{one.case.type}: {text}" for one in looked for text in one.problems]
     if wrong:
         return fail("some cannot start", "\n-> ".join(wrong))
-    odd = [f"{one.case.type}: {said}" for one in looked for said in one.warnings]
+    odd = [f"{one.case.type}: {text}" for one in looked for text in one.warnings]
     if odd:
         return warn("some have warnings", "\n-> ".join(odd))
-    said = [f"{one.case.type} {one.version}".rstrip() for one in looked]
-    return ok(", ".join(said) or "none configured")
+    versions = [f"{one.case.type} {one.version}".rstrip() for one in looked]
+    return ok(", ".join(versions) or "none configured")
 
 
 def incidents(installed: Installation) -> CheckResult:
@@ -156,8 +156,8 @@ def incidents(installed: Installation) -> CheckResult:
         return warn(str(refusal))
     if not open_ones:
         return ok("none")
-    said = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
-    return warn(said, "each closes when its cause is gone")
+    text = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
+    return warn(text, "each closes when its cause is gone")
 
 
 def sandbox(installed: Installation) -> CheckResult:
@@ -193,10 +193,10 @@ def _table(findings: Sequence[tuple[str, CheckResult]]) -> Table:
     rows = table()
     colours = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "red"}
     for name, finding in findings:
-        said = Text(finding.says, overflow="fold")
+        text = Text(finding.says, overflow="fold")
         if finding.remedy:
-            said.append(f"\n-> {finding.remedy}", "dim")
-        rows.add_row(Text(finding.severity, colours[finding.severity]), Text(name), said)
+            text.append(f"\n-> {finding.remedy}", "dim")
+        rows.add_row(Text(finding.severity, colours[finding.severity]), Text(name), text)
     return rows
 
 
@@ -210,8 +210,8 @@ def _answer(program: str, option: str) -> str:
     """Return a program's version; empty if it is not installed."""
     if not shutil.which(program):
         return ""
-    said = subprocess.run([program, option], capture_output=True, text=True, check=False)
-    return said.stdout.strip()
+    result = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return result.stdout.strip()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

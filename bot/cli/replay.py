@@ -52,8 +52,8 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)
             found = effects(store, inbox, webhook)
         except (msgspec.DecodeError, RecursionError) as error:
-            said = f"{file}: not a payload of the event `{webhook.event}` ({error})"
-            raise CliError(said, PROBLEM) from None
+            message = f"{file}: not a payload of the event `{webhook.event}` ({error})"
+            raise CliError(message, PROBLEM) from None
     value = {"event": webhook.event, "effects": found}
     report(value, _effects(webhook.event, found), as_json=as_json)
 

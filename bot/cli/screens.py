@@ -65,10 +65,10 @@ def listing(
     head, *lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     screen: list[RenderableType] = [Text(head, "dim")]
     for one, line in zip(sessions, lines, strict=True):
-        said = Text(line)
-        said.stylize("bold", 0, len(one.id))
-        said.highlight_words([one.status], color(one.status))
-        screen.append(said)
+        title = Text(line)
+        title.stylize("bold", 0, len(one.id))
+        title.highlight_words([one.status], color(one.status))
+        screen.append(title)
         for below in (one.issue.title, sentence(one.because), places.get(one.id, "")):
             if below:
                 screen.append(_below(Text(plain(below), "dim")))
@@ -207,8 +207,8 @@ def _agent(agent: Agent, run: int) -> str:
     if not run:
         return "not started yet"
     since = f" since {age(agent.since)}" if agent.since else ""
-    said = agent.question or agent.error or agent.evidence
-    return f"run {run}, {agent.activity}{since}{': ' if said else ''}{said}"
+    detail = agent.question or agent.error or agent.evidence
+    return f"run {run}, {agent.activity}{since}{': ' if detail else ''}{detail}"
 
 
 def _work(work: Work, branch: str) -> str:

@@ -39,5 +39,5 @@ def with_marker(body: str, key: str) -> str:
 
 def without_markers(text: str) -> str:
     """The text without markers, and without characters that UTF-8 cannot encode."""
-    harmless = text.replace(KEY, KEY.replace(":", "&#58;"))
-    return harmless.encode("utf-8", "replace").decode()
+    escaped = text.replace(KEY, KEY.replace(":", "&#58;"))
+    return escaped.encode("utf-8", "replace").decode()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bot.github.api_client import ApiClient
 
 _DELIVERIES = "app/hook/deliveries"
-#: Status codes below 500 of deliveries that no server answered: 0 stands for no connection. A
+#: Status codes below 500 of deliveries that no server answered: 0 means no connection. A
 #: delivery that was refused for its content would be refused again.
 _UNANSWERED = {0, 408, 429}
 

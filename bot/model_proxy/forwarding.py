@@ -152,8 +152,8 @@ class ForwardedResponse:
     async def refuse(self, status: HTTPStatus, why: str) -> None:
         """Send an error of the proxy, in a form that clients of every supported API can read."""
         again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
-        said = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
-        body = msgspec.json.encode({"type": "error", "error": said})
+        error = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
+        body = msgspec.json.encode({"type": "error", "error": error})
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),

@@ -93,7 +93,7 @@ class ModelProxy:
             self._server.stop()
 
     def close(self) -> None:
-        """Abort all requests; the agents retry them at the next bot. Thread-safe.
+        """Abort all requests; the agents retry them after the bot's restart. Thread-safe.
 
         Otherwise the server's shutdown would wait until all models have finished responding.
         """

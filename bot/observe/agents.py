@@ -292,7 +292,7 @@ class AgentObserver:
     def _answer_arrived(self, run: _ObservedRun, receipt: Receipt) -> tuple[bool, bool]:
         """Whether a step of an answer changed what the agent asks, and whether it was the last.
 
-        Two looks in a row have to agree: one of them may find a screen that is being drawn.
+        Two looks in a row have to agree: a single one may find a screen that is being drawn.
         """
         try:
             dialog = self.locations.host.runs.dialog(self.locations.run_of(run.session))

@@ -90,9 +90,9 @@ class PullFacts:
         for pull in pulls:
             remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
             remarks += [one.remark for one in pull.verdicts if one.remark]
-            said: list[Remark | Verdict] = [*remarks, *pull.verdicts]
-            logins = {one.author for one in said if not one.allowed}
-            logins -= {one.author for one in said if one.bot} | {self.github.read.me(), ""}
+            entries: list[Remark | Verdict] = [*remarks, *pull.verdicts]
+            logins = {one.author for one in entries if not one.allowed}
+            logins -= {one.author for one in entries if one.bot} | {self.github.read.me(), ""}
             logins -= {one.author for one in remarks if one.own}
             # A remark of somebody with write access does not count either if another edited it.
             found += [

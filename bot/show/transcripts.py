@@ -50,7 +50,7 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """At most `most` messages from number `first` on; the run's first message has number 0."""
+        """Return at most `most` messages, starting with number `first`, counted from 0."""
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:

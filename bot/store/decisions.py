@@ -82,7 +82,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The other keys that an action stands for: all of its JSON that facts need."""
+    """The other keys of an action: the part of its JSON that facts need."""
 
     covers: tuple[Key, ...] = ()
 

@@ -102,7 +102,7 @@ class DeliveriesTable(StoreTable):
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
-    """Insert rows in one statement; one by one if one of them is known.
+    """Insert rows in one statement; one by one if any is known.
 
     After every statement this thread waits for the interpreter lock, so one statement for all
     is what makes a burst cheap.

@@ -86,13 +86,13 @@ class SlotsTable(StoreTable):
                 return []
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            given, reasons = _changes(connection, caps, free_mb, now)
-            for one in given:
+            granted, reasons = _changes(connection, caps, free_mb, now)
+            for one in granted:
                 connection.execute(_TAKE, (one.session,))
                 connection.execute(_ADD_SLOT, (now.timestamp(), one.awaited, one.session))
                 add_history(connection, one.session, HistoryKind.SLOT, BOT, {}, now)
             connection.executemany(_WAIT, [(why, session) for session, why in reasons.items()])
-            changed = [*(one.session for one in given), *reasons]
+            changed = [*(one.session for one in granted), *reasons]
             for session in changed:
                 wake(connection, session, now)
             return changed
@@ -178,7 +178,7 @@ def _changes(
     holding = list(map(_contender, connection.execute(HOLDING)))
     handed = hand_out(waiting.values(), holding, caps, free_mb, now)
     reasons = {name: why for name, why in handed.waits.items() if rows[name]["waits"] != why}
-    return [waiting[name] for name in handed.given], reasons
+    return [waiting[name] for name in handed.granted], reasons
 
 
 def _medians(rows: Iterable[Row]) -> dict[str, float]:

@@ -36,7 +36,7 @@ _TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
 _FOOTNOTE = re.compile(r"^((?:[ ]{0,3}>)*+[ ]{0,4})\[\^([^\]\s]+)\]:[ \t]*(?=\S)")
 #: A footnote's text is indented by four columns, as is that of this list item.
 _AS_ITEM = "-   "
-#: A quoted remark in a message to an agent: `@ada: ` stands before the Markdown of the remark.
+#: A quoted remark in a message to an agent: `@ada: ` precedes the Markdown of the remark.
 _REMARK = re.compile(r"[ \t]*@\S{1,60}:[ \t]*<[A-Za-z/!?]")
 
 #: What HTML hides, and its tags. Lengths are bounded, so that a hostile text costs linear time.

@@ -266,12 +266,12 @@ def as_json(_: _Request, problem: Exception) -> Response[ApiError]:
             error = ClientException("The body is not valid JSON.")
         case _:
             error = InternalServerException(FAILED)
-    said = error.detail
+    message = error.detail
     if isinstance(error.extra, list):  # Validation errors.
         found = (f"{one.get('key', 'body')}: {one['message']}" for one in error.extra)
-        said = f"{said}: {'; '.join(found)}"
+        message = f"{message}: {'; '.join(found)}"
     remedy = remedy_of(error) or _REMEDIES.get(error.status_code, "")
-    answer = ApiError(error=said, remedy=remedy)
+    answer = ApiError(error=message, remedy=remedy)
     return Response(answer, status_code=error.status_code, headers=error.headers)
 
 

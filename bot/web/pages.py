@@ -153,7 +153,7 @@ def page_routes(
         id: FromPath[str], run: FromQuery[int] = 0, first: FromQuery[int] = -1
     ) -> str:
         row = views.row(id)
-        begins, said = (
+        begins, messages = (
             views.last_messages(id, run, _MESSAGES)
             if first < 0
             else (first, views.transcript(id, run, min(first, LAST_MESSAGE), _MESSAGES))
@@ -163,9 +163,9 @@ def page_routes(
             row=row,
             run=run or row.run,
             first=begins,
-            said=said,
+            messages=messages,
             earlier=max(0, begins - _MESSAGES) if begins else None,
-            later=begins + _MESSAGES if first >= 0 and len(said) == _MESSAGES else None,
+            later=begins + _MESSAGES if first >= 0 and len(messages) == _MESSAGES else None,
         )
 
     @page("/agents")
@@ -225,8 +225,8 @@ def as_page(request: _Request, problem: Exception) -> Response[str]:
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)
     title, remedy = _ERRORS.get(error.status_code, ("Error", ""))
-    said = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
-    html = _templates()("message.html", title=title, text=said)
+    text = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
+    html = _templates()("message.html", title=title, text=text)
     return Response(
         html, status_code=error.status_code, media_type=MediaType.HTML, headers=error.headers
     )

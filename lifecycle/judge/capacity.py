@@ -48,10 +48,10 @@ class Caps(Struct, frozen=True, kw_only=True):
     reserve_mb: int = 0  #: Free memory that must remain after a start.
 
 
-class Handed(Struct, frozen=True, kw_only=True):
+class Grants(Struct, frozen=True, kw_only=True):
     """The result of assigning slots."""
 
-    given: tuple[str, ...]  #: Who gets one, in this order.
+    granted: tuple[str, ...]  #: Who gets one, in this order.
     waits: Mapping[str, str]  #: Why each of the others does not.
 
 
@@ -115,28 +115,28 @@ def hand_out(
     caps: Caps,
     free_mb: int | None,
     now: datetime,
-) -> Handed:
+) -> Grants:
     """Give each free slot to the first session in the queue that may have it.
 
     `free_mb` is the machine's free memory in megabytes, or None if unknown, which sets no limit.
     """
     busy = [_groups(one) for one in holding]
     taken = Counter(chain.from_iterable(busy))
-    room = _starts_that_fit(holding, caps, free_mb, now)
-    given: list[str] = []
+    fitting = _starts_that_fit(holding, caps, free_mb, now)
+    granted: list[str] = []
     waits: dict[str, str] = {}
     for one in in_line(waiting, caps):
         groups = _groups(one)
         full = [group for group in groups if (most := _most(group, caps)) and taken[group] >= most]
-        if not full and (room is None or len(given) < room):
-            given.append(one.session)
+        if not full and (fitting is None or len(granted) < fitting):
+            granted.append(one.session)
             busy.append(groups)
             taken.update(groups)
             continue
         if not waits:
             taken.update(_kept(groups, full, busy))
         waits[one.session] = _why(full[0], caps) if full else NO_MEMORY
-    return Handed(given=tuple(given), waits=waits)
+    return Grants(granted=tuple(granted), waits=waits)
 
 
 def in_line(waiting: Iterable[Contender], caps: Caps) -> list[Contender]:
@@ -180,7 +180,7 @@ def priority_of(labels: Iterable[str]) -> int:
 
 
 def reason_of(waits: str) -> Reason:
-    """Return the machine-readable reason for a sentence in `Handed.waits`."""
+    """Return the machine-readable reason for a sentence in `Grants.waits`."""
     return Reason.NO_MEMORY if waits == NO_MEMORY else Reason.NO_SLOT
 
 

@@ -115,14 +115,15 @@ class CommandRule(NamedTuple):
     """Where a command works, and its replies.
 
     Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}` and `{text}`. They
-    describe the session before the command, except for `in_vain` and with `tells_after`.
+    describe the session before the command, except for `if_ineffective` and with `tells_after`.
     """
 
     applied: str  #: The reply if it is applied; empty if its effect is notice enough.
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
-    vain: frozenset[Status] = frozenset()  #: Refused if it would leave the session in one of these.
-    in_vain: str = ""  #: The reply in that case.
+    #: The command is refused if the session would have one of these statuses after it.
+    ineffective: frozenset[Status] = frozenset()
+    if_ineffective: str = ""  #: The reply in that case.
     #: Returns what is wrong with the command itself; empty: nothing.
     fault: Callable[[Judged, Command], str] = no_fault
     tells_after: bool = False  #: Whether `applied` describes the session after the command.
@@ -144,16 +145,16 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The session continues in a new run as soon as a slot is free.",
         works=RESTORABLE,
         otherwise="A session is already working on this issue (`{status}`): {because}.",
-        vain=TERMINAL,
-        in_vain="The session would end again at once: {because}.",
+        ineffective=TERMINAL,
+        if_ineffective="The session would end again at once: {because}.",
         fault=_no_such_agent,
     ),
     "restore": CommandRule(
         "The session continues in a new run as soon as a slot is free.",
         works=RESTORABLE,
         otherwise="The session cannot be restored (`{status}`): {because}.",
-        vain=TERMINAL,
-        in_vain="The session would end again at once: {because}.",
+        ineffective=TERMINAL,
+        if_ineffective="The session would end again at once: {because}.",
     ),
     "stop": CommandRule("", otherwise="The session has already ended: {because}."),
     "pause": CommandRule(
@@ -164,15 +165,15 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The session resumes as soon as a slot is free.",
         works=_STARTED,
         otherwise="The session is not paused (`{status}`): {because}.",
-        vain=frozenset({S.PAUSED}),
-        in_vain="The session stays paused: {because}. {remedy}",
+        ineffective=frozenset({S.PAUSED}),
+        if_ineffective="The session stays paused: {because}. {remedy}",
     ),
     "restart": CommandRule(
         "A new run starts as soon as a slot is free.",
         works=_STARTED,
         otherwise="There is nothing to restart (`{status}`): {because}. {remedy}",
-        vain=frozenset({S.PAUSED}),
-        in_vain="The session stays paused: {because}. {remedy}",
+        ineffective=frozenset({S.PAUSED}),
+        if_ineffective="The session stays paused: {because}. {remedy}",
     ),
     "retry": CommandRule(
         "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
@@ -243,12 +244,12 @@ def _refusal(
         return _say(row.otherwise, before, command)
     if fault := row.fault(before, command):
         return fault
-    if row.vain:
+    if row.ineffective:
         moment = before.view
         brought = replace(facts, commands=(*applied, command))
         after = judge(brought, moment.policy, moment.now)
-        if after.status in row.vain:
-            return _say(row.in_vain, after, command)
+        if after.status in row.ineffective:
+            return _say(row.if_ineffective, after, command)
     return ""
 
 

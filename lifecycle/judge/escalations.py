@@ -136,8 +136,8 @@ def repairs_exhausted(view: SessionView) -> Finding | None:
 def repair_without_commit(view: SessionView) -> Finding | None:
     """The agent was sent failed checks and ended its turn without a commit."""
     cause = causes.ci(view)
-    told = view.history.last_sent(cause) if cause else None
-    if cause is None or told is None or not view.without_commit_since(told.at):
+    sent = view.history.last_sent(cause) if cause else None
+    if cause is None or sent is None or not view.without_commit_since(sent.at):
         return None
     failed = names(view.checks_to_fix)
     why = f"the agent was sent the failed checks ({failed}) but ended its turn without a commit"
@@ -200,9 +200,9 @@ def conflict_unresolved(view: SessionView) -> Finding | None:
     cause = causes.conflict(view)
     if not cause:
         return None
-    told = view.history.last_sent(cause)
+    sent = view.history.last_sent(cause)
     over = causes.spent(cause, causes.conflict_repairs(view), view.policy.conflict_repairs)
-    if not (view.without_commit_since(told.at) if told else over):
+    if not (view.without_commit_since(sent.at) if sent else over):
         return None
     why = "the conflict with the base branch remains after the agent was asked to resolve it"
     return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)

@@ -200,7 +200,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether people said or did anything that may need a reply, or are to be told or asked."""
+        """Whether people did anything that may need a reply, or have to be notified or asked."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

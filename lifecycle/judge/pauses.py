@@ -90,8 +90,8 @@ def frozen_by(facts: Facts) -> Frozen | None:
             outside = outside or pull.frozen
     if outside is not None or not facts.commands:
         return outside
-    said = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
-    last = max(said, key=lambda command: command.at, default=None)
+    commands = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
+    last = max(commands, key=lambda command: command.at, default=None)
     if last is None or last.kind == "unfreeze":
         return None
     return Frozen(scope="session", by=last.actor, at=last.at)

@@ -1,7 +1,7 @@
 """The tables that map signals to a status and to the blockers of a merge.
 
 The first matching rule gives the status. The blockers explain why a pull request is not merged; the
-condition of a merge is `ready`, which is false whenever one of them applies.
+condition of a merge is `ready`, which is false whenever such a row applies.
 """
 
 from functools import lru_cache

@@ -46,13 +46,13 @@ class Issue(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
-    in_circle: bool = False  #: Whether one of them waits for this one in turn.
+    in_circle: bool = False  #: Whether such an issue waits for this one in turn.
 
 
 class Usage(Struct, frozen=True, kw_only=True):
     """Use of models, as the agent itself counts it."""
 
-    input: int = 0  #: Tokens, likewise below.
+    input: int = 0  #: Tokens, as are the other kinds.
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -158,7 +158,7 @@ class Remark(Struct, frozen=True, kw_only=True):
     allowed: bool = False  #: Whether GitHub says the author may write to the repository.
     bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
     own: bool = False  #: Whether Mergewright wrote it.
-    to_bot: bool = False  #: Whether it is said to Mergewright, and so is nothing for an agent.
+    to_bot: bool = False  #: Whether it is addressed to Mergewright, so not to the agent.
 
 
 class Thread(Struct, frozen=True, kw_only=True):

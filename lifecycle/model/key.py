@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class KeyKind(StrEnum):
-    """What a key stands for. The parts of its cause are listed beside each kind."""
+    """The action or report that a key names. The parts of its cause are listed beside each kind."""
 
     # Actions on a run's program; the key carries the run.
     START = "start"  #: `StartCause`, and the command's key where a person asked for it.

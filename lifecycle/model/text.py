@@ -1,4 +1,4 @@
-"""Text of other people and programs, made harmless to terminals and pages."""
+"""Text of other people and programs, made safe for terminals and pages."""
 
 import re
 

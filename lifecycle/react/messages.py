@@ -48,21 +48,22 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
         )
 
 
-def waiting(view: SessionView, told: str = "") -> Iterator[dict[str, str]]:
-    """Return the open work of the agent's pull requests, without what the prompt `told` covers."""
+def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
+    """Return the open work of the agent's pull requests, without what the prompt `covered` has."""
     for one in view.several or (view,):
-        if told != FIX_CI:
+        if covered != FIX_CI:
             for check in one.checks_to_fix:
                 log = "\n".join(filter(None, (check.notes, check.log)))
                 yield {"what": f"a check fails: {check.name}", "text": "", "log": log}
-        if told != ADDRESS_REVIEW:
+        if covered != ADDRESS_REVIEW:
             for thread in one.threads:
                 what = f"a review thread at {_place(thread)}"
-                yield {"what": what, "text": _said(one, thread), "log": thread.diff}
+                yield {"what": what, "text": _conversation(one, thread), "log": thread.diff}
             for verdict in one.pull.verdicts if one.pull else ():
-                said = None if verdict.approved else verdict.remark
-                if said is not None and one.counts(said):
-                    yield {"what": f"@{said.author} asks for changes", "text": said.body, "log": ""}
+                remark = None if verdict.approved else verdict.remark
+                if remark is not None and one.counts(remark):
+                    what = f"@{remark.author} asks for changes"
+                    yield {"what": what, "text": remark.body, "log": ""}
 
 
 def forward(judged: Judged) -> Wanted:
@@ -160,19 +161,20 @@ def address_review(judged: Judged) -> Wanted:
     yield from message(judged, cause, prompt, tuple(keys.remark(remark_id) for remark_id in ids))
 
 
-def _requests(view: SessionView, unheard: set[str]) -> Iterator[dict[str, str]]:
+def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
     """Whole threads first, with file and line; then other reviews and comments."""
     for thread in view.threads:
-        said = {remark.id for remark in thread.remarks}
-        if said & unheard:
-            unheard -= said
-            yield {"where": _place(thread), "diff": thread.diff, "text": _said(view, thread)}
+        ids = {remark.id for remark in thread.remarks}
+        if ids & unsent:
+            unsent -= ids
+            text = _conversation(view, thread)
+            yield {"where": _place(thread), "diff": thread.diff, "text": text}
     for remark in view.unsent_remarks:
-        if remark.id in unheard:
+        if remark.id in unsent:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
 
 
-def _said(view: SessionView, thread: Thread) -> str:
+def _conversation(view: SessionView, thread: Thread) -> str:
     """The comments of a thread that count, and the bot's."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"

@@ -28,8 +28,8 @@ def replies(
     seen = keys.reaction(command)
     react = do.React(key=seen, comment=comment, content=SEEN) if comment else None
     key = keys.reply_without_session(topic, command)
-    said = topic and do.Comment(key=key, number=number, topic=topic, values=values)
-    return tuple(action for action in (react, said) if action)
+    post = topic and do.Comment(key=key, number=number, topic=topic, values=values)
+    return tuple(action for action in (react, post) if action)
 
 
 def reply(judged: Judged) -> Wanted:
@@ -38,7 +38,7 @@ def reply(judged: Judged) -> Wanted:
     pushed = view.history.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
         return
-    answered = [thread for thread in view.threads if _heard_before(view, thread, pushed)]
+    answered = [thread for thread in view.threads if _received_before(view, thread, pushed)]
     if answered:
         yield do.Reply(
             key=keys.reply(thread.remarks[-1].id for thread in answered),
@@ -50,7 +50,7 @@ def reply(judged: Judged) -> Wanted:
         )
 
 
-def _heard_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
+def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the agent had received every comment of a thread before it pushed that commit."""
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
@@ -79,10 +79,10 @@ def acknowledge(judged: Judged) -> Wanted:
 def post_review_result(judged: Judged) -> Wanted:
     """Post the result of a review that a person commanded."""
     view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")
-    told = view.history.last_sent(keys.forward(command.key)) if command else None
-    if command is None or told is None or agent.since is None or not agent.summary:
+    sent = view.history.last_sent(keys.forward(command.key)) if command else None
+    if command is None or sent is None or agent.since is None or not agent.summary:
         return
-    if told.run == agent.run and agent.since > told.at:
+    if sent.run == agent.run and agent.since > sent.at:
         name = view.facts.agent_name or view.facts.agent_type
         key = keys.review_result(command.key)
         yield judged.comment(key, "reviewed", agent=name, text=agent.summary)
@@ -126,12 +126,12 @@ def _attention_label(judged: Judged, *, on: bool) -> Wanted:
 
 def post_outcome(judged: Judged) -> Wanted:
     """Post an outcome other than a merge, however long the program takes to stop."""
-    told = judged.as_shown()
+    shown = judged.as_shown()
     yield do.Comment(
-        key=keys.outcome(told.status, told.reason, told.view.facts.run),
-        number=told.view.facts.issue.number,
+        key=keys.outcome(shown.status, shown.reason, shown.view.facts.run),
+        number=shown.view.facts.issue.number,
         topic="ended",
-        values={**_explained(told), "status": told.status.value},
+        values={**_explained(shown), "status": shown.status.value},
     )
 
 

@@ -52,13 +52,13 @@ ON_PULL: Final = frozenset(
 UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
-#: People have to look.
-CALLING: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
+#: People have to act.
+NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
 #: The agent can be given something to do: it finished its turn, or ended by itself.
 at_rest = one_of(Availability.IDLE, Availability.EXITED)
-#: A person's own words may go to an agent that asks.
-hears_people = one_of(
+#: The agent can get a person's message; one that asks gets the answer.
+takes_messages = one_of(
     Availability.IDLE, Availability.EXITED, Availability.WAITING, Availability.INTERRUPTED
 )
 #: The agent has nothing to do, and no check runs.
@@ -70,13 +70,13 @@ waits_on_people = both(
 to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.NONE))
 can_publish = both(at_rest, one_of(Output.UNPUSHED))
 can_open = both(one_of(PullStage.NONE), one_of(Output.PUSHED, Output.DIRTY))
-#: At rest with nothing left to push: what is said now is about what people see.
-can_hear = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
+#: At rest with nothing left to push, so feedback concerns the commits that people see.
+all_pushed = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 #: What GitHub may resolve by an update; otherwise the agent.
 stale = one_of(Merge.CONFLICT, Merge.BEHIND)
 #: GitHub lands it as soon as the queue's own checks pass.
 queued = one_of(Merge.QUEUED)
-#: `cleanup` alone says neither: whatever is over reads as it while it is given back.
+#: The status `cleanup` shows neither: it covers every outcome until all is released.
 merged = one_of(Stage.MERGED)
 stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 
@@ -86,7 +86,7 @@ REACTIONS: Final = (
     Reaction(UNDER_WAY, runs.hand_over, people=True),
     Reaction(UNDER_WAY, runs.restart_on_command, people=True),
     Reaction(UNDER_WAY, runs.restart, one_of(Availability.CRASHED)),
-    Reaction(UNDER_WAY, messages.forward, hears_people, people=True),
+    Reaction(UNDER_WAY, messages.forward, takes_messages, people=True),
     Reaction(UNDER_WAY, messages.refuse, people=True),
     Reaction(UNDER_WAY, runs.resume, one_of(Availability.EXITED, Availability.INTERRUPTED)),
     Reaction(UNDER_WAY, pull_requests.publish, can_publish),
@@ -100,17 +100,17 @@ REACTIONS: Final = (
         UNDER_WAY, pull_requests.merge_remote, both(at_rest, one_of(Output.FOREIGN)), each=True
     ),
     Reaction(UNDER_WAY, pull_requests.rerun, one_of(Ci.FAILING, Ci.HELD), each=True),
-    Reaction(UNDER_WAY, messages.repair, both(can_hear, one_of(Ci.FAILING)), each=True),
-    Reaction(UNDER_WAY, messages.address_review, can_hear, each=True, people=True),
-    Reaction(UNDER_WAY, pull_requests.update, both(can_hear, one_of(Merge.BEHIND)), each=True),
-    Reaction(UNDER_WAY, pull_requests.update_asked, can_hear, each=True, people=True),
-    Reaction(UNDER_WAY, messages.resolve_conflict, both(can_hear, stale), each=True),
+    Reaction(UNDER_WAY, messages.repair, both(all_pushed, one_of(Ci.FAILING)), each=True),
+    Reaction(UNDER_WAY, messages.address_review, all_pushed, each=True, people=True),
+    Reaction(UNDER_WAY, pull_requests.update, both(all_pushed, one_of(Merge.BEHIND)), each=True),
+    Reaction(UNDER_WAY, pull_requests.update_asked, all_pushed, each=True, people=True),
+    Reaction(UNDER_WAY, messages.resolve_conflict, both(all_pushed, stale), each=True),
     Reaction(UNDER_WAY, notices.post_review_result, at_rest, people=True),
     Reaction(UNDER_WAY, notices.reply, has_pull, each=True, people=True),
     Reaction(UNDER_WAY, notices.notify_of_handover, has_pull, each=True, people=True),
-    Reaction(CALLING | {S.PAUSED, S.QUEUED}, notices.notify_people),
-    Reaction(CALLING, notices.add_attention_label),
-    Reaction(EVERY - CALLING, notices.remove_attention_label, people=True),
+    Reaction(NEEDS_PEOPLE | {S.PAUSED, S.QUEUED}, notices.notify_people),
+    Reaction(NEEDS_PEOPLE, notices.add_attention_label),
+    Reaction(EVERY - NEEDS_PEOPLE, notices.remove_attention_label, people=True),
     Reaction(UNDER_WAY, notices.warn, people=True),
     Reaction(UNDER_WAY - {S.WORKING, S.STUCK}, runs.park, waits_on_people),
     Reaction(frozenset({S.PAUSED}), runs.pause),

@@ -19,7 +19,7 @@ from lifecycle.read.budgets import cost, shows_cost
 from lifecycle.read.session_view import Recheck, SessionView
 
 #: The commands that a report names: those that depend on the status. `help` lists all commands.
-TOLD: Final = {
+COMMANDS_TO_SHOW: Final = {
     status: tuple(
         kind
         for kind, row in COMMAND_RULES.items()
@@ -126,7 +126,7 @@ def _summary(judged: Judged, blockers: tuple[Blocker, ...]) -> do.StatusSummary:
         question=facts.agent.question if asks else "",
         remedy=advice_on(judged.reason),
         cost=_cost(judged.view),
-        commands=TOLD[judged.status],
+        commands=COMMANDS_TO_SHOW[judged.status],
     )
 
 

@@ -16,7 +16,7 @@ _LABEL: Final = KeyKind.ATTENTION_LABEL
 #: The kinds of actions that give a run's agent something to do.
 _GIVING: Final = MESSAGES | {KeyKind.START}
 #: The kinds of keys that say that a cause was sent to the agent.
-_TELLING: Final = MESSAGES | {KeyKind.REMARK}
+_SENDING: Final = MESSAGES | {KeyKind.REMARK}
 _UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
@@ -33,7 +33,7 @@ class _Sorted(Struct, frozen=True):
     by_kind: Mapping[KeyKind, list[Key]]
     ending: list[Key]  #: Those that ended a run's program.
     giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
-    telling: Mapping[Key, list[Key]]  #: Those that sent a cause to the agent, by the cause.
+    sending: Mapping[Key, list[Key]]  #: Those that sent a cause to the agent, by the cause.
     shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
     says: Mapping[Key, str]  #: The fingerprint of what a place says since its last edit.
     pushed: Mapping[str, Key]  #: Pushes by their head.
@@ -45,21 +45,21 @@ def _sorted(done: tuple[Key, ...]) -> _Sorted:
     by_kind: dict[KeyKind, list[Key]] = {}
     ending = [key for key in done if key.kind in ENDINGS]
     giving: dict[int, list[Key]] = {}
-    telling: dict[Key, list[Key]] = {}
+    sending: dict[Key, list[Key]] = {}
     shown: dict[Key, list[Key]] = {}
     for key in done:
         by_kind.setdefault(key.kind, []).append(key)
         if key.kind in _GIVING:
             giving.setdefault(key.run, []).append(key)
-        if key.kind in _TELLING:
-            telling.setdefault(key.without_run, []).append(key)
+        if key.kind in _SENDING:
+            sending.setdefault(key.without_run, []).append(key)
         if key.kind in REPORTS:
             shown.setdefault(place_of(key), []).append(key)
     for edits in shown.values():
         edits.sort(key=edits_before)
     says = {place: content_of(edits[-1]) for place, edits in shown.items()}
     pushed = {key.cause[0]: key for key in by_kind.get(_PUSH, ())}
-    return _Sorted(by_kind, ending, giving, telling, shown, says, pushed)
+    return _Sorted(by_kind, ending, giving, sending, shown, says, pushed)
 
 
 class ActionHistory:
@@ -68,7 +68,7 @@ class ActionHistory:
     def __init__(self, done: Mapping[Key, Done]) -> None:
         self._done = done
         index = _sorted(tuple(done))
-        self._keys, self._giving, self._telling = index.by_kind, index.giving, index.telling
+        self._keys, self._giving, self._sending = index.by_kind, index.giving, index.sending
         self._shown = index.shown
         #: What each place says that reports keep up to date, as a fingerprint.
         self.says = index.says
@@ -143,7 +143,7 @@ class ActionHistory:
 
         A message is lost if its run failed before a push followed it.
         """
-        sent = [MessageSent(key.run, self._done[key].at) for key in self._telling.get(cause, ())]
+        sent = [MessageSent(key.run, self._done[key].at) for key in self._sending.get(cause, ())]
         arrived = [message for message in sent if not self._lost(message)]
         return max(arrived, key=lambda message: message.at, default=None)
 
@@ -159,8 +159,8 @@ class ActionHistory:
         """Return the causes of some kinds that were sent, each with its first message's time."""
         done = self._done
         first = {
-            cause: min(done[key].at for key in told)
-            for cause, told in self._telling.items()
+            cause: min(done[key].at for key in messages)
+            for cause, messages in self._sending.items()
             if cause.kind in kinds
         }
         return {cause: at for cause, at in first.items() if since is None or at > since}

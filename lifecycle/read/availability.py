@@ -66,11 +66,11 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
     if agent.activity in _RESTING:
         if facts.sent and (until := receipt_until(facts, policy, now)):
             return Until(Availability.ACTIVE, until)
-        given = history.instructed_at(facts.run)
-        if given is None or (agent.since is not None and agent.since > given):
+        instructed = history.instructed_at(facts.run)
+        if instructed is None or (agent.since is not None and agent.since > instructed):
             return _IDLE
         # A message that was just sent is being read, whatever the last evidence says.
-        read_by = given + span(policy.message_grace_seconds)
+        read_by = instructed + span(policy.message_grace_seconds)
         return _IDLE if now >= read_by else Until(Availability.ACTIVE, read_by)
     if agent.activity is _ACTIVE:
         if agent.calling:

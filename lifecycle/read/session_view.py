@@ -282,23 +282,23 @@ class SessionView:
         self.approved = False
         #: Remarks of people with write access that were not sent to the agent yet.
         self.unsent_remarks: list[Remark] = []
-        pull, said = self.pull, []
+        pull, remarks = self.pull, []
         if pull is None:
             return
         if pull.threads:
             self.threads = [thread for thread in pull.threads if self._awaits_answer(thread)]
             self.open_threads = [thread for thread in self.threads if not thread.outdated]
-            said = [remark for thread in self.threads for remark in thread.remarks]
+            remarks = [remark for thread in self.threads for remark in thread.remarks]
         for verdict in pull.verdicts:
             if not verdict.approved and verdict.remark is not None:
-                said.append(verdict.remark)
+                remarks.append(verdict.remark)
             if verdict.allowed and not verdict.approved:
                 self.objectors.append(verdict.author)
             elif verdict.allowed and verdict.author != self.facts.requester:
                 self.approved |= verdict.sha == pull.head or verdict.sha in pull.carried
-        said += pull.comments
-        if said:
-            self.unsent_remarks = [remark for remark in said if self._is_unsent(remark)]
+        remarks += pull.comments
+        if remarks:
+            self.unsent_remarks = [remark for remark in remarks if self._is_unsent(remark)]
 
     def _is_unsent(self, remark: Remark) -> bool:
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None

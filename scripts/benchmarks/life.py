@@ -121,7 +121,7 @@ class Life:
         word = "".join(secrets.choice("abcdefgh") for _ in range(12))
         pull.check("unit", conclusion="failure", log=f'say the word "{word}"')
         begun = time.perf_counter()
-        until(lambda: word in self._words(), "the agent hears of it")
+        until(lambda: word in self._words(), "the agent gets the log")
         return time.perf_counter() - begun
 
     def _words(self) -> list[str]:

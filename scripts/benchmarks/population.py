@@ -72,7 +72,7 @@ class Population:
         self.now += timedelta(seconds=seconds)
 
     def clock(self) -> datetime:
-        """The time in here."""
+        """The manual clock's time."""
         return self.now
 
     def grows(self, size: int) -> None:

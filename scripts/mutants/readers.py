@@ -121,7 +121,7 @@ EQUIVALENT = {
 
 
 def main() -> None:
-    """Try every mistake; exit with 1 if the tests passed with one of them."""
+    """Try every mistake; exit with 1 if the tests passed with any."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Plugins take half of a mutant's time.
     parser = argparse.ArgumentParser(prog="scripts/mutate-readers", description=__doc__)
     names = sorted({source.agent for source in SOURCES})

@@ -61,8 +61,8 @@ TABLES: Final = (
     Table(
         "lifecycle.judge.commands",
         "COMMAND_RULES",
-        ("works", "vain"),
-        ("applied", "otherwise", "in_vain", "fault"),
+        ("works", "ineffective"),
+        ("applied", "otherwise", "if_ineffective", "fault"),
         ("test_command_answers.py", "test_commands.py"),
     ),
 )
@@ -104,8 +104,8 @@ def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
     rows = tuple(rowed.values()) if isinstance(rowed, Mapping) else rowed
     names = list(rowed) if isinstance(rowed, Mapping) else [_name(row) for row in rows]
     for place, row in enumerate(rows):
-        # `in_vain` is what is said where `vain` holds; without it nothing is.
-        asked = [f for f in table.conditions if f != "vain" or row.in_vain]
+        # Without the reply `if_ineffective`, `ineffective` has no effect.
+        asked = [f for f in table.conditions if f != "ineffective" or row.if_ineffective]
         negations = ["negate row"] if callable(row) else [f"negate {f}" for f in asked]
         swaps = ["swap"] if place + 1 < len(rows) else []
         there = [field for field in table.results if getattr(row, field, None) != ""]

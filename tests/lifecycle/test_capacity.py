@@ -13,7 +13,7 @@ from lifecycle.judge.capacity import (
     NO_MEMORY,
     Caps,
     Contender,
-    Handed,
+    Grants,
     hand_out,
     in_line,
     places,
@@ -36,18 +36,18 @@ def handed(
     holding: list[Contender] | None = None,
     free_mb: int | None = None,
     **caps: Any,
-) -> Handed:
+) -> Grants:
     return hand_out(waiting, holding or [], Caps(**caps), free_mb, NOW)
 
 
 def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
-    assert assigned.given == ("a", "b")
+    assert assigned.granted == ("a", "b")
     assert assigned.waits == {"c": "every slot is in use, 2 in all"}
 
 
 def test_equal_waits_are_ordered_by_session_name() -> None:
-    assert handed([one("b"), one("a")], sessions=1).given == ("a",)
+    assert handed([one("b"), one("a")], sessions=1).granted == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -74,31 +74,31 @@ def test_each_cap_makes_the_next_session_wait_with_its_reason(
     caps: dict[str, Any], why: str
 ) -> None:
     assigned = handed([one("a")], [one("z")], **caps)
-    assert assigned == Handed(given=(), waits={"a": why})
+    assert assigned == Grants(granted=(), waits={"a": why})
     assert reason_of(why) is Reason.NO_SLOT
-    assert handed([one("a")], **caps).given == ("a",)
+    assert handed([one("a")], **caps).granted == ("a",)
 
 
 def test_a_full_project_does_not_delay_other_projects() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
     assigned = handed(waiting, [one("z")], projects={"widgets": 1})
-    assert assigned.given == ("b",)
+    assert assigned.granted == ("b",)
 
 
 def test_sessions_without_a_requester_share_no_cap_per_person() -> None:
     waiting = [one("a", requester=""), one("b", requester="")]
-    assert handed(waiting, per_person=1).given == ("a", "b")
+    assert handed(waiting, per_person=1).granted == ("a", "b")
 
 
 def test_reserved_slots_go_to_sessions_a_person_waits_for() -> None:
     waiting = [one("a", 30), one("b", 20), one("c", 10, awaited=True)]
     assigned = handed(waiting, sessions=2, reserved=1)
-    assert assigned.given == ("a", "c")
+    assert assigned.granted == ("a", "c")
 
 
 def test_a_session_in_a_reserved_slot_takes_no_unreserved_one() -> None:
     assigned = handed([one("a")], [one("z", awaited=True)], sessions=2, reserved=1)
-    assert assigned.given == ("a",)
+    assert assigned.granted == ("a",)
 
 
 def test_a_priority_step_equals_a_fixed_waiting_time() -> None:
@@ -118,28 +118,28 @@ def test_a_label_sets_the_priority(labels: tuple[str, ...], steps: int) -> None:
 def test_a_session_waits_while_memory_is_short() -> None:
     waiting = [one("a", 30), one("b", 20)]
     assigned = handed(waiting, free_mb=3999, session_mb=1500, reserve_mb=1000)
-    assert assigned == Handed(given=("a",), waits={"b": NO_MEMORY})
+    assert assigned == Grants(granted=("a",), waits={"b": NO_MEMORY})
     assert reason_of(NO_MEMORY) is Reason.NO_MEMORY
-    assert handed(waiting, free_mb=4000, session_mb=1500, reserve_mb=1000).given == ("a", "b")
+    assert handed(waiting, free_mb=4000, session_mb=1500, reserve_mb=1000).granted == ("a", "b")
 
 
 def test_a_session_that_has_just_started_still_reserves_its_memory() -> None:
     caps = Caps(session_mb=1500, reserve_mb=1000)
-    assert hand_out([one("a")], [one("z", 59)], caps, 2500, NOW).given == ()
-    assert hand_out([one("a")], [one("z", 60)], caps, 2500, NOW).given == ("a",)
+    assert hand_out([one("a")], [one("z", 59)], caps, 2500, NOW).granted == ()
+    assert hand_out([one("a")], [one("z", 60)], caps, 2500, NOW).granted == ("a",)
 
 
 @pytest.mark.parametrize("memory", [{"free_mb": None, "session_mb": 1500}, {"free_mb": 1}])
 def test_unknown_or_unlimited_memory_delays_no_session(memory: dict[str, Any]) -> None:
-    assert handed([one("a"), one("b")], **memory).given == ("a", "b")
+    assert handed([one("a"), one("b")], **memory).granted == ("a", "b")
 
 
 def test_the_first_in_line_reserves_the_cap_it_can_use() -> None:
     caps: dict[str, Any] = {"projects": {"widgets": 1}, "per_person": 1}
     holding = [one("z", requester="rob")]
     younger = one("b", 20, project="gadgets")
-    assert handed([one("a", 30), younger], holding, **caps).given == ()
-    assert handed([one("a", 30, requester="rob"), younger], holding, **caps).given == ("b",)
+    assert handed([one("a", 30), younger], holding, **caps).granted == ()
+    assert handed([one("a", 30, requester="rob"), younger], holding, **caps).granted == ("b",)
 
 
 def test_newer_sessions_cannot_overtake_for_ever_by_alternating_groups() -> None:
@@ -149,17 +149,17 @@ def test_newer_sessions_cannot_overtake_for_ever_by_alternating_groups() -> None
         younger = [one(f"p{turn}", requester="rob"), one(f"q{turn}", project="gadgets")]
         waiting = [first, *younger]
         assigned = hand_out(waiting, busy, caps, None, NOW)
-        if assigned.given == ("first",):
+        if assigned.granted == ("first",):
             return
         # The running sessions end; those that just started run.
-        busy = [each for each in younger if each.session in assigned.given]
+        busy = [each for each in younger if each.session in assigned.granted]
     raise AssertionError("it still waits")
 
 
 def test_no_slot_is_reserved_where_the_next_exit_frees_one() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
     assigned = handed(waiting, [one("z")], projects={"widgets": 1}, agent_types={"claude": 2})
-    assert assigned.given == ("b",)
+    assert assigned.granted == ("b",)
 
 
 def test_a_queue_position_has_an_estimated_start() -> None:
@@ -244,11 +244,11 @@ def test_no_cap_is_exceeded_and_every_session_gets_a_slot_or_a_reason(
     waiting: list[Contender], caps: Caps, free_mb: int | None
 ) -> None:
     assigned = hand_out(waiting, [], caps, free_mb, NOW)
-    busy = [each for each in waiting if each.session in assigned.given]
+    busy = [each for each in waiting if each.session in assigned.granted]
     assert all(count <= most for count, most in crowds(busy, caps).values())
     assert free_mb is None or len(busy) <= max(0, (free_mb - 100) // 100)
-    assert {*assigned.given, *assigned.waits} == {each.session for each in waiting}
-    assert len(assigned.given) + len(assigned.waits) == len(waiting)
+    assert {*assigned.granted, *assigned.waits} == {each.session for each in waiting}
+    assert len(assigned.granted) + len(assigned.waits) == len(waiting)
     assert all(assigned.waits.values())
 
 
@@ -269,9 +269,9 @@ def test_assigning_slots_twice_assigns_nothing_more(
     waiting: list[Contender], holding: list[Contender], caps: Caps
 ) -> None:
     assigned = hand_out(waiting, holding, caps, None, NOW)
-    busy = [*holding, *(each for each in waiting if each.session in assigned.given)]
+    busy = [*holding, *(each for each in waiting if each.session in assigned.granted)]
     left = [each for each in waiting if each.session in assigned.waits]
-    assert hand_out(left, busy, caps, None, NOW).given == ()
+    assert hand_out(left, busy, caps, None, NOW).granted == ()
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -285,9 +285,9 @@ def test_no_session_starves_while_newer_ones_keep_coming(
     waiting, busy, now = [last, *crowd[1:]], dict[Contender, int](), NOW
     for hour in range(150):
         assigned = hand_out(waiting, list(busy), caps, None, now)
-        if last.session in assigned.given:
+        if last.session in assigned.granted:
             return
-        started = [each for each in waiting if each.session in assigned.given]
+        started = [each for each in waiting if each.session in assigned.granted]
         waiting = [each for each in waiting if each.session in assigned.waits]
         busy.update({each: chance.randint(1, 3) for each in started})
         busy = {each: hours - 1 for each, hours in busy.items() if hours > 1}

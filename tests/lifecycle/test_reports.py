@@ -12,7 +12,7 @@ from lifecycle.model.facts import Agent, Done, Facts, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Status
-from lifecycle.react.reports import TOLD
+from lifecycle.react.reports import COMMANDS_TO_SHOW
 from tests.lifecycle.decisions import ASKING, AT_WORK, FAILED, decision, with_pull
 from tests.lifecycle.life import Life, until_reviewed
 from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, pull
@@ -160,10 +160,10 @@ def test_a_report_shows_the_decision() -> None:
 
 @pytest.mark.parametrize("status", Status)
 def test_reports_list_only_commands_that_apply(status: Status) -> None:
-    for kind in TOLD[status]:
+    for kind in COMMANDS_TO_SHOW[status]:
         assert status in COMMAND_RULES[kind].works
-    assert "help" not in TOLD[status]
-    assert "restore" not in TOLD[status]
+    assert "help" not in COMMANDS_TO_SHOW[status]
+    assert "restore" not in COMMANDS_TO_SHOW[status]
 
 
 def test_a_report_of_an_active_session_lists_its_commands() -> None:

@@ -31,7 +31,7 @@ _COMMITS = re.compile(r"[0-9a-f]{40}(\.{2,3}[0-9a-f]{40})?")
 
 
 class GitFailure(Exception):
-    """A git command failed; the message holds the command and what git said."""
+    """A git command failed; the message holds the command and git's output."""
 
 
 class Conflict(GitFailure):
@@ -263,7 +263,7 @@ class Git:
         """Rebase `base..head` onto a commit and return the new head. Raises `Conflict`."""
         for commit in self.log("--reverse", "--no-merges", f"{base}..{head}"):
             # A stand-in with the new parent's tree and the commit's own parent makes merge-tree
-            # take that parent as the merge base, which git can be told directly only from 2.40.
+            # take that parent as the merge base, which only git 2.40 and newer takes as an option.
             stand_in = self.commit_tree(f"{onto}^{{tree}}", commit.parents[:1], "onto", by, by)
             tree = self.merge_tree(stand_in, commit.sha)
             onto = self.commit_tree(tree, (onto,), commit.message, commit.author, by)

@@ -35,8 +35,8 @@ class Problem(Exception):
     @property
     def body(self) -> Json:
         errors = {"errors": list(self.errors)} if self.errors else {}
-        told = {"documentation_url": self.docs, "status": str(self.status)}
-        return {"message": self.message, **errors, **told}
+        fields = {"documentation_url": self.docs, "status": str(self.status)}
+        return {"message": self.message, **errors, **fields}
 
 
 def not_found() -> Problem:

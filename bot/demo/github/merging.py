@@ -42,13 +42,13 @@ def unmet(pull: Proposal) -> list[str]:
     if rules is None:
         return []
     outcomes = pull.repo.checks.outcomes(pull.head)
-    said = {
+    states = {
         "pending": "is pending",
         "failure": "is failing",
         "missing": "is expected",
     }
     found = [
-        f'Required status check "{name}" {said[outcome]}.'
+        f'Required status check "{name}" {states[outcome]}.'
         for name in rules.required_checks
         if (outcome := outcomes.get(name, "missing")) != "success"
     ]

@@ -274,7 +274,7 @@ def _hook(hook: Hook, repo: Repository) -> Json:
 
 
 def delivery_item(delivery: Delivery) -> Json:
-    """A delivery as the list of a hook's deliveries has it."""
+    """Return a delivery as JSON, as the REST API lists it."""
     return {
         "id": delivery.id,
         "guid": delivery.guid,

@@ -49,7 +49,7 @@ def _whole(asked: Asked, reply: Reply) -> Json:
     content: list[Json] = [thought] if reply.think else []
     content.append({"type": "text", "text": reply.say})
     content += [
-        {"type": "tool_use", "id": name("toolu"), "name": call.name, "input": call.given}
+        {"type": "tool_use", "id": name("toolu"), "name": call.name, "input": call.arguments}
         for call in reply.calls
     ]
     return {

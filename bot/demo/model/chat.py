@@ -21,7 +21,7 @@ _USAGE = {
 def _read(path: str, body: Json) -> Asked:
     asked = Asked(
         model=body["model"],
-        turns=tuple(Turn(said["role"], texts(said.get("content"))) for said in body["messages"]),
+        turns=tuple(Turn(one["role"], texts(one.get("content"))) for one in body["messages"]),
         tools=frozenset(tool["function"]["name"] for tool in body.get("tools", ())),
         stream=body.get("stream", False),
         aside="Scripted title",
@@ -39,7 +39,7 @@ def _whole(asked: Asked, reply: Reply) -> Json:
                 "index": index,
                 "id": name("call"),
                 "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.given)},
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
             }
             for index, call in enumerate(reply.calls)
         ]

@@ -72,12 +72,12 @@ def _filled(schema: Mapping[str, Any]) -> Json:
 
 def _whole(asked: Asked, reply: Reply) -> Json:
     thought = [{"text": reply.think, "thought": True}] if reply.think else []
-    said = [{"text": half} for half in halves(reply.say)]
+    texts = [{"text": half} for half in halves(reply.say)]
     calls = [
-        {"functionCall": {"id": name("fc"), "name": call.name, "args": call.given}}
+        {"functionCall": {"id": name("fc"), "name": call.name, "args": call.arguments}}
         for call in reply.calls
     ]
-    return _answer(asked, [*thought, *said, *calls], finishReason="STOP")
+    return _answer(asked, [*thought, *texts, *calls], finishReason="STOP")
 
 
 def _pieces(asked: Asked, reply: Reply) -> list[str]:

@@ -43,15 +43,15 @@ def _whole(asked: Asked, reply: Reply) -> Json:
     if reply.think:
         summary = [{"type": "summary_text", "text": reply.think}]
         output.append({"type": "reasoning", "id": name("rs"), "summary": summary})
-    said = [{"type": "output_text", "text": reply.say, "annotations": []}]
+    content = [{"type": "output_text", "text": reply.say, "annotations": []}]
     done = {"status": "completed"}
     output.append(
-        {"type": "message", "id": name("msg"), "role": "assistant", "content": said, **done}
+        {"type": "message", "id": name("msg"), "role": "assistant", "content": content, **done}
     )
     for call in reply.calls:
-        given = {"name": call.name, "arguments": json.dumps(call.given)}
+        function = {"name": call.name, "arguments": json.dumps(call.arguments)}
         names = {"id": name("fc"), "call_id": name("call")}
-        output.append({"type": "function_call", **names, **given, **done})
+        output.append({"type": "function_call", **names, **function, **done})
     return {
         "id": name("resp"),
         "object": "response",

@@ -60,13 +60,13 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
     `at_once`: the program has no tools and takes all steps from one response.
     """
-    told = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
-    if not told:
+    scripts = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
+    if not scripts:
         return Due(step=Step(say="Hello from the scripted model."))
-    text, since = turns[told[-1]].text, turns[told[-1] + 1 :]
+    text, since = turns[scripts[-1]].text, turns[scripts[-1] + 1 :]
     found = [_together(steps(text)), Step(say="Done.")] if at_once else steps(text)
     done = sum(turn.who == ("assistant" if at_once else "tool") for turn in since)
-    key = hashlib.sha256(f"{text} {told[-1]} {done}".encode()).hexdigest()
+    key = hashlib.sha256(f"{text} {scripts[-1]} {done}".encode()).hexdigest()
     return Due(step=found[min(done, len(found) - 1)], key=key)
 
 

@@ -15,7 +15,7 @@ class Call(Struct, frozen=True):
     """One use of a tool."""
 
     name: str
-    given: Given
+    arguments: Given
 
 
 def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:

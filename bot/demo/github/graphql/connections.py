@@ -7,7 +7,7 @@ from typing import Any
 Json = dict[str, Any]
 
 
-class Told(Exception):
+class QueryError(Exception):
     """An error in GitHub's words, with its `type`."""
 
     def __init__(self, type: str, message: str) -> None:
@@ -48,5 +48,5 @@ def _position(cursor: str) -> int:
     try:
         return int(base64.b64decode(cursor).decode().rpartition(":")[2])
     except ValueError:
-        told = f"`{cursor}` does not appear to be a valid cursor."
-        raise Told("INVALID_CURSOR_ARGUMENTS", told) from None
+        message = f"`{cursor}` does not appear to be a valid cursor."
+        raise QueryError("INVALID_CURSOR_ARGUMENTS", message) from None

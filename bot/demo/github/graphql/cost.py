@@ -45,11 +45,11 @@ class Cost:
         root = self.schema.get_root_type(operation.operation)
         self._walk(operation.selection_set, root, 1, [operation.operation.value])
         if self.nodes > _MOST_NODES:
-            told = (
+            message = (
                 f"This query requests up to {self.nodes:,} possible nodes which exceeds the "
                 f"maximum limit of {_MOST_NODES:,}."
             )
-            self.errors.append({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": told})
+            self.errors.append({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": message})
 
     def _walk(self, chosen: SelectionSetNode, parent: Any, times: int, path: list[str]) -> None:
         for node in chosen.selections:

@@ -18,7 +18,7 @@ from graphql import (
     validate,
 )
 
-from bot.demo.github.graphql.connections import Json, Told
+from bot.demo.github.graphql.connections import Json, QueryError
 from bot.demo.github.graphql.conversations import viewer
 from bot.demo.github.graphql.cost import Cost
 from bot.demo.github.graphql.mutations import MUTATIONS
@@ -107,14 +107,14 @@ class GraphQL:
             asked = f"{owner}/{name}".lower()
             repo = self.world.repositories.get(asked) or self.world.moved.get(asked)
             if repo is None or not repo.allows(request.login, "read"):
-                told = f"Could not resolve to a Repository with the name '{owner}/{name}'."
-                raise Told("NOT_FOUND", told)
+                message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
+                raise QueryError("NOT_FOUND", message)
             return repo
 
         def node(info: GraphQLResolveInfo, id: str) -> Any:
             if type(self.world.nodes.get(id)) not in VIEWS:
-                told = f"Could not resolve to a node with the global id of '{id}'"
-                raise Told("NOT_FOUND", told)
+                message = f"Could not resolve to a node with the global id of '{id}'"
+                raise QueryError("NOT_FOUND", message)
             return self.world.nodes[id]
 
         def limits(info: GraphQLResolveInfo, **_: Any) -> Json:
@@ -166,7 +166,7 @@ def _named(operation: OperationDefinitionNode) -> str:
 
 def _error(error: GraphQLError) -> Json:
     body: Json = {"message": error.message}
-    if isinstance(error.original_error, Told):
+    if isinstance(error.original_error, QueryError):
         body = {"type": error.original_error.type, **body}
     if error.path:
         body["path"] = error.path

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from graphql import GraphQLResolveInfo
 
-from bot.demo.github.graphql.connections import Json, Told
+from bot.demo.github.graphql.connections import Json, QueryError
 from bot.demo.github.graphql.conversations import REACTIONS
 from bot.demo.github.hosting import RepositoryBase
 from bot.demo.github.issues import Comment, Issue
@@ -41,13 +41,13 @@ def _begin_review(info: GraphQLResolveInfo, input: Json) -> Json:
     try:
         return {"pullRequestReview": pull.begin_review(info.context.login)}
     except ValueError as second:
-        raise Told("UNPROCESSABLE", str(second)) from second
+        raise QueryError("UNPROCESSABLE", str(second)) from second
 
 
 def _submit_review(info: GraphQLResolveInfo, input: Json) -> Json:
     review = _own(info, input["pullRequestReviewId"])
     if not review.replies:
-        raise Told("UNPROCESSABLE", "Could not submit an empty review")
+        raise QueryError("UNPROCESSABLE", "Could not submit an empty review")
     return {"pullRequestReview": review.submit()}
 
 
@@ -57,11 +57,11 @@ def _drop_review(info: GraphQLResolveInfo, input: Json) -> Json:
 
 
 def _own(info: GraphQLResolveInfo, node_id: str) -> PendingReview:
-    """A pending review of the requesting account."""
+    """Return a pending review of the account that sends the request."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, PendingReview) or found.user.login != info.context.login:
-        told = f"Could not resolve to a node with the global id of '{node_id}'"
-        raise Told("NOT_FOUND", told)
+        message = f"Could not resolve to a node with the global id of '{node_id}'"
+        raise QueryError("NOT_FOUND", message)
     return found
 
 
@@ -88,13 +88,13 @@ def _merge(info: GraphQLResolveInfo, input: Json) -> Json:
     pull = _find(info, input["pullRequestId"], Pull)
     _demand(info, pull.repo, "write")
     if input.get("expectedHeadOid") not in (None, pull.head):
-        told = "Head branch was modified. Review and try the merge again."
-        raise Told("UNPROCESSABLE", told)
+        message = "Head branch was modified. Review and try the merge again."
+        raise QueryError("UNPROCESSABLE", message)
     login, method = info.context.login, input["mergeMethod"].lower()
     try:
         pull.merge(login, method, input.get("commitHeadline"), input.get("commitBody"))
     except Refused as refused:
-        raise Told("UNPROCESSABLE", str(refused)) from refused
+        raise QueryError("UNPROCESSABLE", str(refused)) from refused
     return {"actor": pull.merged_by, "pullRequest": pull}
 
 
@@ -102,11 +102,11 @@ def _enqueue(info: GraphQLResolveInfo, input: Json) -> Json:
     pull = _find(info, input["pullRequestId"], Pull)
     _demand(info, pull.repo, "write")
     if input.get("expectedHeadOid") not in (None, pull.head):
-        raise Told("UNPROCESSABLE", "Head branch was modified. Review and try again.")
+        raise QueryError("UNPROCESSABLE", "Head branch was modified. Review and try again.")
     try:
         pull.enqueue(info.context.login)
     except Refused as refused:
-        raise Told("UNPROCESSABLE", str(refused)) from refused
+        raise QueryError("UNPROCESSABLE", str(refused)) from refused
     return {"mergeQueueEntry": {"id": f"MQE_{pull.id}", "position": 1}}
 
 
@@ -114,7 +114,7 @@ def _dequeue(info: GraphQLResolveInfo, input: Json) -> Json:
     pull = _find(info, input["id"], Pull)
     _demand(info, pull.repo, "write")
     if not pull.queued:
-        raise Told("UNPROCESSABLE", "Pull request is not in the merge queue")
+        raise QueryError("UNPROCESSABLE", "Pull request is not in the merge queue")
     pull.queue_puts_out("manual", info.context.login)
     return {"mergeQueueEntry": {"id": f"MQE_{pull.id}", "position": 1}}
 
@@ -142,8 +142,8 @@ def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
     """The object with this id, if it is of the expected kind and visible to the account."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, kind) or not _repo(found).allows(info.context.login, "read"):
-        told = f"Could not resolve to a node with the global id of '{node_id}'"
-        raise Told("NOT_FOUND", told)
+        message = f"Could not resolve to a node with the global id of '{node_id}'"
+        raise QueryError("NOT_FOUND", message)
     return found
 
 
@@ -157,8 +157,8 @@ def _demand(info: GraphQLResolveInfo, repo: RepositoryBase, level: str) -> None:
     login = info.context.login
     if not repo.allows(login, level):
         name = info.field_name[0].upper() + info.field_name[1:]
-        told = f"{login} does not have the correct permissions to execute `{name}`"
-        raise Told("FORBIDDEN", told)
+        message = f"{login} does not have the correct permissions to execute `{name}`"
+        raise QueryError("FORBIDDEN", message)
 
 
 MUTATIONS = {

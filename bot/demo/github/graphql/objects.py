@@ -16,10 +16,10 @@ def git_object(repo: Repository, oid: str = "", expression: str = "") -> Commit 
 
 
 def _at(repo: Repository, place: str) -> Json | None:
-    told = repo.git.run("cat-file", "--batch-check", stdin=f"{place}\n".encode()).split()
-    if told[-1] == "missing":
+    found = repo.git.run("cat-file", "--batch-check", stdin=f"{place}\n".encode()).split()
+    if found[-1] == "missing":
         return None
-    oid, kind, _ = told
+    oid, kind, _ = found
     shown = {"__typename": kind.title(), "id": f"{kind[0].upper()}_{oid}", "oid": oid}
     if kind == "blob":
         text = repo.git.run("cat-file", "blob", oid)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bot.demo.github.graphql.commits import branch_of
-from bot.demo.github.graphql.connections import Json, Told, connection
+from bot.demo.github.graphql.connections import Json, QueryError, connection
 from bot.demo.github.graphql.conversations import state, thing
 from bot.demo.github.graphql.objects import git_object
 from bot.demo.github.hosting import Label
@@ -50,7 +50,7 @@ def _numbered(repo: Repository, number: int, wanted: str) -> Issue:
     found = repo.issues_and_pulls.get(number)
     kind = "a PullRequest" if isinstance(found, Pull) else "an Issue"
     if found is None or wanted not in (kind, "an issue or pull request"):
-        raise Told("NOT_FOUND", f"Could not resolve to {wanted} with the number of {number}.")
+        raise QueryError("NOT_FOUND", f"Could not resolve to {wanted} with the number of {number}.")
     return found
 
 

@@ -8,7 +8,7 @@ from graphql import GraphQLResolveInfo
 from bot.demo.github import checks, hosting, issues, reviews
 from bot.demo.github.grants import REFUSED, may_have
 from bot.demo.github.graphql import commits, conversations, pulls, repositories
-from bot.demo.github.graphql.connections import Json, Told
+from bot.demo.github.graphql.connections import Json, QueryError
 from bot.demo.github.http import Request
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -46,7 +46,7 @@ def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
     """Resolve a field of a view."""
     token = info.context.token
     if token and token.app and not may_have(token.app, info.parent_type.name, info.field_name):
-        raise Told("FORBIDDEN", REFUSED)
+        raise QueryError("FORBIDDEN", REFUSED)
     value = source.get(info.field_name)
     if callable(value):
         value = value(info, **given)

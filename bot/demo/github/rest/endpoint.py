@@ -98,8 +98,8 @@ class Rest:
 
     def _limits(self, request: Request, resource: str, cost: int) -> dict[str, str]:
         left = self.traffic.spend(request.account, resource, cost)
-        told = {f"X-RateLimit-{name.title()}": str(value) for name, value in left.items()}
-        return {**told, "X-RateLimit-Resource": resource}
+        headers = {f"X-RateLimit-{name.title()}": str(value) for name, value in left.items()}
+        return {**headers, "X-RateLimit-Resource": resource}
 
 
 def authenticate(request: Request) -> None:

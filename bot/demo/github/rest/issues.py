@@ -141,8 +141,8 @@ def _find(request: Request) -> Comment:
 def _body(request: Request, resource: str) -> str:
     text = request.text("body", resource)
     if len(text) > _LONGEST_BODY:
-        said = f"body is too long (maximum is {_LONGEST_BODY} characters)"
-        raise invalid(resource, "body", "custom", said)
+        message = f"body is too long (maximum is {_LONGEST_BODY} characters)"
+        raise invalid(resource, "body", "custom", message)
     return text
 
 

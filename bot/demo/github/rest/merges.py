@@ -41,8 +41,8 @@ def _update_branch(request: Request) -> Answer:
         pull.update_branch(request.login)
     except Refused as refused:
         raise Problem(422, str(refused)) from refused
-    told = {"message": "Updating pull request branch.", "url": pull.url}
-    return Answer(status=202, body=told)
+    body = {"message": "Updating pull request branch.", "url": pull.url}
+    return Answer(status=202, body=body)
 
 
 def _merge_async(request: Request) -> Answer:
@@ -53,9 +53,9 @@ def _merge_async(request: Request) -> Answer:
     if given.get("merge_method", "merge") not in _METHODS:
         raise invalid("PullRequest", "merge_method")
     if pull.merged:
-        return _told("merged", "Pull request is already merged.", sha=pull.merge_commit)
+        return _result("merged", "Pull request is already merged.", sha=pull.merge_commit)
     if pull.state != "open" or pull.draft:
-        return _told("failed", "Pull request is closed or a draft.", 400)
+        return _result("failed", "Pull request is closed or a draft.", 400)
     if going and not (going.merged or going.failed):
         pull.carry_out(going)  # In the background: this answer is of the moment before.
         return _pending(going, 409)
@@ -79,12 +79,12 @@ def _merge_result(request: Request) -> Answer:
     if not (asked.merged or asked.failed):
         pull.carry_out(asked)
     if asked.failed:
-        return _told("failed", asked.failed)
-    return _told("merged", "Pull request was merged.", sha=asked.merged)
+        return _result("failed", asked.failed)
+    return _result("merged", "Pull request was merged.", sha=asked.merged)
 
 
 def _pending(asked: AcceptedMerge, status: int) -> Answer:
-    return _told(
+    return _result(
         "pending",
         "Merge request enqueued.",
         status,
@@ -95,7 +95,7 @@ def _pending(asked: AcceptedMerge, status: int) -> Answer:
     )
 
 
-def _told(word: str, message: str, status: int = 200, **details: str | None) -> Answer:
+def _result(word: str, message: str, status: int = 200, **details: str | None) -> Answer:
     return Answer(status=status, body={"status": word, "details": {"message": message, **details}})
 
 

@@ -42,8 +42,8 @@ def _create(request: Request) -> Answer:
     for pull in repo.pulls:
         ends = (pull.state, pull.source, pull.head_branch, pull.base_branch)
         if ends == ("open", source, branch, onto):
-            said = f"A pull request already exists for {source.owner.login}:{branch}."
-            raise _custom(said)
+            message = f"A pull request already exists for {source.owner.login}:{branch}."
+            raise _custom(message)
     if source is repo and not repo.git.count(onto, branch):
         raise _custom(f"No commits between {onto} and {branch}")
     made = repo.open_pull(

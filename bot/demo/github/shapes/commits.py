@@ -156,7 +156,7 @@ def _pushed(made: CommitInfo, repo: Repository) -> Json:
         "author": _pusher(made.author, repo.world),
         "committer": _pusher(made.committer, repo.world),
         **{
-            word: [p for p, said in changed.items() if said == letter]
+            word: [p for p, change in changed.items() if change == letter]
             for word, letter in words.items()
         },
     }
