@@ -179,11 +179,11 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
             yield f"{where}.{name}: missing"
 
 
-def _expected(said: str) -> str:
+def _expected(message: str) -> str:
     """Return the decoder's message in TOML's terms."""
     for theirs, ours in _WORDS.items():
-        said = said.replace(theirs, ours)
-    return f"{said[0].lower()}{said[1:]}"
+        message = message.replace(theirs, ours)
+    return f"{message[0].lower()}{message[1:]}"
 
 
 def _choices(value: object, kind: Any) -> str:

@@ -143,7 +143,7 @@ class Tmux:
         """
         target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:
-            said = self._tmux(
+            printed = self._tmux(
                 *("has-session", "-t", f"={name}", ";", *first),
                 *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
                 *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
@@ -151,7 +151,7 @@ class Tmux:
             )
         except _Absent as absent:
             raise Gone(f"{name} does not run any more: {absent}") from None
-        if said != ["0"]:
+        if printed != ["0"]:
             raise Gone(f"the program of {name} has ended")
 
     def screens(self, names: Iterable[str]) -> Mapping[str, str]:
@@ -227,19 +227,19 @@ class Tmux:
             done = self._server.cmd(*args)
         except OSError as error:
             raise Unavailable(f"{_HERE / 'tmux.sh'} cannot be run: {error}") from error
-        said = " ".join(done.stderr)
+        errors = " ".join(done.stderr)
         if done.returncode == 0:
             return done.stdout
         if done.returncode in (126, 127):
-            raise Unavailable(f"tmux cannot be run; install it and see that PATH has it: {said}")
+            raise Unavailable(f"tmux cannot be run; install it and see that PATH has it: {errors}")
         if done.returncode in (124, 137):
             raise Unavailable(
                 f"tmux did not answer within 10 seconds: see what holds its server at "
                 f"{self._socket}; killing that server ends all sessions, and they can be resumed"
             )
-        if _ABSENT.match(said):
-            raise _Absent(said)
-        raise Unavailable(f"tmux at {self._socket} refused `{args[0]}`: {said}")
+        if _ABSENT.match(errors):
+            raise _Absent(errors)
+        raise Unavailable(f"tmux at {self._socket} refused `{args[0]}`: {errors}")
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:

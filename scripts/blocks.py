@@ -36,7 +36,7 @@ _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 
 def statuses() -> str:
-    """Every status, and when it is said."""
+    """Every status, and when a session has it."""
     return core_tables.status_table()
 
 

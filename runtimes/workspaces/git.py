@@ -94,8 +94,8 @@ class GitFailure(Exception):
         self.outage = re.search(_OUTAGE, self.words) is not None
 
     def __str__(self) -> str:
-        said = " ".join(self.words.split())[:1000]
-        return f"git {self.command} failed in {self.place}: {said}; {self.remedy}"
+        words = " ".join(self.words.split())[:1000]
+        return f"git {self.command} failed in {self.place}: {words}; {self.remedy}"
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:

@@ -37,8 +37,8 @@ class PushRefused(Exception):
     def __init__(self, branch: str, summary: str, words: str) -> None:
         """`summary` is git's reason in brackets, `words` all it printed to standard error."""
         lines = [line for line in words.splitlines() if "remote:" in line]
-        said = [line.removeprefix("remote:").strip() for line in lines]
-        self.reason = " ".join([f"{branch}: {summary}", *said])[:1000]
+        reasons = [line.removeprefix("remote:").strip() for line in lines]
+        self.reason = " ".join([f"{branch}: {summary}", *reasons])[:1000]
         #: Whether the branch was not at the commit expected.
         self.moved = "stale info" in summary or "cannot lock ref" in summary
         super().__init__(self.reason)

@@ -50,8 +50,8 @@ def _appends(place: str, step: Callable[[int], Iterator[_Record]]) -> _Grow:
 def _claude(number: int) -> Iterator[_Record]:
     used = {"input_tokens": 1200, "output_tokens": 42, "cache_read_input_tokens": 800}
     call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": _COMMAND}}
-    said = {"id": f"m{number}", "model": "model", "content": [call], "usage": used}
-    yield {"type": "assistant", "timestamp": NOW.isoformat(), "message": said}
+    message = {"id": f"m{number}", "model": "model", "content": [call], "usage": used}
+    yield {"type": "assistant", "timestamp": NOW.isoformat(), "message": message}
     result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": _OUTPUT}
     yield {"type": "user", "timestamp": NOW.isoformat(), "message": {"content": [result]}}
 
@@ -78,14 +78,18 @@ def _gemini(number: int) -> Iterator[_Record]:
 
 def _aider(files: RunFiles, steps: Iterable[int]) -> int:
     """Append what it says to its conversation and its usage to the run's spool."""
-    said, counted = [], []
+    conversation, counted = [], []
     for number in steps:
-        said.append(f"#### go on {number}\n\n{_OUTPUT}\n> Tokens: 2.4k sent, 42 received.\n\n")
+        conversation.append(
+            f"#### go on {number}\n\n{_OUTPUT}\n> Tokens: 2.4k sent, 42 received.\n\n"
+        )
         used = {"prompt_tokens": 1200, "completion_tokens": 42, "cost": 0.5}
         for event in ("message_send", "message_send_starting"):
             record = {"event": event, "properties": used, "time": int(NOW.timestamp())}
             counted.append(_line(record))
-    return _append(files.home / f".aider/{ID}.chat.md", said) + _append(files.spool, counted)
+    return _append(files.home / f".aider/{ID}.chat.md", conversation) + _append(
+        files.spool, counted
+    )
 
 
 def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
@@ -98,9 +102,9 @@ def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
                              " time_created, time_updated, data)")  # fmt: skip
         for number in steps:
             at = int((NOW if number else NOW - timedelta(minutes=10)).timestamp() * 1000)
-            said = {"role": "assistant", "time": {"created": at}, "tokens": {"output": 42}}
+            message = {"role": "assistant", "time": {"created": at}, "tokens": {"output": 42}}
             part = {"type": "text", "text": _OUTPUT}
-            for table, data in (("message", said), ("part", part)):
+            for table, data in (("message", message), ("part", part)):
                 row = (f"m{number}", f"m{number}", ID, at, at, _line(data))
                 database.execute(f"insert into {table} values (?, ?, ?, ?, ?, ?)", row)
     return path.stat().st_size
@@ -128,9 +132,9 @@ def port() -> Iterator[int]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            said = b'{"%s":{"type":"busy"}}' % ID.encode() if "status" in self.path else b"[]"
-            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said)
-            self.wfile.write(head + said)
+            body = b'{"%s":{"type":"busy"}}' % ID.encode() if "status" in self.path else b"[]"
+            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+            self.wfile.write(head + body)
 
         def log_message(self, *_: object) -> None:
             """Log nothing."""

@@ -48,8 +48,8 @@ def answers(table: Table) -> Iterator[bytes]:
     if table.of_signals:
         for signals in every_signal():
             rule = rule_for(signals)
-            said = [(row.name, row.sentence) for row in blockers_for(signals)]
-            yield json.encode((rule.status, rule.reason, rule.because, said))
+            blockers = [(row.name, row.sentence) for row in blockers_for(signals)]
+            yield json.encode((rule.status, rule.reason, rule.because, blockers))
         return
     policies = (Policy(), Policy(mode=Mode.MERGE))
     for facts in itertools.chain(every_fact(), every_trouble()):

@@ -58,7 +58,7 @@ class Hook:
     secret: str
     created_at: datetime
 
-    def hears(self, repo: Repository) -> bool:
+    def gets_events_of(self, repo: Repository) -> bool:
         """Whether the hook receives the events of this repository."""
         if self.app:
             return self.app.serves(repo.owner.login) and not self.app.suspended
@@ -131,7 +131,7 @@ class Webhooks:
         """Queue an event for every hook, with a body of the current state."""
         repo = event.repo
         assert isinstance(repo, Repository)
-        hooks = [hook for hook in self.hooks if hook.hears(repo)]
+        hooks = [hook for hook in self.hooks if hook.gets_events_of(repo)]
         if not hooks:
             return
         body = _body(event, repo)
