@@ -71,8 +71,9 @@ class ClaudeReader(Reader):
         for path in (claude_files.folder(self._files) / "sessions").glob("*.json"):
             file = WatchedFile(path, ClaudeStatus)
             status = file.read()
-            ours = status is not None and status.session_id == self._native
-            if status is not None and ours and claude_files.is_alive(status):
+            if status is None or status.session_id != self._native:
+                continue
+            if claude_files.is_alive(status):
                 self._status_file = file
                 return status
         self._status_file = None

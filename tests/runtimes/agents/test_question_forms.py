@@ -9,6 +9,7 @@ import pytest
 from lifecycle.model.status import Activity
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, RunFiles
+from runtimes.agents.claude import Claude
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.agents.shared.hooks import HookCall, HookPayload
 from runtimes.agents.shared.question_forms import (
@@ -18,6 +19,7 @@ from runtimes.agents.shared.question_forms import (
     parse_answers,
     parse_questions,
 )
+from tests.runtimes.agents.fake_claude import KIND, hook
 from tests.runtimes.agents.recordings import RECORDINGS, Recording, copy_recording, each_recording
 
 GIVEN = [
@@ -265,6 +267,15 @@ def test_headings_of_a_claude_form_without_choices_are_no_dialog(files: RunFiles
     screen = (recording / "screen.txt").read_text()
     adapter = AGENTS["claude"](AgentType(program="claude"))
     assert adapter.dialog(files, screen.replace("❯ 1. Red", "  1. Red")) == Dialog()
+
+
+def test_the_review_page_of_a_claude_form_without_its_questions_is_no_dialog(
+    files: RunFiles,
+) -> None:
+    recording = RECORDINGS / "claude" / "waiting_input" / "several"
+    launch = Claude(KIND).prepare(files, "Do it.", "")
+    hook(files, launch, "PermissionRequest", tool_name="Bash", tool_input={"command": "ls"})
+    assert Claude(KIND).dialog(files, (recording / "review.txt").read_text()) == Dialog()
 
 
 def test_a_codex_form_without_footer_or_choices_is_no_dialog(files: RunFiles) -> None:
