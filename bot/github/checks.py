@@ -52,9 +52,10 @@ class CheckIdentity(NamedTuple):
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
-    """The checks of the base branch's last commits."""
+    """The checks of the base branch's last commits and of the last pull requests merged into it."""
 
-    reported: bool = False  #: Whether any commit had a check.
+    #: Names of the checks that ran for those pull requests: others may be expected to have them.
+    expected: tuple[str, ...] = ()
     #: Checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
 
@@ -98,8 +99,14 @@ def needs_base_checks(checks: Sequence[Check]) -> bool:
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
 
-def base_checks(commits: Iterable[CheckedCommit], me: str) -> BaseChecks:
-    """The checks of the base branch's last commits, newest first."""
+def base_checks(
+    commits: Iterable[CheckedCommit], merged: Iterable[CheckedCommit], me: str
+) -> BaseChecks:
+    """Read the checks of the base branch.
+
+    `commits` are its last commits, newest first; `merged` are the heads of the pull requests that
+    were merged into it last.
+    """
     states: dict[tuple[str, str, str], CheckState] = {}
     for commit in commits:
         for context in commit.checks:
@@ -107,7 +114,24 @@ def base_checks(commits: Iterable[CheckedCommit], me: str) -> BaseChecks:
             if not _is_own(context, me) and state is not CheckState.PENDING:
                 states.setdefault(check_identity(context).without_event, state)
     failed = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
-    return BaseChecks(reported=bool(states), failed=failed)
+    ran = {
+        check_identity(context).name
+        for head in merged
+        for context in head.checks
+        if not _is_own(context, me) and _ran_for_pull(context)
+    }
+    return BaseChecks(expected=tuple(sorted(ran)), failed=failed)
+
+
+def _ran_for_pull(context: CheckContext) -> bool:
+    """Whether a check of a pull request's head ran because of the pull request.
+
+    Checks of pushes, deployments and schedules say nothing about other pull requests. GitHub names
+    no event for those that do not run as workflows.
+    """
+    event = check_identity(context).event
+    ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)
+    return ran and event in ("", "pull_request", "pull_request_target")
 
 
 def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:

@@ -90,7 +90,7 @@ def pull_snapshot(
             review=review_state(last, latest),
             checks=checks_of(pages, required, me, base_checks),
             checks_complete=_complete(pages),
-            checks_expected=required is not None or base_checks.reported,
+            checks_expected=base_checks.expected,
             verdicts=verdicts,
             threads=tuple(_thread(thread, me) for thread in threads),
             comments=tuple(sorted(remarks, key=lambda remark: (remark.at, remark.id))),

@@ -61,9 +61,25 @@ class BranchPulls(RepositoryName, frozen=True):
 
 
 class History(GraphQLShape, frozen=True):
-    """base_checks.graphql; only a commit has a history."""
+    """A commit's history; other objects have none."""
 
     history: NodeList[CheckedCommit] = NodeList(nodes=())
+
+
+class CheckedNode(GraphQLShape, frozen=True):
+    commit: CheckedCommit
+
+
+class MergedPull(GraphQLShape, frozen=True):
+    """A merged pull request with its head."""
+
+    commits: NodeList[CheckedNode]
+
+
+class CheckedBase(AtObject[History], frozen=True):
+    """base_checks.graphql"""
+
+    pull_requests: NodeList[MergedPull]
 
 
 class RepositoryLabels(GraphQLShape, frozen=True):
@@ -315,7 +331,7 @@ class GitHubReader:
         reading = read()
         if not needs_base_checks(reading.pull.checks):
             return reading
-        return read(self._on_base(repo, reading.pull.base))
+        return read(self._on_base(repo, reading.pull.base, reading.pull.base_branch))
 
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
@@ -344,10 +360,16 @@ class GitHubReader:
                 return self._api.get_by_id(repo, known.id, shape)
         return self._api.get(repo, "", shape)
 
-    def _on_base(self, repo: str, commit: str) -> BaseChecks:
-        data = self._api.query(repo, "base_checks", AtObject[History], {"commit": commit})
-        found = data.object if data else None
-        return base_checks(found.history.nodes, self.me()) if found else BaseChecks()
+    def _on_base(self, repo: str, commit: str, branch: str) -> BaseChecks:
+        variables = {"commit": commit, "base": branch}
+        data = self._api.query(repo, "base_checks", CheckedBase, variables)
+        if data is None:
+            return BaseChecks()
+        commits = data.object.history.nodes if data.object else ()
+        pulls = data.pull_requests.nodes
+        return base_checks(
+            commits, [node.commit for p in pulls for node in p.commits.nodes], self.me()
+        )
 
 
 def _changed_since(then: datetime) -> dict[str, str]:

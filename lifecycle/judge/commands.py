@@ -182,7 +182,9 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "tell": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
     "answer": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
     "merge": CommandRule(
-        "This commit is merged as soon as nothing blocks it.{blockers}", fault=_not_to_merge
+        "This commit is merged as soon as nothing blocks it.{blockers}",
+        fault=_not_to_merge,
+        tells_after=True,
     ),
     "cancel": CommandRule("Merge request cancelled.", fault=_nothing_to_cancel),
     "update": CommandRule(

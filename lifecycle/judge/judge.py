@@ -18,6 +18,7 @@ from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
+from lifecycle.read.merging import missing_checks
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
 from lifecycle.read.session_view import Recheck, SessionView, earliest
@@ -139,10 +140,11 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
         return Ci.UNSETTLED, wait.at
     if view.passes:
         return _PASSING, None
-    if pull.checks_expected or pull.head_since is None:
+    if pull.head_since is None:
         return Ci.PENDING, None
-    wait = view.wait(pull.head_since, view.policy.settle_seconds)
-    return (Ci.UNSETTLED, wait.at) if wait else (Ci.NONE, None)
+    if wait := view.wait(pull.head_since, view.policy.settle_seconds):
+        return Ci.UNSETTLED, wait.at
+    return (Ci.MISSING if missing_checks(view) else Ci.NONE), None
 
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:

@@ -77,6 +77,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.CHECKS_HELD: Advice(
         "Run the checks again on GitHub, or approve those that need approval."
     ),
+    Reason.CHECKS_MISSING: Advice(
+        "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
+    ),
     Reason.BASE_RED: Advice(
         "Fix the base branch and update this branch on GitHub, or tell the agent to fix it."
     ),

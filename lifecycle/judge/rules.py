@@ -165,6 +165,11 @@ BLOCKERS: Final = (
     ),
     BlockerRule("not_settled", one_of(Ci.UNSETTLED), "checks may still start after the last push"),
     BlockerRule(
+        "ci_missing",
+        one_of(Ci.MISSING),
+        "no checks ran, though they ran for the last merged pull requests: {expected}",
+    ),
+    BlockerRule(
         "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested: {asked}"
     ),
     BlockerRule("review_required", one_of(Review.PENDING), "a review is required"),

@@ -74,7 +74,8 @@ class Ci(StrEnum):
     PENDING = "pending"
     UNSETTLED = "unsettled"  #: No checks yet, so soon after the push that some may come.
     PASSING = "passing"
-    NONE = "none"  #: No checks, long enough after the push, and none are expected.
+    MISSING = "missing"  #: No checks, long enough after the push, though some are expected.
+    NONE = "none"  #: No checks, long enough after the push, and none are expected or awaited.
 
 
 class Signals(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

@@ -220,8 +220,8 @@ class Pull(Struct, frozen=True, kw_only=True):
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()
     checks_complete: bool = True  #: False: some page is missing; never read as passing.
-    #: Whether the base branch's rules require checks, so that none at all is not "settled".
-    checks_expected: bool = False
+    #: Names of checks that ran for the last merged pull requests, where none ran for this one.
+    checks_expected: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()

@@ -195,6 +195,7 @@ repairs_exhausted = _of_text(KeyKind.REPAIRS_EXHAUSTED)
 rounds_exhausted = _of_number(KeyKind.ROUNDS_EXHAUSTED)
 base_red = _of_head_and_set(KeyKind.BASE_RED)
 checks_held = _of_head_and_set(KeyKind.CHECKS_HELD)
+checks_missing = _of_texts(KeyKind.CHECKS_MISSING)
 nothing_to_show = _of_run(KeyKind.NOTHING_TO_SHOW)
 issues_in_circle = _of_set(KeyKind.ISSUES_IN_CIRCLE)
 

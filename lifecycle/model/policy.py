@@ -80,6 +80,10 @@ class Policy(
     restarts: int = 3  #: Consecutive failed runs before it is `errored`.
     lost_runs: int = 10  #: Consecutive runs lost with their machine before it is `killed`.
     settle_seconds: float = 60.0  #: Time after a push in which checks may still appear.
+    #: Whether a pull request without checks waits if the last merged pull requests had some.
+    expect_checks: bool = True
+    #: Time without them until people are notified; 0: never.
+    checks_missing_seconds: float = 1800.0
     review_debounce_seconds: float = 60.0
     review_escalation_seconds: float = 1800.0
     idle_seconds: float = 300.0  #: Time after which a `ready` agent is `idle`.

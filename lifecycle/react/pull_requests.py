@@ -11,6 +11,7 @@ from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
+from lifecycle.read.merging import merge_command
 from lifecycle.read.restores import allowed
 from lifecycle.read.session_view import Recheck, SessionView, landing_key
 
@@ -80,9 +81,7 @@ def land(judged: Judged) -> Wanted:
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
-    policy, command = view.policy, view.command("merge")
-    if command is not None and command.head != pull.head:
-        command = None
+    policy, command = view.policy, merge_command(view)
     off = policy.auto_merge is AutoMerge.OFF
     if off or view.merge_cancelled or not (policy.merges_by_itself or command):
         topic = "ready_by_hand" if off else "ready"
@@ -128,13 +127,13 @@ def tidy(judged: Judged) -> Wanted:
 def make_ready(judged: Judged) -> Wanted:
     """Mark the bot's draft as ready once checks pass; a later return to draft is left to people.
 
-    Many workflows skip drafts, so a draft on which no check starts is made ready too.
+    Many workflows skip drafts, so a draft without any check that ran is made ready too.
     """
     view, pull = judged.view, judged.view.pull
     if pull is None or not view.policy.draft or not view.current:
         return
     wait = None
-    if judged.signals.ci not in (Ci.PASSING, Ci.NONE):
+    if judged.signals.ci not in (Ci.PASSING, Ci.NONE, Ci.MISSING):
         if not pull.checks_complete or pull.head_since is None:
             return
         if any(check.reported for check in pull.checks):

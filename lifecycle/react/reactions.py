@@ -64,10 +64,10 @@ takes_messages = one_of(
 #: The agent has nothing to do, and no check runs.
 waits_on_people = both(
     one_of(Availability.IDLE, Availability.EXITED, Availability.WAITING),
-    one_of(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.NONE),
+    one_of(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.MISSING, Ci.NONE),
 )
 #: There is something to review.
-to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.NONE))
+to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))
 can_publish = both(at_rest, one_of(Output.UNPUSHED))
 can_open = both(one_of(PullStage.NONE), one_of(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push, so feedback concerns the commits that people see.

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
 from lifecycle.model.status import Blocker
+from lifecycle.read.merging import missing_checks
 from lifecycle.read.session_view import SessionView
 
 
@@ -24,6 +25,15 @@ def names(checks: Sequence[Check]) -> str:
 def clock(at: datetime) -> str:
     """A time as people write it, to the minute."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def duration(time: timedelta) -> str:
+    """A length of time as people say it, in its largest unit, rounded down."""
+    seconds = int(time.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if count := seconds // length:
+            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    return "less than a minute"
 
 
 def _asked(view: SessionView) -> str:
@@ -43,7 +53,7 @@ def _pending(view: SessionView) -> str:
         return f"checks in progress: {names(view.pending_checks)}"
     if view.pull is not None and not view.pull.checks_complete:
         return "not all checks and reviews could be read from GitHub"
-    return "expected checks have not reported yet"
+    return "the age of the last push is unknown"
 
 
 def _failed(view: SessionView) -> str:
@@ -63,6 +73,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "held": lambda view: names(view.held_checks),
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
+    "expected": lambda view: ", ".join(missing_checks(view)),
     "asked": _asked,
 }
 

@@ -320,7 +320,9 @@ class SessionView:
         facts, pull = self.facts, self.pull
         if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
             return True
-        if self.failed_checks or self.held_checks or (pull and pull.merge is _CONFLICT):
+        if self.failed_checks or self.held_checks or not self.passes:
+            return True
+        if pull is not None and pull.merge is _CONFLICT:
             return True
         return bool(self.unsent_remarks or self.open_threads or self.objectors)
 

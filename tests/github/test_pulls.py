@@ -1,22 +1,17 @@
 """The conversion of pull requests."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from bot.github.checks import BaseChecks, base_checks, needs_base_checks
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
     AppSlug,
     BaseRef,
     BranchProtection,
-    CheckContext,
-    CheckedCommit,
     CheckSuite,
     CommitNode,
-    FirstChecks,
     HeadCheck,
     NodeList,
     PullRequest,
@@ -176,7 +171,6 @@ def test_a_snapshot_without_checks_is_complete() -> None:
 )
 def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None:
     pull = read(base_ref=rules, commits=checks(run(1, "lint"))).pull
-    assert pull.checks_expected
     assert pull.checks[-1] == Check(
         id="required / unit",
         name="unit",
@@ -344,55 +338,3 @@ def test_a_required_check_run_of_the_bot_is_not_expected() -> None:
     needs = BranchProtection(requires_status_checks=True, required_status_check_contexts=(SLUG,))
     reading = read(commits=checks(own(1, SLUG)), base_ref=base(needs))
     assert reading.pull.checks == ()
-
-
-def on_main(*commits: Sequence[CheckContext | None]) -> BaseChecks:
-    return base_checks(
-        (
-            CheckedCommit(status_check_rollup=FirstChecks(contexts=NodeList(nodes=tuple(c))))
-            for c in commits
-        ),
-        ME,
-    )
-
-
-def reds(base: BaseChecks) -> list[str]:
-    failed = (run(1, "unit", "FAILURE"), run(2, "lint", "FAILURE"), run(3, "types"))
-    pull = pull_snapshot((page(commits=checks(*failed)),), ME, NOW, base).pull
-    return [check.name for check in pull.checks if check.red_on_base]
-
-
-def test_a_check_that_fails_on_the_base_branch_too_is_marked() -> None:
-    pushed = run(9, "unit", "FAILURE", event="push"), run(8, "types", "FAILURE")
-    assert reds(on_main(pushed)) == ["unit"]
-    assert reds(on_main((run(9, "unit", "FAILURE", workflow="Nightly"),))) == []
-    assert reds(BaseChecks()) == []
-
-
-def test_the_newest_completed_run_on_the_base_branch_counts() -> None:
-    running, red, green = run(9, "unit", None), run(8, "unit", "FAILURE"), run(7, "unit")
-    assert reds(on_main((running,), (red,), (green,))) == ["unit"]
-    assert reds(on_main((running,), (green,), (red,))) == []
-
-
-@pytest.mark.parametrize(
-    ("commits", "expected"),
-    [([], False), ([()], False), ([(), (run(1, "unit"),)], True), ([(own(1, "ours"),)], False)],
-)
-def test_checks_are_expected_if_the_base_branch_had_some(
-    commits: list[Sequence[CheckContext]], expected: bool
-) -> None:
-    read = pull_snapshot((page(),), ME, NOW, on_main(*commits))
-    assert read.pull.checks_expected is expected
-
-
-def test_the_base_branch_matters_if_a_check_failed_or_none_ran() -> None:
-    def matters(*runs: HeadCheck) -> bool:
-        return needs_base_checks(read(commits=checks(*runs)).pull.checks)
-
-    assert matters()
-    assert matters(run(1, "unit", "FAILURE"), run(2, "b"))
-    assert not matters(run(1, "unit"), run(2, "b", None))
-    assert not matters(run(1, "unit"), run(2, "b", "SKIPPED"))
-    # Skipped checks alone are `none`, which is never ready where the base had some.
-    assert matters(run(1, "unit", "SKIPPED"))

@@ -34,7 +34,8 @@ def answers(
         if "viewer" in body["query"]:
             return httpx.Response(200, json=VIEWER)
         if "BaseChecks" in body["query"]:
-            return httpx.Response(200, json={"data": {"repository": {"object": base}}})
+            found = {"object": base, "pullRequests": {"nodes": []}}
+            return httpx.Response(200, json={"data": {"repository": found}})
         asked.append(body["variables"])
         found = msgspec.to_builtins(pages[min(len(asked), len(pages)) - 1])
         data = {"data": {"repository": {"pullRequest": found}}}

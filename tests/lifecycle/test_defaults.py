@@ -38,6 +38,7 @@ from tests.lifecycle.measured import (
     vanished,
     waiting,
 )
+from tests.lifecycle.test_missing_checks import without_checks
 from tests.lifecycle.universe import (
     BASE,
     HEAD,
@@ -117,6 +118,13 @@ READY_TO_SHOW = facts(work=Work(base=BASE, head=HEAD, dirty=False), done=done(f"
 MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
 THRESHOLDS = {
+    "checks_missing_seconds": Threshold(
+        1800.0,
+        lambda seconds: without_checks(seconds=seconds),
+        status,
+        Status.APPROVED,
+        Status.NEEDS_INPUT,
+    ),
     "ci_repairs": Threshold(3, red, status, Status.CI_FAILED, Status.NEEDS_INPUT),
     "conflict_repairs": Threshold(
         3, in_conflict, orders("resolve_conflict:"), below=True, at=False
@@ -243,6 +251,9 @@ THRESHOLDS = {
 }
 
 CHOICES = {
+    "expect_checks": Choice(
+        True, False, without_checks(), status, Status.APPROVED, Status.MERGEABLE
+    ),
     "mode": Choice(
         Mode.PROPOSE, Mode.MERGE, APPROVED, orders("merge:"), says=False, otherwise=True
     ),

@@ -33,7 +33,7 @@ def test_a_green_draft_is_marked_ready() -> None:
 def test_a_draft_without_checks_is_marked_ready_after_the_settle_time() -> None:
     assert drafted(checks=(), head_since=ago(59)) == []
     assert drafted(checks=(), head_since=ago(60)) == ["make_ready:34"]
-    for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": True}):
+    for waits in ({"checks": EXPECTED}, {"checks": (), "checks_expected": ("unit",)}):
         assert drafted(**waits, head_since=ago(59)) == []
         assert decision(
             with_pull({"draft": True, **waits, "head_since": ago(59)}), draft=True

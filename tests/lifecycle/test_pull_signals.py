@@ -62,11 +62,11 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
     ),
     "all skipped": ({"checks": (check(C.SKIPPED),)}, Ci.NONE),
     "all skipped, though some are expected": (
-        {"checks": (check(C.SKIPPED),), "checks_expected": True},
-        Ci.PENDING,
+        {"checks": (check(C.SKIPPED),), "checks_expected": ("unit",)},
+        Ci.MISSING,
     ),
     "required checks skipped": (
-        {"checks": (check(C.SKIPPED, required=True),), "checks_expected": True},
+        {"checks": (check(C.SKIPPED, required=True),), "checks_expected": ("unit",)},
         Ci.PASSING,
     ),
     "required checks skipped, the rest fails": (
@@ -81,7 +81,15 @@ CHECKS: dict[str, tuple[dict[str, Any], Ci]] = {
     "none, just pushed": ({"checks": (), "head_since": ago(59)}, Ci.UNSETTLED),
     "none, long enough after the push": ({"checks": (), "head_since": ago(60)}, Ci.NONE),
     "none, at an unknown time": ({"checks": (), "head_since": None}, Ci.PENDING),
-    "none, though some are expected": ({"checks": (), "checks_expected": True}, Ci.PENDING),
+    "none, though some are expected": ({"checks": (), "checks_expected": ("unit",)}, Ci.MISSING),
+    "none, though some are expected, just pushed": (
+        {"checks": (), "checks_expected": ("unit",), "head_since": ago(59)},
+        Ci.UNSETTLED,
+    ),
+    "a check that is not required was cancelled, others are expected": (
+        {"checks": (check(C.CANCELLED),), "checks_expected": ("unit",)},
+        Ci.HELD,
+    ),
 }
 
 

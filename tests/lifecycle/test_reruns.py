@@ -129,11 +129,6 @@ def test_without_checks_a_head_is_not_ready_before_the_settle_time() -> None:
     )
 
 
-def test_without_its_expected_checks_a_head_is_never_ready() -> None:
-    judged = decision(with_pull({"checks": (), "checks_expected": True}))
-    assert Blocker("ci_pending", "expected checks have not reported yet") in judged.blockers
-
-
 def test_incompletely_read_checks_are_a_blocker() -> None:
     judged = decision(with_pull({"checks_complete": False}))
     assert (

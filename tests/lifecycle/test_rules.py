@@ -135,6 +135,7 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
     "checks run": (opened(ci=Ci.PENDING), ["ci_pending"]),
     "checks wait for a person": (opened(ci=Ci.HELD), ["ci_failing"]),
     "no checks yet": (opened(ci=Ci.UNSETTLED), ["not_settled"]),
+    "no checks, though some are expected": (opened(ci=Ci.MISSING), ["ci_missing"]),
     "one below it": (opened(stacked=True), ["stacked"]),
     "changes requested": (opened(review=Review.CHANGES_REQUESTED), ["changes_requested"]),
     "no review yet": (opened(review=Review.PENDING), ["review_required"]),

@@ -216,10 +216,14 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
         "checks_complete": False
     },
-    Blocker("ci_pending", "expected checks have not reported yet"): {
+    Blocker("ci_pending", "the age of the last push is unknown"): {
         "checks": (),
-        "checks_expected": True,
+        "head_since": None,
     },
+    Blocker(
+        "ci_missing",
+        "no checks ran, though they ran for the last merged pull requests: lint, unit",
+    ): {"checks": (), "checks_expected": ("lint", "unit")},
     Blocker("not_settled", "checks may still start after the last push"): {
         "checks": (),
         "head_since": ago(5),

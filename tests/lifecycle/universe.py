@@ -270,6 +270,7 @@ def every_pull() -> Iterator[Pull]:
         yield pull(checks=checks, verdicts=verdicts, review=review, **written)
     for merge, draft in itertools.product(Merge, (True, False)):
         yield pull(merge=merge, draft=draft, verdicts=(approval(),))
+        yield pull(merge=merge, draft=draft, checks=(), checks_expected=("unit",))
     yield pull(state=PullState.CLOSED)
     yield pull(state=PullState.MERGED, merged_at=ago(10))
 

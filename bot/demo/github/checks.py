@@ -30,6 +30,7 @@ class CheckSuite(Thing):
     head_sha: str
     head_branch: str | None
     workflow: str | None
+    event: str = "pull_request"  #: Why the workflow ran.
     before: str | None = None
     runs: list["CheckRun"] = field(default_factory=list)
 

@@ -224,7 +224,7 @@ def test_a_new_pull_request_is_read(github: GitHub, pull: Pull) -> None:
     assert (found.state, found.draft, found.head) == (PullState.OPEN, False, pull.head)
     assert (found.base, found.base_branch) == (pull.base_tip, "main")
     assert (found.merge, found.review) == (Merge.CLEAN, Review.NONE)
-    assert (found.checks, found.checks_complete, found.checks_expected) == ((), True, False)
+    assert (found.checks, found.checks_complete, found.checks_expected) == ((), True, ())
     assert (found.verdicts, found.threads, found.comments) == ((), (), ())
     assert reading.head_repository == pull.repo.full_name
     assert (reading.pull.branch, reading.author, reading.merged_by) == (BRANCH, "wright", "")

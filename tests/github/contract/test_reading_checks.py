@@ -1,6 +1,7 @@
 """Reading the checks of commits."""
 
 from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
 from bot.github.client import GitHub
 from bot.github.snapshots import CheckReport
 from lifecycle.model.status import CheckState, Merge
@@ -23,7 +24,6 @@ def test_check_runs_statuses_and_required_checks_are_read(github: GitHub, pull: 
         ("required / never-reported", CheckState.PENDING, True),
     }
     assert found.checks_complete
-    assert found.checks_expected
     assert found.merge is Merge.PROTECTED
 
 
@@ -94,12 +94,19 @@ def test_checks_of_the_base_branch_are_read_where_they_matter(
     assert asked() - before == 2
 
 
-def test_missing_checks_are_expected_if_the_base_branch_had_some(
-    github: GitHub, server: FaultyGitHub, pull: Pull
+def test_checks_are_expected_that_ran_for_pull_requests_merged_before(
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
-    assert not read(github, pull).pull.checks_expected
     app = server.world.app("github-actions")
-    pull.repo.checks.run(app, pull.repo.heads["main"], "unit", "CI")
-    assert not read(github, pull).pull.checks_expected
-    pull.repo.checks.runs_of(pull.repo.heads["main"])[0].complete("success")
-    assert read(github, pull).pull.checks_expected
+    deploy = repo.checks.run(app, repo.heads["main"], "deploy", "CD")
+    deploy.suite.event = "push"
+    deploy.complete("success")
+    repo.push("earlier", {"b.py": "1\n"}, by="ann")
+    earlier = repo.open_pull("earlier", title="Earlier", by="ann")
+    earlier.check("unit", suite="CI")
+    earlier.check("branch", suite="Branches").suite.event = "push"
+    assert read(github, pull).pull.checks_expected == ()
+    earlier.merge("ann")
+    assert read(github, pull).pull.checks_expected == ("unit",)
+    pull.check("lint", suite="CI")
+    assert read(github, pull).pull.checks_expected == ()

@@ -164,7 +164,7 @@ def check_run(known: CheckRun, asking: Request) -> Json:
 def check_suite(known: CheckSuite, asking: Request) -> Json:
     app = known.app
     workflow = {"id": f"W_{known.workflow}", "name": known.workflow}
-    run = {"id": f"WFR_{known.id}", "event": "pull_request", "workflow": workflow}
+    run = {"id": f"WFR_{known.id}", "event": known.event, "workflow": workflow}
     return {
         **thing("CheckSuite", known),
         "status": known.status.upper(),

@@ -1,0 +1,26 @@
+"""What people said about merging a pull request, and what of it counts."""
+
+from lifecycle.model.facts import Command
+from lifecycle.read.availability import span
+from lifecycle.read.session_view import SessionView
+
+
+def merge_command(view: SessionView) -> Command | None:
+    """Return the command to merge the pull request at its current head; None if there is none."""
+    command, pull = view.command("merge"), view.pull
+    return command if command and pull and command.head == pull.head else None
+
+
+def missing_checks(view: SessionView) -> tuple[str, ...]:
+    """Return the names of expected checks, if no check ran and no person said to merge anyway.
+
+    A merge command from before the checks could be seen to be missing waits for them.
+    """
+    pull, policy = view.pull, view.policy
+    if pull is None or view.passes or not pull.checks_expected or not policy.expect_checks:
+        return ()
+    if view.failed_checks or view.pending_checks or view.held_checks:
+        return ()
+    command, since = merge_command(view), pull.head_since
+    overridden = command and since and command.at >= since + span(policy.settle_seconds)
+    return () if overridden else pull.checks_expected
