@@ -199,6 +199,8 @@ class ActionDispatcher:
                 body = messages.comment_body(topic, values)
                 written = self.github.write.comment(due.repository, number, body, _marker(due))
                 return Completed(result=f"comment {written}")
+            case actions.React(comment=0, issue=number, content=content):
+                self.github.write.react_to_issue(due.repository, number, content)
             case actions.React(comment=comment, content=content):
                 self.github.write.react(due.repository, comment, content)
             case actions.ReportConfiguration(head=head, path=path, problems=problems):

@@ -18,7 +18,7 @@ from bot.text import messages
 from bot.text.prompts import BEGINNINGS, Prompts
 from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
-from lifecycle.model.facts import Agent, Work
+from lifecycle.model.facts import Agent, Issue, Work
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.agents.base import RunLimits
@@ -147,6 +147,8 @@ class AgentRuns:
             "template": self.locations.mirror(session.project).pull_template(base),
         }
         parts = [self.prompts.render(start.prompt, values, keys.visible(session.id, start.key))]
+        if about := discussion_prompt(session.issue, start.discussion):
+            parts.append(self.prompts.render(about, values, ""))
         if held:
             prompt = Prompt(name="held", values={"files": ", ".join(held)})
             parts.append(self.prompts.render(prompt, {}, ""))
@@ -209,6 +211,21 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
         "title": session.issue.title,
         "body": session.issue.body,
     }
+
+
+def discussion_prompt(issue: Issue, items: Sequence[Mapping[str, str]]) -> Prompt | None:
+    """The prompt with the discussion of an issue; None if there is nothing to say."""
+    facts = {
+        "Labels": issue.labels,
+        "Milestone": filter(None, (issue.milestone,)),
+        "Issues and pull requests that refer to it": issue.linked,
+    }
+    listed = {what: ", ".join(names) for what, names in facts.items()}
+    about = "\n".join(f"{what}: {names}" for what, names in listed.items() if names)
+    if not about and not items:
+        return None
+    values = {"about": about, "left_out": str(issue.left_out or "")}
+    return Prompt(name="discussion", values=values, items=tuple(items))
 
 
 def _stopped(agent: Agent) -> Agent:

@@ -31,6 +31,7 @@ from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
 from bot.observe.agents import AgentObserver
+from bot.observe.discussions import Discussions
 from bot.observe.issues import IssueObserver
 from bot.observe.pull_facts import PullFacts, who_pushed
 from bot.observe.pulls import PullObserver
@@ -140,13 +141,15 @@ class Wiring:
         app_slug = self.settings.github.app_slug
         budget = RefreshBudget(store.refreshes, github, clock)
         pushed = partial(who_pushed, store.facts, locations)
-        facts = PullFacts(github, people, pushed, projects, clock, app_slug)
+        discussions = Discussions(people, app_slug)
+        facts = PullFacts(github, people, discussions, pushed, projects, clock)
         self.pull_observer = pulls = PullObserver(
             store, github, people, budget, facts, projects, consider, clock, crash_point
         )
         names = self.assignment.names
         self.issue_observer = IssueObserver(
-            store, github, people, pulls, budget, projects, names, consider, clock, crash_point
+            *(store, github, people, discussions, pulls, budget, projects, names, consider),
+            *(clock, crash_point),
         )
         refreshes, repositories = store.refreshes, self.policies.repositories.values()
         self.access_observer = AccessObserver(

@@ -1,11 +1,14 @@
 """Converts the response of issue.graphql to an `IssueSnapshot`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from bot.github.pulls import login_of
-from bot.github.shapes import IssueRepository, TimelineEvent
+from msgspec.structs import replace
+
+from bot.github.comment_markers import KEY
+from bot.github.pulls import edits_of, login_of, remark_of
+from bot.github.shapes import CommentNode, IssueRepository, TimelineEvent
 from bot.github.snapshots import IssueEvent, IssueSnapshot, Labeling
-from lifecycle.model.facts import Issue
+from lifecycle.model.facts import Issue, Remark
 
 _LABELINGS = {
     "LabeledEvent": True,
@@ -15,9 +18,10 @@ _LABELINGS = {
 }
 
 
-def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
+def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
     """A snapshot of an issue, with who labelled and who edited it."""
     found = repository.issue_or_pull_request
+    comments = found.comments.nodes
     events = found.timeline_items.nodes
     edits = _of_type("RenamedTitleEvent", events)
     if found.last_edited_at:
@@ -32,6 +36,8 @@ def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
             private=repository.is_private,
             open=not found.closed,
             state_reason=(found.state_reason or "").lower() if found.closed else "",
+            milestone=found.milestone.title if found.milestone else "",
+            linked=tuple(dict.fromkeys(_references(repository))),
         ),
         is_pull=found.typename == "PullRequest",
         labels=(
@@ -53,7 +59,25 @@ def issue_snapshot(repository: IssueRepository) -> IssueSnapshot:
         reopened=max(
             reversed(_of_type("ReopenedEvent", events)), key=lambda event: event.at, default=None
         ),
+        comments=tuple(_comment(comment, me) for comment in comments),
+        earlier_comments=found.comments.total_count - len(comments),
+        edited_by=dict(edits_of("comment", comments)),
     )
+
+
+def _comment(comment: CommentNode, me: str) -> Remark:
+    """A comment; the bot's own have its marker, since a token's owner may comment too."""
+    remark = remark_of("comment", comment, me)
+    return replace(remark, own=remark.own and KEY in remark.body)
+
+
+def _references(repository: IssueRepository) -> Iterator[str]:
+    """The issues and pull requests that refer to an issue, as `#5` or `owner/name#5`."""
+    for reference in repository.issue_or_pull_request.references.nodes:
+        place, number = reference.source.repository, reference.source.number
+        if place is not None and number:
+            here = place.name_with_owner == repository.name_with_owner
+            yield f"{'' if here else place.name_with_owner}#{number}"
 
 
 def _of_type(typename: str, events: Iterable[TimelineEvent]) -> list[IssueEvent]:

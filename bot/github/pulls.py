@@ -62,9 +62,9 @@ def pull_snapshot(
     comments = [comment for page in pages for comment in page.comments.nodes]
     threads = [thread for page in pages for thread in page.review_threads.nodes]
     remarks = [
-        *(_remark("comment", comment, me) for comment in comments),
+        *(remark_of("comment", comment, me) for comment in comments),
         *(
-            _remark("review", review, me)
+            remark_of("review", review, me)
             for review in reviews
             if review.body.strip() and review.full_database_id not in in_verdicts
         ),
@@ -158,7 +158,7 @@ def _verdict(review: ReviewNode, me: str) -> Verdict:
         bot=_is_bot(review.author),
         approved=_VERDICTS[review.state],
         sha=review.commit.oid if review.commit else "",
-        remark=_remark("review", review, me) if review.body.strip() else None,
+        remark=remark_of("review", review, me) if review.body.strip() else None,
     )
 
 
@@ -172,11 +172,12 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
         diff=comments[0].diff_hunk if comments else "",
         resolved=thread.is_resolved,
         outdated=thread.is_outdated,
-        remarks=tuple(_remark("thread-comment", comment, me) for comment in comments),
+        remarks=tuple(remark_of("thread-comment", comment, me) for comment in comments),
     )
 
 
-def _remark(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
+def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
+    """The remark of a comment or review; the observer sets `allowed`."""
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
     return Remark(
         id=f"{kind}:{text.full_database_id}",
@@ -196,12 +197,14 @@ def _edits(
     comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
     """The remarks whose last editor is not their author, with that editor."""
-    written: list[tuple[str, CommentNode | ReviewNode]] = [
-        *(("comment", comment) for comment in comments),
-        *(("review", review) for review in reviews),
-        *(("thread-comment", c) for thread in threads for c in thread.comments.nodes),
-    ]
-    for kind, text in written:
+    yield from edits_of("comment", comments)
+    yield from edits_of("review", reviews)
+    yield from edits_of("thread-comment", (c for one in threads for c in one.comments.nodes))
+
+
+def edits_of(kind: str, texts: Iterable[CommentNode | ReviewNode]) -> Iterator[tuple[str, str]]:
+    """The remarks of a kind whose last editor is not their author, with that editor."""
+    for text in texts:
         editor = login_of(text.editor)
         if text.last_edited_at is not None and editor != login_of(text.author):
             yield f"{kind}:{text.full_database_id}", editor

@@ -192,7 +192,7 @@ class GitHubReader:
     def issue(self, repo: str, number: int) -> IssueSnapshot | None:
         """An issue, or the pull request with this number; None if neither exists."""
         found = self._api.query(repo, "issue", IssueRepository, {"number": number})
-        return issue_snapshot(found) if found else None
+        return issue_snapshot(found, self.me()) if found else None
 
     def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
         """The open issues that block an issue, as `#5` or `owner/name#5`.

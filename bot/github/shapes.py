@@ -118,6 +118,36 @@ class TimelineEvent(GraphQLShape, frozen=True):
     assignee: Actor | None = None
 
 
+class Milestone(GraphQLShape, frozen=True):
+    title: str
+
+
+class ReferringSubject(GraphQLShape, frozen=True):
+    """An issue or pull request whose text refers to this one; empty if the bot may not see it."""
+
+    number: int = 0
+    repository: RepositoryName | None = None
+
+
+class Reference(GraphQLShape, frozen=True):
+    source: ReferringSubject = ReferringSubject()
+
+
+class WrittenText(GraphQLShape, frozen=True):
+    full_database_id: str  # A string, because it has 64 bits.
+    body: str
+    last_edited_at: datetime | None
+    author: Actor | None
+    editor: Actor | None
+
+
+class CommentNode(WrittenText, frozen=True):
+    """A comment on an issue or a pull request, or in a thread."""
+
+    created_at: datetime
+    diff_hunk: str = ""
+
+
 class IssueOrPull(GraphQLShape, frozen=True):
     """The issue or pull request with a number."""
 
@@ -132,31 +162,20 @@ class IssueOrPull(GraphQLShape, frozen=True):
     editor: Actor | None
     labels: NodeList[NamedNode]
     timeline_items: NodeList[TimelineEvent]
-    assignees: NodeList[Login] | None = None  #: Not queried for a pull request.
+    # Not queried for a pull request:
+    assignees: NodeList[Login] | None = None
+    milestone: Milestone | None = None
+    comments: NewestNodes[CommentNode] = NewestNodes(total_count=0, nodes=())
+    references: NodeList[Reference] = NodeList(nodes=())
     state_reason: str | None = None
 
 
-class IssueRepository(GraphQLShape, frozen=True):
+class IssueRepository(RepositoryName, frozen=True):
     is_private: bool
     issue_or_pull_request: IssueOrPull
 
 
 # pull.graphql
-
-
-class WrittenText(GraphQLShape, frozen=True):
-    full_database_id: str  # A string, because it has 64 bits.
-    body: str
-    last_edited_at: datetime | None
-    author: Actor | None
-    editor: Actor | None
-
-
-class CommentNode(WrittenText, frozen=True):
-    """A comment on the pull request or in a thread."""
-
-    created_at: datetime
-    diff_hunk: str = ""
 
 
 class ReviewNode(WrittenText, frozen=True):

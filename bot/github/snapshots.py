@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.facts import Issue, Pull, Remark
 
 #: The share of the hour's points that is reserved for refreshes of what is known to have changed.
 _RESERVE = 0.25
@@ -67,6 +67,9 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
     labelings: tuple[Labeling, ...]  #: Oldest first.
     edits: tuple[IssueEvent, ...]  #: Oldest first: all of the title, the last one of the body.
     reopened: IssueEvent | None = None  #: The last time.
+    comments: tuple[Remark, ...] = ()  #: The newest, oldest first; the observer sets `allowed`.
+    earlier_comments: int = 0  #: How many older ones were not read.
+    edited_by: Mapping[str, str] = {}  #: As in `PullSnapshot`.
 
 
 class PullSnapshot(Struct, frozen=True, kw_only=True):

@@ -74,6 +74,14 @@ class GitHubWriter:
         path = f"issues/comments/{comment}/reactions"
         self._api.do(repo, "POST", path, {"content": content})
 
+    def react_to_issue(self, repo: str, number: int, content: str) -> None:
+        """Add a reaction to an issue. GitHub ignores a repeated one.
+
+        https://docs.github.com/rest/reactions/reactions#create-reaction-for-an-issue
+        """
+        path = f"issues/{number}/reactions"
+        self._api.do(repo, "POST", path, {"content": content})
+
     def open_pull(
         self,
         repo: str,

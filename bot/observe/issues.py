@@ -11,6 +11,7 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.github.snapshots import IssueSnapshot
 from bot.github.write_access import WriteAccess, is_local
+from bot.observe.discussions import Discussions
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import Numbered, RefreshBudget
 from bot.observe.triggers import (
@@ -40,6 +41,7 @@ class IssueObserver:
     store: Store
     github: GitHub
     people: WriteAccess
+    discussions: Discussions
     pulls: PullObserver
     refresh_budget: RefreshBudget
     projects: Mapping[str, ProjectSettings]
@@ -136,7 +138,10 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None) -> None:
-        """Record the issue's state; its text stays as it was when the label was added."""
+        """Record the issue's state; its text stays as it was when the label was added.
+
+        A later edit by people with write access is recorded as a remark.
+        """
         session = self.store.sessions.get(id)
         if session is None or session.project not in self.projects:
             return  # Without its project nobody knows which label counts, so none was removed.
@@ -169,6 +174,10 @@ class IssueObserver:
             or session.issue.labelled_at is None,
             frozen=frozen_by_label(reading, session.issue.frozen, self.clock()),
         )
+        if session.ended is None and reading.issue.open:
+            triggers = self._triggers[session.project]
+            issue = self.discussions.of(session.repository, reading, issue, triggers)
+            issue = self.discussions.with_edit(session, issue, reading)
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
     def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
@@ -253,6 +262,8 @@ class IssueObserver:
             frozen=frozen_by_label(reading, None, self.clock()),
         )
         issue = self._with_blockers(candidate.repository, issue, begun=False)
+        triggers = self._triggers[project]
+        issue = self.discussions.of(candidate.repository, reading, issue, triggers)
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:

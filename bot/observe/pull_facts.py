@@ -13,11 +13,11 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, TryLater
 from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
+from bot.observe.discussions import Discussions
 from bot.observe.triggers import frozen_by_label, has_any
 from bot.store import FactsReader, Outsider, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from bot.text.markdown import addresses
 from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Verdict
@@ -37,11 +37,11 @@ class PullFacts:
 
     github: GitHub
     people: WriteAccess
+    discussions: Discussions
     #: Who moved the branch between two states of a pull request.
     who_pushed: Callable[[Session, Pull, Pull | None], Mover]
     projects: Mapping[str, ProjectSettings]
     clock: Clock
-    app_slug: str = ""  #: The name people mention the bot by, besides its own.
     _log_failures: dict[int, int] = field(default_factory=dict, init=False)  #: By check run.
 
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
@@ -55,7 +55,7 @@ class PullFacts:
         flaky = project.flaky_checks if project else ()
         reported = {check.run_id: check for check in (*was.checks, *_failed_in_queue(was))}
         report = partial(self._with_report, repository, reported)
-        remark = partial(self._remark, repository, reading.edited_by)
+        remark = partial(self.discussions.remark, repository, reading.edited_by)
         dequeued = pull.dequeued
         if dequeued:
             dequeued = replace(dequeued, checks=tuple(map(report, dequeued.checks)))
@@ -167,16 +167,6 @@ class PullFacts:
         ):
             return False
         return self.people.may_write(repository, author)
-
-    def _remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """Return the remark with whether its author is allowed and whether it addresses the bot."""
-        if remark.own:
-            return remark
-        editor = edited_by.get(remark.id, remark.author)
-        # The policy decides which bots count; people who edit a bot's remark need access too.
-        people = {editor} - {remark.author} if remark.bot else {remark.author, editor}
-        allowed = all(self.people.may_command(repository, login) for login in people)
-        return replace(remark, allowed=allowed, to_bot=bool(addresses(remark.body, self.app_slug)))
 
 
 def who_pushed(

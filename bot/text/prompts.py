@@ -17,12 +17,14 @@ _MARKDOWN = ("body", "template", "text")
 #: The names that every prompt may use, and those of prompts for a session.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
-_BEGINS = (*_SESSION, "summary", "progress", "template")
+_BEGINNING = ("summary", "progress", "template")
+_BEGINS = (*_SESSION, *_BEGINNING)
 #: All prompts with the names they may use.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "address_review": (*_SESSION, "head", "pull"),
     "answer": (*_SESSION, "actor", "text", "question"),
     "check": _ANY,
+    "discussion": (*_SESSION, *_BEGINNING, "about", "left_out"),
     "fix_ci": (*_SESSION, "head", "pull", "red_on_base"),
     "held": (*_ANY, "files"),
     "merge_branch": (*_SESSION, "head", "pull"),
@@ -42,6 +44,7 @@ BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: The fields of the items that some prompts list.
 _ITEMS = {
     "address_review": ("where", "diff", "text"),
+    "discussion": ("what", "text"),
     "fix_ci": ("name", "url", "log", "notes"),
     "notes": ("what", "text", "log"),
 }

@@ -45,6 +45,8 @@ class Start(_OnRun, frozen=True, kw_only=True):
     resume: str = ""  #: The agent's own conversation to resume.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
     covers: tuple[Key, ...] = ()  #: Further keys that are done when this is.
+    #: What people wrote about the issue, for a first run: `what`, `text`, `log`.
+    discussion: tuple[Mapping[str, str], ...] = ()
     #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.
     waiting: tuple[Mapping[str, str], ...] = ()
 
@@ -169,9 +171,10 @@ class Label(_OnNumber, frozen=True, kw_only=True):
 
 
 class React(_Action, frozen=True, kw_only=True):
-    """Add a reaction to a comment, as an acknowledgement."""
+    """Add a reaction to a comment or to an issue itself, as an acknowledgement."""
 
-    comment: int
+    comment: int = 0  #: 0: to the issue.
+    issue: int = 0
     content: str  #: GitHub's name of it, e.g. `eyes`.
 
 

@@ -30,6 +30,20 @@ class Frozen(Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class Remark(Struct, frozen=True, kw_only=True):
+    """A comment, a comment of a review thread, a review's body, or the edit of an issue."""
+
+    id: str
+    author: str
+    body: str
+    at: datetime
+    allowed: bool = False  #: Whether GitHub says the author may write to the repository.
+    bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
+    own: bool = False  #: Whether Mergewright wrote it.
+    edit: bool = False  #: Whether it is an edit of the issue, with the new title and text.
+    to_bot: bool = False  #: Whether it is addressed to Mergewright, so not to the agent.
+
+
 class Issue(Struct, frozen=True, kw_only=True):
     """The issue a session works on; title and body as they were at the trigger."""
 
@@ -47,6 +61,13 @@ class Issue(Struct, frozen=True, kw_only=True):
     labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
     in_circle: bool = False  #: Whether such an issue waits for this one in turn.
+    #: Its newest comments, oldest first, and its last edit since the trigger. The bodies of people
+    #: without access are empty.
+    remarks: tuple[Remark, ...] = ()
+    left_out: int = 0  #: How many older comments are not among them.
+    labels: tuple[str, ...] = ()  #: Without those that are Mergewright's.
+    milestone: str = ""
+    linked: tuple[str, ...] = ()  #: Issues and pull requests that refer to it, as `#5`.
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -146,19 +167,6 @@ class Check(Struct, frozen=True, kw_only=True):
     run_id: int | None = None  #: The check run's number; None for a commit status.
     red_on_base: bool = False  #: Whether it fails on the base's commit too.
     flaky: bool = False  #: Whether the project marks it as one that fails at random.
-
-
-class Remark(Struct, frozen=True, kw_only=True):
-    """A review's body, a comment of a review thread, or a comment."""
-
-    id: str
-    author: str
-    body: str
-    at: datetime
-    allowed: bool = False  #: Whether GitHub says the author may write to the repository.
-    bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
-    own: bool = False  #: Whether Mergewright wrote it.
-    to_bot: bool = False  #: Whether it is addressed to Mergewright, so not to the agent.
 
 
 class Thread(Struct, frozen=True, kw_only=True):

@@ -7,16 +7,18 @@ from typing import Final
 from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.model import actions as do
 from lifecycle.model import keys
-from lifecycle.model.facts import Thread
+from lifecycle.model.facts import Remark, Thread
 from lifecycle.model.key import Key, StartCause
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
 
-#: Names of prompts: a person's answer to the agent's question, failed checks, and reviews.
+#: Names of prompts: a person's answer to the agent's question, failed checks, and remarks.
 ANSWER: Final = "answer"
 FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
+#: The prompt of the first run, which comes with the discussion.
+START: Final = "start"
 #: The result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
@@ -49,7 +51,12 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 
 
 def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
-    """Return the open work of the agent's pull requests, without what the prompt `covered` has."""
+    """Return the discussion of the issue and the open work of the agent's pull requests.
+
+    What the prompt `covered` has is omitted.
+    """
+    if covered != START:
+        yield from discussion(view)
     for one in view.several or (view,):
         if covered != FIX_CI:
             for check in one.checks_to_fix:
@@ -146,23 +153,28 @@ def address_review(judged: Judged) -> Wanted:
     """Send reviews and comments to the agent, once people have stopped writing for a moment."""
     view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
     rounds, most = causes.review_rounds(view), view.policy.review_rounds
-    if pull is None or not cause or causes.spent(cause, rounds, most):
+    if not cause or causes.spent(cause, rounds, most):
         return
     newest = max(remark.at for remark in view.unsent_remarks)
     if wait := view.wait(newest, view.policy.review_debounce_seconds):
         yield wait
         return
     ids = [remark.id for remark in view.unsent_remarks]
+    about_pull = pull is not None and len(view.unsent_remarks) > len(_unsent_discussion(view))
     prompt = do.Prompt(
         name=ADDRESS_REVIEW,
-        values={"head": pull.head, "pull": str(pull.number)},
+        values={"head": pull.head, "pull": str(pull.number)}
+        if pull is not None and about_pull
+        else {"head": "", "pull": ""},
         items=tuple(_requests(view, set(ids))),
     )
     yield from message(judged, cause, prompt, tuple(keys.remark(remark_id) for remark_id in ids))
 
 
 def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
-    """Whole threads first, with file and line; then other reviews and comments."""
+    """Whole threads first, with file and line; then other reviews and comments; then the issue."""
+    about_issue = _unsent_discussion(view)
+    unsent -= {remark.id for remark in about_issue}
     for thread in view.threads:
         ids = {remark.id for remark in thread.remarks}
         if ids & unsent:
@@ -172,6 +184,27 @@ def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
     for remark in view.unsent_remarks:
         if remark.id in unsent:
             yield {"where": "", "diff": "", "text": f"@{remark.author}: {remark.body}"}
+    for remark in about_issue:
+        yield {"where": _about(view, remark), "diff": "", "text": remark.body}
+
+
+def _unsent_discussion(view: SessionView) -> list[Remark]:
+    return [remark for remark in view.discussion if remark in view.unsent_remarks]
+
+
+def _about(view: SessionView, remark: Remark) -> str:
+    """What a remark about the issue is, for people."""
+    number = view.facts.issue.number
+    if remark.edit:
+        return f"issue #{number}, as @{remark.author} edited it"
+    return f"issue #{number}, a comment by @{remark.author}"
+
+
+def discussion(view: SessionView) -> tuple[dict[str, str], ...]:
+    """What people with write access wrote about the issue, oldest first."""
+    return tuple(
+        {"what": _about(view, remark), "text": remark.body, "log": ""} for remark in view.discussion
+    )
 
 
 def _conversation(view: SessionView, thread: Thread) -> str:

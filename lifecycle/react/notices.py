@@ -76,6 +76,22 @@ def acknowledge(judged: Judged) -> Wanted:
         yield judged.comment(key, "answer", text=text)
 
 
+def acknowledge_remarks(judged: Judged) -> Wanted:
+    """Acknowledge with a reaction what people write about the issue once a session works on it."""
+    view = judged.view
+    began = view.facts.restored_at or view.facts.created
+    began = began.replace(microsecond=0)  # As GitHub's times are.
+    for remark in view.discussion:
+        if remark.at < began or view.history.last_sent(keys.remark(remark.id)) is not None:
+            continue
+        key = keys.reaction(remark.id)
+        if remark.edit:
+            yield do.React(key=key, issue=view.facts.issue.number, content=SEEN)
+        else:
+            comment = int(remark.id.rpartition(":")[2])
+            yield do.React(key=key, comment=comment, content=SEEN)
+
+
 def post_review_result(judged: Judged) -> Wanted:
     """Post the result of a review that a person commanded."""
     view, agent, command = judged.view, judged.view.facts.agent, judged.view.command("review")

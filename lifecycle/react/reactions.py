@@ -52,6 +52,7 @@ ON_PULL: Final = frozenset(
 UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
+NOT_OVER: Final = EVERY - TERMINAL - {S.CLEANUP}
 #: People have to act.
 NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
@@ -83,6 +84,7 @@ stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 REACTIONS: Final = (
     Reaction(frozenset({S.SPAWNING}), runs.start),
     Reaction(EVERY, notices.acknowledge, people=True),
+    Reaction(NOT_OVER, notices.acknowledge_remarks, people=True),
     Reaction(UNDER_WAY, runs.hand_over, people=True),
     Reaction(UNDER_WAY, runs.restart_on_command, people=True),
     Reaction(UNDER_WAY, runs.restart, one_of(Availability.CRASHED)),

@@ -7,7 +7,7 @@ from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
 from lifecycle.model.policy import delay
-from lifecycle.react.messages import review_prompt, waiting
+from lifecycle.react.messages import START, discussion, review_prompt, waiting
 from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
@@ -67,16 +67,20 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1
-    prompt = do.Prompt(name="start" if run == 1 else "take_over" if command else "resume")
+    prompt = do.Prompt(name=START if run == 1 else "take_over" if command else "resume")
     reviews = command is not None and command.kind == "review"
+    first = cause is StartCause.FIRST
+    covers = [keys.forward(command.key).of_run(run)] if command and reviews else []
+    covers += [keys.remark(one.id).of_run(run) for one in view.discussion] if first else []
     return do.Start(
         key=keys.start(cause, run, asked),
         run=run,
         prompt=review_prompt(view) if reviews else prompt,
         resume="" if command else view.facts.agent.native_id,
         agent=command.text if command else "",
-        covers=(keys.forward(command.key).of_run(run),) if command and reviews else (),
-        waiting=tuple(waiting(view)),
+        covers=tuple(covers),
+        discussion=discussion(view) if first else (),
+        waiting=tuple(waiting(view, START if first else "")),
     )
 
 

@@ -282,13 +282,24 @@ class SessionView:
         self.approved = False
         #: Remarks of people with write access that were not sent to the agent yet.
         self.unsent_remarks: list[Remark] = []
-        pull, remarks = self.pull, []
-        if pull is None:
-            return
+        #: What such people wrote about the issue.
+        self.discussion: list[Remark] = []
+        pull, remarks = self.pull, list[Remark]()
+        if self.facts.issue.remarks:
+            self.discussion = [one for one in self.facts.issue.remarks if self.counts(one)]
+            if pull is None or pull is _foremost(self.facts.pulls):
+                remarks += self.discussion
+        if pull is not None:
+            remarks += self._read_reviews(pull)
+        if remarks:
+            self.unsent_remarks = [remark for remark in remarks if self._is_unsent(remark)]
+
+    def _read_reviews(self, pull: Pull) -> list[Remark]:
+        """Read the reviews of a pull request; return its remarks."""
         if pull.threads:
             self.threads = [thread for thread in pull.threads if self._awaits_answer(thread)]
             self.open_threads = [thread for thread in self.threads if not thread.outdated]
-            remarks = [remark for thread in self.threads for remark in thread.remarks]
+        remarks = [remark for thread in self.threads for remark in thread.remarks]
         for verdict in pull.verdicts:
             if not verdict.approved and verdict.remark is not None:
                 remarks.append(verdict.remark)
@@ -296,9 +307,7 @@ class SessionView:
                 self.objectors.append(verdict.author)
             elif verdict.allowed and verdict.author != self.facts.requester:
                 self.approved |= verdict.sha == pull.head or verdict.sha in pull.carried
-        remarks += pull.comments
-        if remarks:
-            self.unsent_remarks = [remark for remark in remarks if self._is_unsent(remark)]
+        return [*remarks, *pull.comments]
 
     def _is_unsent(self, remark: Remark) -> bool:
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None

@@ -11,6 +11,7 @@ from bot.demo.github.repository import Repository
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.write_access import WriteAccess
+from bot.observe.discussions import Discussions
 from bot.observe.issues import IssueObserver
 from bot.observe.pull_facts import PullFacts
 from bot.observe.pulls import PullObserver
@@ -39,14 +40,17 @@ class Quiet:
         projects = {"bench": ProjectSettings(repository=_REPOSITORY)}
         people = WriteAccess(self.github, self.clock)
         refresh_budget = RefreshBudget(self.store.refreshes, self.github, self.clock)
-        pull_facts = PullFacts(self.github, people, lambda *_: Mover.BOT, projects, self.clock)
+        discussions = Discussions(people)
+        pull_facts = PullFacts(
+            self.github, people, discussions, lambda *_: Mover.BOT, projects, self.clock
+        )
         self.pulls = PullObserver(
             *(self.store, self.github, people, refresh_budget, pull_facts, projects),
             *(lambda _: None, self.clock, silent),
         )
         self.issues = IssueObserver(
-            *(self.store, self.github, people, self.pulls, refresh_budget, projects),
-            *((), lambda _: None, self.clock, silent),
+            *(self.store, self.github, people, discussions, self.pulls, refresh_budget),
+            *(projects, (), lambda _: None, self.clock, silent),
         )
         self.resync = Resync(self.store.sessions, self.github, self.issues, refresh_budget)
 

@@ -14,6 +14,7 @@ from bot.github.rest import RepositoryAliases
 from bot.github.snapshots import CheckReport, IssueSnapshot, Labeling, PointBudget, PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer
+from bot.observe.discussions import Discussions
 from bot.observe.issues import IssueObserver
 from bot.observe.pull_facts import PullFacts
 from bot.observe.pulls import PullObserver
@@ -122,16 +123,17 @@ class Bench:
             log_crash_point,
         )
         who_pushed: Any = lambda *_: answer(self.mover)  # noqa: E731
+        discussions = Discussions(self.people, "acme-bot")
         pull_facts = PullFacts(
-            *(github, self.people, who_pushed, PROJECTS, scenario.clock, "acme-bot")
+            *(github, self.people, discussions, who_pushed, PROJECTS, scenario.clock)
         )
         self.pulls = PullObserver(
             *(scenario.store, github, self.people, self.refresh_budget, pull_facts, PROJECTS),
             *(self.opening.consider, scenario.clock, log_crash_point),
         )
         self.issues = IssueObserver(
-            *(scenario.store, github, self.people, self.pulls, self.refresh_budget, PROJECTS),
-            *(assignment.names, self.opening.consider, scenario.clock, log_crash_point),
+            *(scenario.store, github, self.people, discussions, self.pulls, self.refresh_budget),
+            *(PROJECTS, assignment.names, self.opening.consider, scenario.clock, log_crash_point),
         )
         self.resync = Resync(scenario.store.sessions, github, self.issues, self.refresh_budget)
         self.commands = CommandAuthorizer(

@@ -32,6 +32,7 @@ class TimelineEvent(Thing):
     rename: tuple[str, str] | None = None  #: The title before and after.
     commit_id: str | None = None
     state_reason: str | None = None  #: Why it was closed.
+    source: "Issue | None" = None  #: The issue or pull request that refers to this one.
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -88,6 +89,7 @@ class Issue(Thing):
     assignees: list[User] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
+    milestone: str = ""
     blocked_by: list["Issue"] = field(default_factory=list)  #: Issues that have to be closed first.
     timeline: list[Any] = field(default_factory=list)  #: Events, comments and reviews, in order.
 
@@ -144,6 +146,11 @@ class Issue(Thing):
         self.assignees.remove(user)
         self.happened("unassigned", by, assignee=user)
         self.publish("unassigned", by)
+
+    @locked
+    def refers_to(self, other: "Issue", by: str) -> None:
+        """Mention another issue, which GitHub notes on that issue's timeline."""
+        other.happened("cross-referenced", by, source=self)
 
     @locked
     def waits_for(self, other: "Issue", by: str) -> None:

@@ -31,6 +31,7 @@ _EVENTS = {
     "assigned": ("AssignedEvent", "ASSIGNED_EVENT"),
     "unassigned": ("UnassignedEvent", "UNASSIGNED_EVENT"),
     "labeled": ("LabeledEvent", "LABELED_EVENT"),
+    "cross-referenced": ("CrossReferencedEvent", "CROSS_REFERENCED_EVENT"),
     "unlabeled": ("UnlabeledEvent", "UNLABELED_EVENT"),
     "renamed": ("RenamedTitleEvent", "RENAMED_TITLE_EVENT"),
     "closed": ("ClosedEvent", "CLOSED_EVENT"),
@@ -116,6 +117,9 @@ def issue(known: Issue, asking: Request) -> Json:
     return {
         **conversation("Issue", known),
         "assignees": pages(lambda: known.assignees),
+        "milestone": {"__typename": "Milestone", "title": known.milestone}
+        if known.milestone
+        else None,
         "stateReason": lambda info, **given: _reason(known.state_reason, given),
     }
 
@@ -145,6 +149,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
         "actor": known.actor,
         "label": known.label,
         "assignee": known.assignee,
+        "source": known.source,
         "previousTitle": previous,
         "currentTitle": current,
         "stateReason": lambda info, **given: _reason(known.state_reason, given),
