@@ -243,7 +243,7 @@ class App:
         self.wiring.archive.keep_all(self.wiring.store.sessions.live())
 
     def _delete_expired(self) -> None:
-        with suppress(Busy):  # A person runs `mergewright clean` right now.
+        with suppress(Busy):  # A person runs `mergewright cleanup` right now.
             self.wiring.retention.apply()
 
 

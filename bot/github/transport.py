@@ -108,7 +108,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         return {**super()._get_client_defaults(), "limits": _POOL}
 
     def _check_rate_limit(self, response: Response[Any]) -> None:
-        """Do nothing: `responses.py` checks limits, also in responses of proxies in between."""
+        """Do nothing: `errors.py` recognises limits, also in responses of proxies in between."""
 
     def _bound(self, response: httpx.Response) -> None:
         if isinstance(response.stream, httpx.SyncByteStream):
