@@ -20,20 +20,20 @@ PLAIN: Mapping[str, str] = {
     "resume": "Resume a paused session.",
     "restart": "Stop a session's agent and start it again.",
     "restore": "Reopen an ended session with a new run on the same branch.",
-    "retry": "Retry the actions that failed for good.",
+    "retry": "Retry the actions the bot has given up.",
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
 }
 #: Commands with a message of several words.
-_WITH_MESSAGE: Mapping[str, str] = {
-    "tell": "Send a message to the agent, at the end of its turn.",
-    "answer": "Answer the agent's question.",
+_WITH_MESSAGE: Mapping[str, tuple[str, str]] = {
+    "tell": ("Send a message to the agent, at the end of its turn.", "The message."),
+    "answer": ("Answer the agent's question.", "The answer."),
 }
 #: Commands with one argument; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     "allow": (
         "Allow the push of a commit that changes protected paths.",
-        typer.Argument(..., metavar="COMMIT", help="The held commit."),
+        typer.Argument(..., metavar="COMMIT", help="Commit whose push is held back."),
     ),
     "agent": (
         "Hand a session to another agent, in a new run.",
@@ -41,7 +41,11 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
     "review": (
         "Have an agent review the pull request.",
-        typer.Argument("", metavar="AGENT", help="Reviewer; it takes over the session."),
+        typer.Argument(
+            "",
+            metavar="AGENT",
+            help="Agent that takes over the session and reviews [default: the current one].",
+        ),
     ),
     "budget": (
         "Raise a session's budget.",
@@ -49,23 +53,32 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
 }
 _FREEZES: Mapping[str, str] = {
-    "freeze": "Stop all actions of a session, a project or the bot.",
-    "unfreeze": "Undo a freeze of the same scope.",
+    "freeze": "Hold back all actions of a session, a project or the bot. Undo with `unfreeze`.",
+    "unfreeze": "Undo a freeze; name the same SESSION, project or --all.",
 }
 
 
 @app.command()
 def start(
-    session_id: SessionId,
+    session_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="SESSION",
+            help="PROJECT-NUMBER, such as widgets-12 for issue 12 of project widgets.",
+        ),
+    ],
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Agent or agent type.")] = "",
     config: Config = None,
     resume: Annotated[
-        str, typer.Option(metavar="ID", help="Resume your own conversation with this ID.")
+        str,
+        typer.Option(
+            metavar="ID", help="Continue an agent conversation you began yourself, by its ID."
+        ),
     ] = "",
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Start an agent on an issue: widgets-12 is issue 12 of widgets."""
+    """Start an agent on an issue."""
     _submit(config, session_id, "start", agent, no_wait, as_json, resume=resume)
 
 
@@ -80,7 +93,7 @@ def merge(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Merge the current head once nothing blocks it."""
+    """Merge the current commit once nothing blocks it."""
     _submit(config, session_id, "merge", method, no_wait, as_json, pull=pull)
 
 
@@ -93,10 +106,10 @@ def _plain(kind: str) -> Callable[..., None]:
     return submit
 
 
-def _with_message(kind: str) -> Callable[..., None]:
+def _with_message(kind: str, message: str) -> Callable[..., None]:
     def submit(
         session_id: SessionId,
-        text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The message.")],
+        text: Annotated[list[str], typer.Argument(metavar="TEXT", help=message)],
         config: Config = None,
         no_wait: NoWait = False,
         as_json: Json = False,
@@ -122,13 +135,18 @@ def _with_argument(kind: str, argument: Any) -> Callable[..., None]:
 def _freezing(kind: str) -> Callable[..., None]:
     def submit(
         session_id: Annotated[
-            str | None, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
+            str | None,
+            typer.Argument(
+                metavar="SESSION",
+                help="Session ID, such as widgets-12. Give exactly one of SESSION, --project and "
+                "--all.",
+            ),
         ] = None,
         config: Config = None,
         project: Annotated[
-            str, typer.Option("--project", metavar="NAME", help="All sessions of a project.")
+            str, typer.Option("--project", metavar="NAME", help="The sessions of this project.")
         ] = "",
-        everything: Annotated[bool, typer.Option("--all", help="All sessions.")] = False,
+        everything: Annotated[bool, typer.Option("--all", help="The whole bot.")] = False,
         no_wait: NoWait = False,
         as_json: Json = False,
     ) -> None:
@@ -146,8 +164,8 @@ def _freezing(kind: str) -> Callable[..., None]:
 
 for _kind, _help in PLAIN.items():
     app.command(_kind, help=_help)(_plain(_kind))
-for _kind, _help in _WITH_MESSAGE.items():
-    app.command(_kind, help=_help)(_with_message(_kind))
+for _kind, (_help, _message) in _WITH_MESSAGE.items():
+    app.command(_kind, help=_help)(_with_message(_kind, _message))
 for _kind, (_help, _argument) in _WITH_ARGUMENT.items():
     app.command(_kind, help=_help)(_with_argument(_kind, _argument))
 for _kind, _help in _FREEZES.items():
@@ -163,7 +181,7 @@ def meta(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Show or change a session's metadata."""
+    """Show or change your own KEY=VALUE notes on a session."""
     from bot.cli import submit
 
     submit.set_metadata(config, session_id, values or [], as_json=as_json)

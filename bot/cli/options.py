@@ -1,9 +1,10 @@
 """The options, exit codes and error that all commands share."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 #: Exit codes; 0 means success.
 PROBLEM: Final = 1
@@ -23,8 +24,18 @@ SessionId = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Return without waiting for the bot to apply it.")
+    bool, typer.Option("--no-wait", help="Return without waiting for the bot to apply the command.")
 ]
+
+
+class PlainUsage(TyperCommand):
+    """A command whose usage line shows required arguments without braces."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments as they are written: `SESSION`, not `{SESSION}`."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
 
 
 class CliError(Exception):

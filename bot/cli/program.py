@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import commands, sessions
-from bot.cli.options import PROBLEM, CliError, Config, Json
+from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 
 app = typer.Typer(
     name="mergewright",
@@ -81,7 +81,9 @@ def serve(config: Config = None) -> None:
 
 
 @config_app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file.")],
+) -> None:
     """Check a configuration file and print every problem."""
     from bot.cli import context
     from bot.text.prompts import PromptError, Prompts
@@ -111,7 +113,7 @@ def cleanup(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete expired data and orphans."""
+    """Delete expired data and leftovers without a session."""
     from bot.archive.retention import Busy
     from bot.cli import cleanup, context, screens
     from runtimes.base import RuntimeFailure
@@ -180,7 +182,7 @@ def doctor(config: Config = None, as_json: Json = False) -> None:
 
 @agents_app.callback()
 def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> None:
-    """Show agents, their results and the health of each agent type."""
+    """Show agents, their outcomes and the health of each agent type."""
     if ctx.invoked_subcommand is not None:
         return
     from rich.console import Group
@@ -226,7 +228,7 @@ def check_agent(
         bool, typer.Option("--round-trip", help="Start the program and ask the model for one word.")
     ] = False,
     patience: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit of the round trip.")
+        float, typer.Option(metavar="SECONDS", help="Time limit of --round-trip, in seconds.")
     ] = 180.0,
     as_json: Json = False,
 ) -> None:
@@ -247,3 +249,8 @@ def check_agent(
     )
     if any(one.problems for one in checked) or not all(one.succeeded for one in answers.values()):
         raise typer.Exit(PROBLEM)
+
+
+for _part in (app, config_app, agents_app, sessions.app, commands.app):
+    for _command in _part.registered_commands:
+        _command.cls = PlainUsage

@@ -12,10 +12,7 @@ from bot.cli.options import PROBLEM, CliError, Config, Json, SessionId
 app = typer.Typer()
 
 _MOST_MESSAGES = 10**9  #: More than any transcript has.
-Run = Annotated[int | None, typer.Option(min=1, help="An earlier run [default: the last one].")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new output until interrupted.")]
-
-
+Run = Annotated[int | None, typer.Option(min=1, help="Run number [default: the last run].")]
 UsageGroup = Literal["session", "run", "agent", "issue", "repository", "day"]
 
 
@@ -128,7 +125,9 @@ def replay(
     config: Config = None,
     delivery: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Show what a recorded webhook would cause instead."),
+        typer.Option(
+            metavar="FILE", help="Do not replay; show what this recorded webhook would cause."
+        ),
     ] = None,
     event: Annotated[
         str, typer.Option(help="The webhook's event, if FILE does not contain it.")
@@ -170,7 +169,9 @@ def attach(session_id: SessionId, config: Config = None) -> None:
 def logs(
     session_id: SessionId,
     config: Config = None,
-    follow: Follow = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new output until interrupted.")
+    ] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 200,
     run: Run = None,
     ansi: Annotated[
@@ -201,7 +202,10 @@ def logs(
 @app.command()
 def usage(
     session_id: Annotated[
-        str, typer.Argument(metavar="SESSION", help="Only this session, by run.")
+        str,
+        typer.Argument(
+            metavar="SESSION", help="Only this session, grouped by run unless --by is given."
+        ),
     ] = "",
     config: Config = None,
     by: Annotated[UsageGroup | None, typer.Option(help="Group rows by.")] = None,
@@ -225,14 +229,20 @@ def transcript(
     first: Annotated[
         int,
         typer.Option(
-            "--from", metavar="N", min=0, max=_MOST_MESSAGES, help="Number of the first message."
+            "--from",
+            metavar="N",
+            min=0,
+            max=_MOST_MESSAGES,
+            help="First message to print, counted from 0.",
         ),
     ] = 0,
     most: Annotated[
         int | None,
-        typer.Option("--messages", "-n", min=1, max=_MOST_MESSAGES, help="Number of messages."),
+        typer.Option("--messages", "-n", min=1, max=_MOST_MESSAGES, help="Most messages to print."),
     ] = None,
-    follow: Follow = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new messages until interrupted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the conversation of a run, tool calls included."""

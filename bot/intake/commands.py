@@ -101,12 +101,15 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "answer",
             "TEXT",
-            "answer the agent's question with the rest of the paragraph",
+            "answer the agent's question with TEXT, up to the end of the paragraph",
             _message,
             paragraph=True,
         ),
         CommandSyntax(
-            "budget", "+USD", "raise the session's budget, and resume it if that paused it", _amount
+            "budget",
+            "+USD",
+            "raise the session's budget, and resume the session if it was paused for its budget",
+            _amount,
         ),
         CommandSyntax("cancel", "", "cancel a `merge` that has not happened yet"),
         CommandSyntax(
@@ -123,18 +126,18 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax("pause", "", "stop the agent's program and keep its conversation"),
         CommandSyntax("restart", "", "stop the agent's program and start it again"),
         CommandSyntax("resume", "", "resume a paused session"),
-        CommandSyntax("retry", "", "retry the actions that failed for good"),
+        CommandSyntax("retry", "", "retry the actions that the bot has given up"),
         CommandSyntax(
             "review",
             "[AGENT]",
             "have the agent review the pull request and fix what it finds; "
-            "naming another agent hands the work to that one",
+            "with AGENT, that agent takes over the session first",
             _optional_agent,
         ),
         CommandSyntax(
             "start",
             "[AGENT]",
-            "have an agent work on this issue, as the label does",
+            "have an agent work on this issue, as adding the label does",
             _optional_agent,
         ),
         CommandSyntax("status", "", "show the session's status"),
@@ -142,7 +145,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "tell",
             "TEXT",
-            "send the agent the rest of the paragraph at the end of its turn",
+            "send TEXT, up to the end of the paragraph, when the agent's turn ends",
             _message,
             paragraph=True,
         ),
