@@ -74,8 +74,8 @@ class Opening:
         if agent not in known:
             return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
         if candidate.issue is None or candidate.is_pull or not candidate.issue.open:
-            return "an agent is started on an open issue"
-        return _edited(candidate)
+            return "agents can only be started on an open issue"
+        return _edited(candidate, "the command")
 
     def _label(self, candidate: Candidate, label: Labelled, session: Session | None) -> None:
         about = session.id if session else f"{candidate.repository}#{candidate.number}"
@@ -99,7 +99,7 @@ class Opening:
         if not actor:
             return "it is unknown who added it"
         if candidate.allowed:
-            return _edited(candidate)
+            return _edited(candidate, "the label was added")
         number, repository = candidate.number, candidate.repository
         outsider = Outsider(repository=repository, issue=number, login=actor, number=number)
         self.store.outsiders.add(outsider, self.clock())
@@ -144,10 +144,10 @@ class Opening:
         return opened
 
 
-def _edited(candidate: Candidate) -> str:
+def _edited(candidate: Candidate, then: str) -> str:
     if candidate.edited_by is None:
         return ""
-    return f"@{candidate.edited_by}, who has no write access, edited it after that"
+    return f"@{candidate.edited_by}, who has no write access, edited the text after {then}"
 
 
 def branch_name(pattern: str, number: int, title: str) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
-from bot.text.page_text import sentence, status_words
+from bot.text.page_text import full_stop, outcome_words, sentence, status_words
 from lifecycle.model.actions import StatusSummary
 from lifecycle.model.names import NAME
+from lifecycle.model.status import Status
 
 _ZERO_WIDTH = "\u200b"
 # GitHub accepts bodies of up to 65,536 characters, and titles of up to 256.
@@ -19,6 +20,8 @@ _BODY_LIMIT, _VALUE_LIMIT, _TITLE_LIMIT = 20_000, 4_000, 256
 
 #: The name of the check run that reports a repository's own configuration.
 CONFIGURATION_CHECK: Final = f"{NAME} configuration"
+
+_STATUS_WORD = re.compile(r"[a-z]+")
 
 _PRIORITIES: Final[Mapping[str, str]] = {
     "urgent": "Urgent",
@@ -46,32 +49,31 @@ def ready_by_hand(sha: str) -> str:
 
 def attention(session: str, because: str, remedy: str, priority: str) -> str:
     """A session waits for a person."""
-    return _notice(priority, f"session `{session}` needs attention. {sentence(because)}", remedy)
+    return _notice(priority, f"session `{session}`: {full_stop(because)}", remedy)
 
 
 def paused(session: str, because: str, remedy: str, priority: str) -> str:
     """A session is paused: by a person, a budget or a usage limit."""
-    return _notice(priority, f"session `{session}` is paused. {sentence(because)}", remedy)
+    return _notice(priority, f"session `{session}` is paused: {full_stop(because)}", remedy)
 
 
 def warning(session: str, because: str) -> str:
     """Something people should know that needs nothing from them yet, such as a budget's use."""
-    return _notice("warning", f"session `{session}`. {sentence(because)}", "")
+    return _notice("warning", f"session `{session}`: {full_stop(because)}", "")
 
 
 def ended(session: str, because: str, remedy: str, priority: str, status: str) -> str:
     """A session has ended without a merge."""
-    outcome = status.replace("_", " ")
-    return _notice(
-        priority, f"session `{session}` ended as **{outcome}**. {sentence(because)}", remedy
-    )
+    how = "has failed" if status == Status.ERRORED else "has ended"
+    text = f"session `{session}` {how}: {full_stop(because)}"
+    return _notice(priority, text, remedy)
 
 
 def handed_to_human(sha: str) -> str:
     """A person pushed to the agent's branch, so the agent stops pushing."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
-        f"It continues with the next request in this conversation, or after `/{NAME} resume`."
+        f"The agent continues when you write a request here, or after `/{NAME} resume`."
     )
 
 
@@ -91,23 +93,25 @@ def answer(text: str) -> str:
 
 
 def summary(project: str, counts: str) -> str:
-    """Every session of a project has ended."""
+    """Every session of a project has ended; `counts` is such as `2 merged, 1 killed`."""
+    counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
     return f"All sessions of `{project}` have finished: {counts}."
 
 
 def no_session(kind: str) -> str:
     """A command was given where no session exists."""
     return (
-        f"Nothing to {kind}: there is no session for this issue or pull request. To start one, "
-        f"add the label to the issue or comment `/{NAME} start` on it."
+        f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
+        f"start one, add the label to the issue or comment `/{NAME} start` on it."
     )
 
 
 def outsider(login: str) -> str:
-    """A label or command came from someone without write access."""
+    """A label, command, review or comment came from someone without write access."""
     return (
-        f"{login}, I only take commands from people with write access to this repository. "
-        "One of them can add the label or repeat the command."
+        f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
+        "only people with write access, or listed in the configuration, count. One of them can "
+        "repeat it."
     )
 
 
@@ -167,7 +171,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
         "\n".join(f"- {_sentence(one.sentence)}" for one in summary.blockers),
         summary.remedy,
         " · ".join(filter(None, facts)),
-        f"<sub>Comment `/{NAME} COMMAND`{mention}. Commands now: {commands}.</sub>",
+        f"<sub>Comment `/{NAME} COMMAND`{mention}. Available now: {commands}.</sub>",
     )
     return "\n\n".join(filter(None, blocks))
 
@@ -246,6 +250,6 @@ def push_refused(reason: str) -> str:
     if not _NO_WORKFLOWS.search(reason):
         return reason
     return (
-        f"{reason}; grant the GitHub App the permission `workflows: write` and accept it for the "
-        f"installation (for a token: the scope `workflow`), then comment `/{NAME} retry`"
+        f"{reason}; with an App, grant `workflows: write` and accept it for the installation; "
+        f"with a token, add the scope `workflow`. Then comment `/{NAME} retry`"
     )

@@ -10,6 +10,12 @@ _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-
 #: Statuses whose names do not read as English.
 _STATUS_WORDS = {"pr_open": "pull request open", "ci_failed": "checks failed"}
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_OUTCOME_WORDS = {
+    "killed": "stopped",
+    "errored": "failed",
+    "done": "completed without a merge",
+    "terminated": "closed or unlabelled",
+}
 
 
 def block(text: str) -> str:
@@ -32,15 +38,23 @@ def status_words(status: str) -> str:
     return _STATUS_WORDS.get(status, status.replace("_", " "))
 
 
+def outcome_words(status: str) -> str:
+    """Return how a session ended, such as "stopped", to follow a number of sessions."""
+    return _OUTCOME_WORDS.get(status, status)
+
+
 def sentence(text: str) -> str:
     """Return a phrase with a capital letter and a full stop.
 
-    A first word that is an identifier, such as a commit or `widgets-12`, keeps its case. Text of
-    several lines, such as one that quotes an agent, gets no full stop.
+    A first word that is an identifier, such as a commit or `widgets-12`, keeps its case.
     """
     word = text.partition(" ")[0]
     named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)
-    capital = text if named else text[:1].upper() + text[1:]
+    return full_stop(text if named else text[:1].upper() + text[1:])
+
+
+def full_stop(text: str) -> str:
+    """Return a phrase with a full stop, unless it ends already or has several lines."""
     ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
     ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
-    return capital if ended else f"{capital}."
+    return text if ended else f"{text}."

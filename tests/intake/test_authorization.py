@@ -73,7 +73,7 @@ def test_a_command_without_a_session_is_answered_once(conversation: Conversation
     conversation.commands.settle()
     ((number, body),) = conversation.comments
     assert number == 12
-    assert "Nothing to stop: there is no session" in body
+    assert "`/mergewright stop` did nothing: there is no session" in body
 
 
 def test_a_command_without_a_session_and_one_that_opens_it_are_acknowledged(
@@ -232,8 +232,12 @@ def test_a_label_added_later_counts_from_then_on(conversation: Conversation) -> 
     ("change", "text", "why"),
     [
         ({"labels": (), "labelings": ()}, "codx", "there is no agent `codx` here"),
-        ({"is_pull": True}, "", "an agent is started on an open issue"),
-        ({"issue": Issue(number=12, title="x", open=False)}, "", "an agent is started on an open"),
+        ({"is_pull": True}, "", "agents can only be started on an open issue"),
+        (
+            {"issue": Issue(number=12, title="x", open=False)},
+            "",
+            "agents can only be started on an open",
+        ),
     ],
 )
 def test_an_impossible_start_is_answered(
@@ -251,7 +255,7 @@ def test_an_issue_edited_by_an_outsider_after_the_command_is_refused(
     later = conversation.bench.scenario.clock() + timedelta(seconds=1)
     conversation.bench.labelled(edits=(IssueEvent(actor="mallory", at=later),))
     conversation.command("start")
-    assert "who has no write access, edited it" in conversation.comments[0][1]
+    assert "who has no write access, edited the text" in conversation.comments[0][1]
     assert conversation.store.sessions.all() == []
 
 

@@ -95,7 +95,7 @@ def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answer
 
     issue.issue.comment("/mergewright answer 1\n1\n1", by=MALLORY)
     eventually(
-        lambda: "mallory, I only take commands" in "".join(issue.comments_by()),
+        lambda: "was not acted on: only people with write access" in "".join(issue.comments_by()),
         "an outsider gets a reply",
     )
     issue.issue.comment("/mergewright answer Blue", by=ROB)

@@ -18,7 +18,7 @@ def test_an_outsiders_label_and_commands_are_refused_and_answered_once(
     refused.issue.comment("/mergewright help", by=ALICE)
     eventually(lambda: len(refused.comments_by()) > 1, "the help is shown")
     reply, shown = refused.comments_by()
-    assert reply.startswith("mallory, I only take commands from people with write access")
+    assert "mallory's label, command, review or comment was not acted on" in reply
     assert shown.startswith("Write a command at the start of a line")
     assert refused.session is None
 
@@ -43,9 +43,9 @@ def test_an_outsiders_comment_never_reaches_the_agent(world: World) -> None:
     )
     pull.pull.comment("Please write two.", by=ALICE)
     message = issue.agent.receives("Please write two.")
-    pull.has_comment("mallory, I only take commands")
+    pull.has_comment("mallory's label, command, review or comment was not acted on")
     assert (
-        sum("mallory, I only" in posted for posted in (*pull.comments_by(), *issue.comments_by()))
+        sum("mallory's label" in posted for posted in (*pull.comments_by(), *issue.comments_by()))
         == 1
     )
     assert "environment" not in message["text"]

@@ -86,7 +86,7 @@ def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) ->
     is_posted(issue, "80% of the dollars of this session are used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
     issue.becomes("paused")
-    is_posted(issue, "The dollars of this session are used up")
+    is_posted(issue, "the dollars of this session are used up")
     issue.issue.comment("/mergewright resume", by=ALICE)
     is_posted(issue, "The session stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)
@@ -224,5 +224,5 @@ def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
     for issue in (first, second):
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
-    is_posted(second, "All sessions of `widgets` have finished: 2 killed.")
+    is_posted(second, "All sessions of `widgets` have finished: 2 stopped.")
     assert not any("Everything of" in posted for posted in first.comments_by())

@@ -43,7 +43,7 @@ def test_a_push_without_permission_has_a_remedy() -> None:
     refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
     said = messages.push_refused(f"b: {refusal} `workflows` permission")
     assert said.startswith(f"b: {refusal}")
-    assert "grant the GitHub App the permission `workflows: write`" in said
+    assert "with an App, grant `workflows: write` and accept it for the installation" in said
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
@@ -114,7 +114,7 @@ def test_a_report_shows_status_blockers_and_commands() -> None:
         "Answer it.",
         "Agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
         " · [session `widgets-12`](https://bot/sessions/widgets-12)",
-        "<sub>Comment `/mergewright COMMAND`. Commands now: `stop`, `answer`, `help`.</sub>",
+        "<sub>Comment `/mergewright COMMAND`. Available now: `stop`, `answer`, `help`.</sub>",
     ]
 
 
@@ -126,7 +126,7 @@ def test_a_report_omits_empty_parts() -> None:
 
 def test_a_report_names_the_app_slug() -> None:
     said = messages.report(status_summary(), "https://bot/", "acme-bot")
-    assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Commands now:" in said
+    assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Available now:" in said
 
 
 def test_foreign_text_is_neutralized_in_a_report() -> None:
@@ -242,7 +242,29 @@ def test_a_question_of_several_lines_is_quoted() -> None:
     asks = "the agent asks: Which?\n\n## Merged by @alice\n/mergewright merge"
     said = messages.comment_body("attention", {**values, "because": asks})
     first, *others = said.split("\n\n")[0].splitlines()
-    assert first.endswith("needs attention. The agent asks: Which?")
+    assert first.endswith(": the agent asks: Which?")
     assert [line[:2] for line in others] == ["> "] * 3
     assert "@alice" not in said
     assert "/mergewright" not in said
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (Status.KILLED, "**Warning:** session `widgets-12` has ended: stopped by X."),
+        (Status.ERRORED, "**Warning:** session `widgets-12` has failed: stopped by X."),
+    ],
+)
+def test_an_outcome_is_posted_without_the_name_of_its_status(status: Status, text: str) -> None:
+    values = {"session": "widgets-12", "because": "stopped by X", "remedy": ""}
+    said = messages.comment_body("ended", {**values, "priority": "warning", "status": status})
+    assert said == text
+
+
+def test_a_summary_names_outcomes_in_words() -> None:
+    counts = "1 done, 1 errored, 1 killed, 3 merged, 2 terminated"
+    said = messages.comment_body("summary", {"project": "killed-1", "counts": counts})
+    assert said == (
+        "All sessions of `killed-1` have finished: 1 completed without a merge, 1 failed, "
+        "1 stopped, 3 merged, 2 closed or unlabelled."
+    )
