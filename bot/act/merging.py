@@ -30,7 +30,9 @@ class Merger:
 
     def enqueue(self, session: Session, action: Enqueue, check: FinalCheck) -> ActionResult:
         """Add the judged commit to GitHub's merge queue."""
-        if stopped := self._recheck_access(session, action) or check():
+        if unsure := self._recheck_access(session, action) or self._recheck_base(session, action):
+            return unsure
+        if stopped := check():
             return stopped
         queue = partial(self.github.merges.enqueue, session.repository, action.number, action.sha)
         return self._landed(session, action.number, queue)
@@ -51,7 +53,7 @@ class Merger:
         method = self._method(session, merge, commits)
         if isinstance(method, Rejected):
             return method
-        if stopped := check():
+        if stopped := self._recheck_base(session, merge) or check():
             return stopped
         return self._landed(
             session,
@@ -81,6 +83,17 @@ class Merger:
                     f"@{login} approved or requested this merge and lost write access meanwhile"
                 )
         return None
+
+    def _recheck_base(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
+        """Read whether the pull request still has the base branch it was judged for.
+
+        GitHub compares the head when it merges, and not the base branch.
+        """
+        base = self.github.merges.base_branch(session.repository, action.number)
+        if base == action.base or not action.base:
+            return None
+        self.refreshes.request([refresh(session, f"pull:{action.number}")], self.clock())
+        return RetryLater(f"the base branch was changed to {base} meanwhile")
 
     def _method(
         self, session: Session, merge: MergePull, commits: Iterable[Commit]

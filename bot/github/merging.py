@@ -35,6 +35,7 @@ class _QueueablePull(GraphQLShape, frozen=True):
     id: str
     is_in_merge_queue: bool
     head_ref_oid: str
+    base_ref_name: str
 
 
 class PullMerger:
@@ -76,6 +77,10 @@ class PullMerger:
                 return self._api.send(repo, "PUT", f"pulls/{number}/merge", request, CommitSha).sha
             except Refused as no:
                 return self._unless_merged(repo, number, sha, no)
+
+    def base_branch(self, repo: str, number: int) -> str:
+        """The branch that a pull request is to be merged into, now."""
+        return self._queueable(repo, number).base_ref_name
 
     def enqueue(self, repo: str, number: int, sha: str) -> str:
         """Add a pull request at this head to the merge queue (`enqueuePullRequest`); idempotent.

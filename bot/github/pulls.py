@@ -56,7 +56,11 @@ def pull_snapshot(
     base = last.base_ref
     required = required_checks(base)
     latest = [review for page in pages for review in page.latest_opinionated_reviews.nodes]
-    verdicts = tuple(_verdict(review, me) for review in latest if review.state in _VERDICTS)
+    changes = last.base_changes.nodes
+    onto_base = changes[-1].created_at if changes else BEGINNING
+    verdicts = tuple(
+        _verdict(review, me, onto_base) for review in latest if review.state in _VERDICTS
+    )
     in_verdicts = {review.full_database_id for review in latest if review.state in _VERDICTS}
     reviews = [review for page in pages for review in page.reviews.nodes]
     comments = [comment for page in pages for comment in page.comments.nodes]
@@ -152,12 +156,14 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
     return not more and not unseen and heads == {pages[-1].head_ref_oid}
 
 
-def _verdict(review: ReviewNode, me: str) -> Verdict:
+def _verdict(review: ReviewNode, me: str, onto_base: datetime) -> Verdict:
+    """`onto_base`: since when the pull request has its base branch."""
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),
         approved=_VERDICTS[review.state],
         sha=review.commit.oid if review.commit else "",
+        for_base=(review.submitted_at or BEGINNING) > onto_base,
         remark=remark_of("review", review, me) if review.body.strip() else None,
     )
 

@@ -308,6 +308,12 @@ class RemovedFromQueueEvent(GraphQLShape, frozen=True):
     before_commit: CheckedCommit | None = None
 
 
+class BaseChange(GraphQLShape, frozen=True):
+    """A change of the base to another branch."""
+
+    created_at: datetime
+
+
 class PullRequest(GraphQLShape, frozen=True):
     """A pull request, or one page of its lists."""
 
@@ -332,6 +338,7 @@ class PullRequest(GraphQLShape, frozen=True):
     is_in_merge_queue: bool
     is_merge_queue_enabled: bool
     timeline_items: NodeList[RemovedFromQueueEvent]
+    base_changes: NodeList[BaseChange]
     review_requests: TotalCount
     latest_opinionated_reviews: NodePage[ReviewNode]
     reviews: NodePage[ReviewNode]

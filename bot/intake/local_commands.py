@@ -98,7 +98,7 @@ def replies_by_command(outbox: Iterable[OutboxEntry]) -> Mapping[str, str]:
 
 
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
-    """The head that was current when a command was written; empty if it moved since.
+    """The head that was current when a command was written; empty if it or its base changed since.
 
     `number` is that of the pull request, or of the issue while exactly one pull request is open;
     otherwise the head is empty too.
@@ -111,6 +111,7 @@ def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
 
 
 def _was_current(pull: Pull, at: datetime) -> bool:
-    # The times of GitHub's comments are whole seconds, so the head's is compared as such.
-    since = pull.head_since.replace(microsecond=0) if pull.head_since else at
-    return since <= at
+    # The times of GitHub's comments are whole seconds, so the others are compared as such.
+    return all(
+        since.replace(microsecond=0) <= at for since in (pull.head_since, pull.base_since) if since
+    )

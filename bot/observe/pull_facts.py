@@ -80,6 +80,7 @@ class PullFacts:
             ),
             comments=tuple(map(remark, pull.comments)),
             green_since=now if _is_green(pull) and not _is_green(was) else was.green_since,
+            base_since=was.base_since if was.base_branch in ("", pull.base_branch) else now,
             frozen=self._frozen(repository, reading, was.frozen),
             read_at=before.read_at if before else now,
         )

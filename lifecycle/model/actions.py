@@ -188,18 +188,20 @@ class Reply(_OnNumber, frozen=True, kw_only=True):
 
 
 class MergePull(_OnNumber, frozen=True, kw_only=True):
-    """Merge a pull request, but only at the commit that was judged."""
+    """Merge a pull request, but only the commit that was judged and into the branch it was for."""
 
     sha: str
+    base: str = ""  #: Empty: any.
     method: MergeMethod
     asked: bool = False  #: Whether a person named the method, so that no other will do.
     by: str = ""  #: On whose word; empty: policy merges by itself.
 
 
 class Enqueue(_OnNumber, frozen=True, kw_only=True):
-    """Add a pull request to GitHub's merge queue, but only at the commit that was judged."""
+    """Add a pull request to GitHub's merge queue, with the same conditions."""
 
     sha: str
+    base: str = ""  #: Empty: any.
     by: str = ""  #: As of a merge.
 
 

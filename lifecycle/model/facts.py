@@ -189,6 +189,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     bot: bool = False  #: By GitHub's type of the account.
     approved: bool  #: False: changes requested.
     sha: str  #: The head it was given on.
+    for_base: bool = True  #: Whether the pull request had the same base branch then.
     allowed: bool = False
     remark: Remark | None = None  #: Its body, where it has one.
 
@@ -224,6 +225,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.
     base_branch: str = ""
+    base_since: datetime | None = None  #: When another base branch was first seen; None: never.
     merge: Merge = Merge.UNKNOWN
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()

@@ -89,13 +89,20 @@ def land(judged: Judged) -> Wanted:
         return
     by = command.actor if command and not policy.merges_by_itself else ""
     if pull.queue:
-        yield do.Enqueue(key=landing_key(pull), number=pull.number, sha=pull.head, by=by)
+        yield do.Enqueue(
+            key=landing_key(pull),
+            number=pull.number,
+            sha=pull.head,
+            base=pull.base_branch,
+            by=by,
+        )
     else:
         named = command.text if command else ""
         yield do.MergePull(
             key=landing_key(pull),
             number=pull.number,
             sha=pull.head,
+            base=pull.base_branch,
             method=MergeMethod(named) if named else policy.merge_method,
             asked=bool(named),
             by=by,

@@ -6,9 +6,13 @@ from lifecycle.read.session_view import SessionView
 
 
 def merge_command(view: SessionView) -> Command | None:
-    """Return the command to merge the pull request at its current head; None if there is none."""
+    """Return the command to merge this head into this base branch; None if there is none."""
     command, pull = view.command("merge"), view.pull
-    return command if command and pull and command.head == pull.head else None
+    if command is None or pull is None or command.head != pull.head:
+        return None
+    if pull.base_since is not None and command.at < pull.base_since:
+        return None
+    return command
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:

@@ -306,7 +306,8 @@ class SessionView:
             if verdict.allowed and not verdict.approved:
                 self.objectors.append(verdict.author)
             elif verdict.allowed and verdict.author != self.facts.requester:
-                self.approved |= verdict.sha == pull.head or verdict.sha in pull.carried
+                at_head = verdict.sha == pull.head or verdict.sha in pull.carried
+                self.approved |= at_head and verdict.for_base
         return [*remarks, *pull.comments]
 
     def _is_unsent(self, remark: Remark) -> bool:

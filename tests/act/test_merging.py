@@ -25,6 +25,7 @@ class Merger:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.gone = ""  #: People who lost write access since the last read.
+        self.base = "main"  #: The base branch, as GitHub has it now.
         site.starts()
 
     def lands(
@@ -83,7 +84,9 @@ class Merger:
                 repository=lambda name: repository,
                 may_write=lambda name, login: login != self.gone,
             ),
-            merges=SimpleNamespace(merge=merge, enqueue=merge),
+            merges=SimpleNamespace(
+                merge=merge, enqueue=merge, base_branch=lambda name, number: self.base
+            ),
         )
         gone, self.gone = self.gone, ""
         people = WriteAccess(github, scenario.clock)
@@ -91,10 +94,16 @@ class Merger:
         self.gone = gone
         act = self.site.dispatcher(github, people)
         wanted: MergePull | Enqueue = MergePull(
-            key=keys.merge(head), number=34, sha=head, method=method, asked=asked, by=by
+            key=keys.merge(head),
+            number=34,
+            sha=head,
+            base="main",
+            method=method,
+            asked=asked,
+            by=by,
         )
         if queue:
-            wanted = Enqueue(key=keys.merge(head), number=34, sha=head, by=by)
+            wanted = Enqueue(key=keys.merge(head), number=34, sha=head, base="main", by=by)
         scenario.orders(self.site.id, wanted, run=self.site.session.run)
         (due,) = scenario.store.outbox.due(scenario.clock())
         return act.do(due, lambda: None)
@@ -124,6 +133,19 @@ def test_nothing_is_merged_for_somebody_who_lost_write_access(
     result = merger.tries_to_land(SQUASH, by="ada", queue=queue)
     assert isinstance(result, RetryLater)
     assert f"@{gone} approved or requested this merge and lost write access" in result.why
+    (refresh,) = merger.site.scenario.store.refreshes.due(merger.site.scenario.clock(), ("pull:",))
+    assert refresh.subject == "pull:34"
+
+
+@pytest.mark.parametrize("queue", [False, True])
+def test_nothing_is_merged_into_another_base_branch_than_the_judged_one(
+    merger: Merger, queue: bool
+) -> None:
+    merger.base = "release"
+    result = merger.tries_to_land(SQUASH, by="ada", queue=queue)
+    assert isinstance(result, RetryLater)
+    assert result.why == "the base branch was changed to release meanwhile"
+    assert merger.calls == []
     (refresh,) = merger.site.scenario.store.refreshes.due(merger.site.scenario.clock(), ("pull:",))
     assert refresh.subject == "pull:34"
 

@@ -138,6 +138,7 @@ def page(**changes: Any) -> PullRequest:
         "is_in_merge_queue": False,
         "is_merge_queue_enabled": False,
         "timeline_items": NodeList(nodes=()),
+        "base_changes": NodeList(nodes=()),
         "review_requests": TotalCount(total_count=0),
         "latest_opinionated_reviews": listed(),
         "reviews": listed(),

@@ -1,5 +1,6 @@
 """The conversion of pull requests."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
     AppSlug,
+    BaseChange,
     BaseRef,
     BranchProtection,
     CheckSuite,
@@ -199,6 +201,22 @@ def test_protection_without_status_checks_requires_none() -> None:
     pull = read(base_ref=base(rule)).pull
     assert not pull.checks_expected
     assert pull.checks == ()
+
+
+def test_a_verdict_says_whether_it_came_after_the_last_change_of_the_base_branch() -> None:
+    def verdicts(*changes: int) -> list[bool]:
+        times = [BaseChange(created_at=START + timedelta(minutes=minute)) for minute in changes]
+        reviews = [review("ann", "APPROVED", 1), review("bob", "CHANGES_REQUESTED", 3)]
+        found = read(
+            base_changes=NodeList(nodes=tuple(times)),
+            latest_opinionated_reviews=listed(*reviews),
+        )
+        return [verdict.for_base for verdict in found.pull.verdicts]
+
+    assert verdicts() == [True, True]
+    assert verdicts(2) == [False, True]
+    # GitHub's times are whole seconds: of two events in one, the order is unknown.
+    assert verdicts(3) == [False, False]
 
 
 def test_comments_have_stable_ids_and_say_whether_a_bot_wrote_them() -> None:

@@ -304,12 +304,14 @@ def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
     assert conversation.heads() == ["", "34" * 20]
 
 
-def test_a_merge_command_older_than_the_head_is_bound_to_none(
-    conversation: Conversation,
+@pytest.mark.parametrize("changed", ["head_since", "base_since"])
+def test_a_merge_command_older_than_the_head_or_its_base_branch_is_bound_to_none(
+    conversation: Conversation, changed: str
 ) -> None:
     conversation.bench.scenario.session()
     now = conversation.bench.scenario.clock()
-    moved = Pull(number=34, head="n" * 40, head_since=now + timedelta(seconds=5))
+    later: dict[str, Any] = {changed: now + timedelta(seconds=5)}
+    moved = Pull(number=34, head="n" * 40, **later)
     conversation.store.observations.record([Observation(session="widgets-12", pulls=(moved,))], now)
     conversation.command("merge", number=34)
     assert conversation.heads() == [""]

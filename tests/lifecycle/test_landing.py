@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Dequeued, Facts
@@ -91,7 +92,7 @@ def test_a_merge_method_named_in_a_command_is_marked_as_requested() -> None:
 
 def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
     assert merging(ready(queue=True), mode=Mode.MERGE) == [
-        do.Enqueue(key=parse(f"merge:{HEAD}"), number=34, sha=HEAD)
+        do.Enqueue(key=parse(f"merge:{HEAD}"), number=34, sha=HEAD, base="main")
     ]
 
 
@@ -136,7 +137,9 @@ def test_a_removal_from_the_merge_queue_for_another_reason_escalates() -> None:
 def test_a_merge_command_enqueues_a_removed_pull_request_once_more(checks: tuple[Any, ...]) -> None:
     again = dequeued(*checks, commands=(MERGE_COMMAND,))
     assert merging(again) == [
-        do.Enqueue(key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, by=MERGE_COMMAND.actor)
+        do.Enqueue(
+            key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, base="main", by=MERGE_COMMAND.actor
+        )
     ]
     both = {**QUEUED, **done(SECOND_ENQUEUE, seconds_ago=5)}
     assert merging(dequeued(*checks, commands=(MERGE_COMMAND,), done=both)) == []
@@ -172,7 +175,9 @@ def test_a_removal_after_a_cancel_does_not_escalate() -> None:
         ] == []
     again = dequeued(commands=(CANCEL, LATER_MERGE_COMMAND))
     assert merging(again) == [
-        do.Enqueue(key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, by=MERGE_COMMAND.actor)
+        do.Enqueue(
+            key=parse(SECOND_ENQUEUE), number=34, sha=HEAD, base="main", by=MERGE_COMMAND.actor
+        )
     ]
 
 
@@ -186,6 +191,31 @@ def test_a_new_head_after_a_removal_is_enqueued() -> None:
     session = dequeued(RED, pulls={"head": NEXT, "verdicts": (approval(NEXT),)})
     (queue,) = merging(session, mode=Mode.MERGE)
     assert str(queue.key) == f"merge:{NEXT}:{in_key(REMOVAL.at)}"
+
+
+@pytest.mark.parametrize(
+    ("said", "changed", "merges"), [(20, 21, True), (20, 20, True), (20, 19, False)]
+)
+def test_a_merge_command_is_bound_to_the_base_branch_of_its_time(
+    said: float, changed: float, merges: bool
+) -> None:
+    words = command("merge", head=HEAD, at=ago(said))
+    session = ready(words, base_since=ago(changed))
+    assert bool(merging(session)) is merges
+    assert bool(merging(ready(words, base_since=ago(changed), queue=True))) is merges
+
+
+def test_an_approval_of_an_earlier_base_branch_does_not_count() -> None:
+    earlier = replace(approval(), for_base=False)
+    assert decision(ready(verdicts=(earlier,)), mode=Mode.MERGE).status is Status.REVIEW_PENDING
+    again = approval(author="ann")
+    assert merging(ready(verdicts=(earlier, again)), mode=Mode.MERGE)
+
+
+def test_a_merge_names_the_base_branch_it_was_judged_for() -> None:
+    for queue in (False, True):
+        (action,) = merging(ready(base_branch="release", queue=queue), mode=Mode.MERGE)
+        assert action.base == "release"
 
 
 def test_an_approval_of_an_older_commit_merges_nothing() -> None:

@@ -334,7 +334,9 @@ def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
 def test_in_merge_mode_a_ready_pull_request_merges_at_the_judged_commit() -> None:
     (merge,) = ordered(with_pull(READY), mode=Mode.MERGE, merge_method=MergeMethod.REBASE)
     key = parse(f"merge:{HEAD}")
-    assert merge == do.MergePull(key=key, number=34, sha=HEAD, method=MergeMethod.REBASE)
+    assert merge == do.MergePull(
+        key=key, number=34, sha=HEAD, base="main", method=MergeMethod.REBASE
+    )
 
 
 def test_in_propose_mode_a_ready_pull_request_is_announced() -> None:

@@ -168,6 +168,18 @@ def test_a_branch_update_keeps_approvals_and_a_persons_push_is_remembered(bench:
     assert (later.head_by, later.person) == (Mover.BOT, pull.person)
 
 
+def test_the_time_is_kept_when_another_base_branch_was_first_seen(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(base_branch="main")
+    assert bench.reads()[0].base_since is None
+    bench.pull(base_branch="release")
+    (pull,) = bench.reads()
+    assert pull.base_since == bench.scenario.clock()
+    bench.scenario.clock.passes(60)
+    bench.pull(base_branch="release", title="renamed")
+    assert bench.reads()[0].base_since == pull.base_since
+
+
 def test_without_a_known_pusher_nothing_changes(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()

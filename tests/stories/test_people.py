@@ -1,5 +1,7 @@
 """Who may steer a session, and how."""
 
+from time import sleep
+
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, MALLORY, ROB, World
 
@@ -165,6 +167,24 @@ def test_only_another_writers_approval_of_the_head_commit_merges(world: World) -
     assert not pull.pull.merged
     pull.reviewer_approves()
     issue.becomes("merged")
+
+
+def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World) -> None:
+    world.repo.push("release", {"notes.txt": "1\n"}, by=ALICE)
+    issue = world.agent_opens_a_pull_request(mode="propose")
+    pull = issue.pull.reviewer_approves()
+    pull.pull.comment("/mergewright merge", by=ALICE)
+    pull.has_comment("This commit is merged as soon as nothing blocks it")
+    pull.pull.change_base("release", by=ALICE)
+    pull.ci_passes()
+    assert "review_required" in str(issue.becomes("review_pending").blockers)
+    sleep(1)  # GitHub's times are whole seconds.
+    pull.reviewer_approves()
+    issue.becomes("mergeable")
+    assert not pull.pull.merged
+    pull.pull.comment("/mergewright merge", by=ALICE)
+    issue.becomes("merged")
+    assert pull.pull.base_branch == "release"
 
 
 def test_sessions_wait_for_a_free_slot(world: World) -> None:

@@ -106,6 +106,14 @@ class Pull(Proposal):
             self.publish("converted_to_draft", by)
 
     @locked
+    def change_base(self, branch: str, by: str) -> None:
+        """Change the branch that it is to be merged into."""
+        before, self.base_branch = self.base_branch, branch
+        self.base = self.base_tip
+        self.happened("base_ref_changed", by)
+        self.publish("edited", by, changes={"base": {"ref": {"from": before}}})
+
+    @locked
     def merge(
         self, by: str, method: str = "merge", title: str | None = None, message: str | None = None
     ) -> str:

@@ -142,6 +142,17 @@ def test_only_the_judged_commit_is_enqueued(github: GitHub, pull: Pull) -> None:
     assert not pull.queued
 
 
+def test_a_change_of_the_base_branch_is_read(github: GitHub, pull: Pull) -> None:
+    pull.repo.push("release", {"notes.txt": "1\n"}, by="ann")
+    pull.review(by="ann", state="APPROVED")
+    assert [verdict.for_base for verdict in read(github, pull).pull.verdicts] == [True]
+    assert github.merges.base_branch(pull.repo.full_name, pull.number) == "main"
+    pull.change_base("release", by="ann")
+    found = read(github, pull).pull
+    assert (found.base_branch, [one.for_base for one in found.verdicts]) == ("release", [False])
+    assert github.merges.base_branch(pull.repo.full_name, pull.number) == "release"
+
+
 def test_dequeuing_is_idempotent(github: GitHub, queued: Pull) -> None:
     for _ in range(2):
         github.merges.dequeue(queued.repo.full_name, queued.number)

@@ -37,6 +37,7 @@ _EVENTS = {
     "closed": ("ClosedEvent", "CLOSED_EVENT"),
     "reopened": ("ReopenedEvent", "REOPENED_EVENT"),
     "merged": ("MergedEvent", "MERGED_EVENT"),
+    "base_ref_changed": ("BaseRefChangedEvent", "BASE_REF_CHANGED_EVENT"),
     "added_to_merge_queue": ("AddedToMergeQueueEvent", "ADDED_TO_MERGE_QUEUE_EVENT"),
     "removed_from_merge_queue": ("RemovedFromMergeQueueEvent", "REMOVED_FROM_MERGE_QUEUE_EVENT"),
 }
