@@ -80,9 +80,9 @@ def budgets() -> Iterator[Cells]:
 
 def remedies() -> Iterator[Cells]:
     """The remedy for each reason."""
-    yield "reason", "remedy", "a retry alone may help"
+    yield "reason", "remedy", "may help by itself"
     for reason, advice in ADVICE.items():
-        yield f"`{reason}`", advice.remedy, "yes" if advice.retryable else "no"
+        yield f"`{reason}`", advice.remedy, f"`{advice.again}`" if advice.again else ""
 
 
 def commands() -> Iterator[Cells]:
@@ -155,7 +155,7 @@ def _lines() -> Iterator[str]:
     yield f"note right of {Status.CLEANUP} : {_READS[Status.CLEANUP]}"
     for outcome in _OUTCOMES:
         if outcome in RESTORABLE:
-            yield f"{outcome} --> live: {' or '.join(RESTORES)}"
+            yield f"{outcome} --> live: {RESTORES}"
         else:
             yield f"{outcome} --> [*]"
 

@@ -62,7 +62,7 @@ class ActionDispatcher:
             if session is None:
                 return Rejected(f"there is no session {due.session}")
             if missing := self._missing(session, due.action):
-                return Rejected(f"{missing} is not configured any more: put it back, then retry")
+                return Rejected(f"{missing} is not configured any more: put it back")
             return self._do(session, due, check)
         except Conflicted as moved:
             return RetryLater(str(moved))

@@ -19,7 +19,6 @@ PLAIN: Mapping[str, str] = {
     "pause": "Stop a session's agent and keep its conversation.",
     "resume": "Resume a paused session.",
     "restart": "Stop a session's agent and start it again.",
-    "restore": "Reopen an ended session with a new run on the same branch.",
     "retry": "Retry the actions the bot has given up.",
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
@@ -78,7 +77,7 @@ def start(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Start an agent on an issue."""
+    """Start an agent on an issue, or bring its ended session back."""
     _submit(config, session_id, "start", agent, no_wait, as_json, resume=resume)
 
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import typer
 from msgspec import Struct
 from rich.console import Group
 from rich.text import Text
@@ -20,11 +21,13 @@ from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
 from bot.intake import local_commands
 from bot.intake.commands import InvalidArgument
+from bot.intake.local_commands import CommandReply
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
 from bot.system.locations import Paths, programs
 from config.contradictions import nearest
 from config.settings import Settings
+from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Command
 from lifecycle.model.text import plain
@@ -45,7 +48,8 @@ class CommandOutcome(Struct, frozen=True, kw_only=True):
     session: str
     kind: str
     text: str
-    applied: bool  #: False: we did not wait for it, or no bot is running.
+    accepted: bool | None  #: None: not known yet, because no bot has applied or refused it.
+    reason: str  #: Why it was refused.
     status: str
     because: str
     reply: str
@@ -62,7 +66,7 @@ def submit(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Submit a command and print its outcome. Raises `CliError`."""
+    """Submit a command and print its outcome. Raises `CliError`, also if it was refused."""
     settings, redact = context.redacting(config)
     with context.store(settings, redact) as store:
         if kind == "start" and store.sessions.get(id) is None:
@@ -70,9 +74,14 @@ def submit(
         elif resume:
             raise CliError(f"{id} already has a conversation; --resume works for new sessions only")
         else:
-            outcome = _submit(store, id, kind, text, pull, wait)
+            outcome = _submit(settings, store, id, kind, text, pull, wait)
         running = _bot_runs(store)
+    refused = outcome.accepted is False
+    if refused and not as_json:
+        raise CliError(f"{id}: {kind} refused: {plain(outcome.reason)}", PROBLEM)
     screens.report(outcome, _screen(outcome, running=running), as_json=as_json)
+    if refused:
+        raise typer.Exit(PROBLEM)
 
 
 def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
@@ -114,7 +123,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _submit(
-    store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool
+    settings: Settings, store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool
 ) -> CommandOutcome:
     session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
     try:
@@ -128,15 +137,28 @@ def _submit(
     except InvalidArgument as problem:
         raise CliError(str(problem)) from None
     local_commands.add_command(store, session, command)
-    applied = wait and _wait_until(store, lambda: _applied(store, command, id))
-    frozen = frozen_by(store.facts.get(id))
-    held = f"Frozen by {frozen.by}. The command waits for `unfreeze`." if frozen else ""
-    reply = local_commands.replies_by_command(store.outbox.of(id)).get(key, "")
-    return _outcome(store, id, command, applied=applied, reply=reply or held)
+    judged = wait and _wait_until(store, lambda: _judged(store, command, id))
+    facts = store.facts.get(id)
+    policy = context.policies(settings, store).of(facts.project)
+    # In mode `observe` and while frozen, no reply is recorded.
+    unrecorded = apply_commands(facts, policy, utc_now()).answers
+    replies = local_commands.replies_by_command(store.outbox.of(id), unrecorded)
+    reply = replies.get(key, CommandReply(accepted=True, text="")) if judged else None
+    frozen = frozen_by(facts) if kind != "freeze" else None
+    if frozen and (reply is None or reply.accepted):
+        held = f"Frozen by {frozen.by}. The command waits for `unfreeze`."
+        return _outcome(store, id, command, None, held)
+    if reply is None:
+        return _outcome(store, id, command, None)
+    return _outcome(store, id, command, reply.accepted, reply.text)
 
 
 def _outcome(
-    store: Store, id: str, command: Command | NewCommand, *, applied: bool, reply: str
+    store: Store,
+    id: str,
+    command: Command | NewCommand,
+    accepted: bool | None,
+    reply: str = "",
 ) -> CommandOutcome:
     session = store.sessions.get(id)
     return CommandOutcome(
@@ -144,7 +166,8 @@ def _outcome(
         session=id,
         kind=command.kind,
         text=command.text,
-        applied=applied,
+        accepted=accepted,
+        reason=reply if accepted is False else "",
         status=session.status if session else "",
         because=session.because if session else "",
         reply=reply,
@@ -159,7 +182,7 @@ def _head(session: Session, number: int) -> str:
     raise CliError(f"{session.id} has no pull request #{number}; its pull requests: {known}")
 
 
-def _applied(store: Store, command: Command, id: str) -> bool:
+def _judged(store: Store, command: Command, id: str) -> bool:
     """Whether the session was reconciled since the command."""
     session = store.sessions.get(id)
     return session is not None and (session.due is None or session.due > command.at)
@@ -192,13 +215,12 @@ def _start(
         resume=resume,
     )
     store.commands.add(command)
-    applied = wait and _wait_until(store, lambda: store.commands.outcome(command.key) is not None)
+    judged = wait and _wait_until(store, lambda: store.commands.outcome(command.key) is not None)
     reply = store.commands.outcome(command.key) or ""
-    if reply and store.sessions.get(id) is None:
-        if resume:
-            LocalRecords({}, Paths(settings.data).host).remove(home_of(id))
-        raise CliError(f"{id} was not started: {reply}", PROBLEM)
-    return _outcome(store, id, command, applied=applied, reply=reply)
+    refused = bool(reply) and store.sessions.get(id) is None
+    if refused and resume:
+        LocalRecords({}, Paths(settings.data).host).remove(home_of(id))
+    return _outcome(store, id, command, not refused if judged else None, reply)
 
 
 def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
@@ -244,8 +266,9 @@ def _screen(outcome: CommandOutcome, *, running: bool) -> Text:
     if not running:
         later = "; no bot is running, so it is applied when `mergewright serve` starts"
         return Text(f"{outcome.session}: {outcome.kind} submitted{later}", "dim")
-    if not outcome.applied:
-        return Text(f"{outcome.session}: {outcome.kind} submitted, not applied yet", "dim")
+    if outcome.accepted is None:
+        later = f"\n{plain(outcome.reply)}" if outcome.reply else ""
+        return Text(f"{outcome.session}: {outcome.kind} submitted, not applied yet{later}", "dim")
     screen = screens.headline(outcome.session, outcome.status, outcome.because)
     return screen.append(f"\n{plain(outcome.reply)}" if outcome.reply else "")
 

@@ -84,10 +84,9 @@ class Opening:
         elif session is None and candidate.issue is not None:
             self._open(candidate, candidate.issue, label.agent)
         elif session is not None:
-            restores = session.ended is not None and not label.names_agent
             command = Command(
                 key=f"label:{session.id}:{label.at.isoformat()}",
-                kind="restore" if restores else "start",
+                kind="start",
                 actor=label.actor,
                 at=self.clock(),
                 text=label.agent if label.names_agent else "",
@@ -111,7 +110,7 @@ class Opening:
             return
         command = Command(
             key=f"reopened:{session.id}:{reopened.number}:{reopened.at.isoformat()}",
-            kind="restore",
+            kind="start",
             actor=reopened.actor,
             at=self.clock(),
         )

@@ -137,7 +137,8 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "start",
             "[AGENT]",
-            "have an agent work on this issue, as adding the label does",
+            "have an agent work on this issue, as adding the label does; it also brings an ended "
+            "session back",
             _optional_agent,
         ),
         CommandSyntax("status", "", "show the session's status"),

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
+from msgspec import Struct
+
 from bot.intake.commands import COMMANDS, CommandSyntax, InvalidArgument
 from bot.store import NewCommand, OutboxEntry, Session, Store
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Command, Pull
+from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.status import PullState
 
 #: Actors in the history; `cli:` is followed by the user's name.
@@ -19,14 +22,18 @@ CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 
 #: Every command but those that only show something, which are read instead.
 LOCAL_COMMANDS: Mapping[str, CommandSyntax] = {
-    **{name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")},
-    "restore": CommandSyntax(
-        "restore", "", "bring an ended session back, in a new run on the same branch"
-    ),
+    name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")
 }
 
 #: Names of a session's metadata.
 METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class CommandReply(Struct, frozen=True):
+    """Whether a command was accepted, and the reply to it."""
+
+    accepted: bool
+    text: str
 
 
 class KeyReused(Exception):
@@ -87,13 +94,22 @@ def add_start(store: Store, command: NewCommand) -> bool:
     return False
 
 
-def replies_by_command(outbox: Iterable[OutboxEntry]) -> Mapping[str, str]:
-    """The replies to commands, by the key of the command."""
+def replies_by_command(
+    outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
+) -> Mapping[str, CommandReply]:
+    """The replies to commands, by the key of the command.
+
+    `unrecorded` are replies that are not in the outbox, as in mode `observe`.
+    """
     actions = (entry.action for entry in outbox)
-    return {
-        one.key.cause[0]: one.values["text"]
+    replies = {
+        one.key: one.values["text"]
         for one in actions
         if isinstance(one, Comment) and one.topic == "answer"
+    }
+    return {
+        key.cause[0]: CommandReply(key.kind is not KeyKind.COMMAND_REFUSED, text)
+        for key, text in {**(unrecorded or {}), **replies}.items()
     }
 
 

@@ -24,7 +24,7 @@ ASSIGNABLE = """SELECT EXISTS (
 #: awaited: a person's command requested the run since the session last had a slot.
 WAITING = """SELECT id AS session, project, agent_type, agent_name AS agent, requester, priority,
         waits, wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
-            AND kind IN ('answer', 'restart', 'restore', 'resume', 'retry', 'start', 'tell')
+            AND kind IN ('answer', 'restart', 'resume', 'retry', 'start', 'tell')
             AND at >= coalesce((SELECT max(freed_at) FROM slots WHERE session = sessions.id), 0)
         ) AS awaited
     FROM sessions WHERE slot = 0 AND wants_slot = 1"""

@@ -49,7 +49,7 @@ _BUTTONS = (
     (Button("resume", "Resume"), frozenset({Status.PAUSED})),
     (Button("pause", "Pause"), _ALIVE - {Status.PAUSED}),
     (Button("restart", "Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
-    (Button("restore", "Restore"), RESTORABLE),
+    (Button("start", "Start again"), RESTORABLE),
     (Button("retry", "Retry failed actions"), _ALIVE),
     (Button("stop", "Stop"), _ALIVE),
     (Button("freeze", "Freeze"), _ALIVE),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
 from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import KeyReused, replies_by_command
+from bot.intake.local_commands import CommandReply, KeyReused, replies_by_command
 from bot.show.session_summary import BudgetUsage, SessionSummary, budget_usage, summarize
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
@@ -70,6 +70,7 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     at: datetime
     text: str
     answer: str  #: Empty: not applied yet, or frozen.
+    refused: bool  #: Whether `answer` says why it has no effect.
 
 
 class SessionDetail(Struct, frozen=True, kw_only=True):
@@ -237,7 +238,8 @@ def http_errors() -> Iterator[None]:
         raise NotFoundException(f"{problem}.") from problem
 
 
-def _commands(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntry, ...]:
+def _commands(session: Session, answers: Mapping[str, CommandReply]) -> tuple[CommandEntry, ...]:
+    none = CommandReply(accepted=True, text="")
     return tuple(
         CommandEntry(
             key=command.key,
@@ -246,7 +248,8 @@ def _commands(session: Session, answers: Mapping[str, str]) -> tuple[CommandEntr
             at=command.at,
             # The text of `help` is its reply.
             text="" if command.kind == "help" else page_text.block(command.text),
-            answer=page_text.block(answers.get(command.key, "")),
+            answer=page_text.block((reply := answers.get(command.key, none)).text),
+            refused=not reply.accepted,
         )
         for command in reversed(session.commands)
     )

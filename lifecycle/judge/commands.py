@@ -121,6 +121,7 @@ class CommandRule(NamedTuple):
     applied: str  #: The reply if it is applied; empty if its effect is notice enough.
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
+    over: str = ""  #: The reply in a terminal status, if it differs from `otherwise`.
     #: The command is refused if the session would have one of these statuses after it.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply in that case.
@@ -145,16 +146,10 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The session continues in a new run as soon as a slot is free.",
         works=RESTORABLE,
         otherwise="A session is already working on this issue (`{status}`): {because}.",
+        over="The session cannot be started again (`{status}`): {because}.",
         ineffective=TERMINAL,
-        if_ineffective="The session would end again at once: {because}.",
+        if_ineffective="The session would end again at once: {because}. {remedy}",
         fault=_no_such_agent,
-    ),
-    "restore": CommandRule(
-        "The session continues in a new run as soon as a slot is free.",
-        works=RESTORABLE,
-        otherwise="The session cannot be restored (`{status}`): {because}.",
-        ineffective=TERMINAL,
-        if_ineffective="The session would end again at once: {because}.",
     ),
     "stop": CommandRule("", otherwise="The session has already ended: {because}."),
     "pause": CommandRule(
@@ -243,7 +238,8 @@ def _refusal(
 ) -> str:
     """Return why a command is refused; empty if it is applied."""
     if before.status not in row.works:
-        return _say(row.otherwise, before, command)
+        over = row.over if before.status in TERMINAL else ""
+        return _say(over or row.otherwise, before, command)
     if fault := row.fault(before, command):
         return fault
     if row.ineffective:
@@ -270,7 +266,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
     """Whether the command has ended or restored the session already."""
-    if command.kind in RESTORES:
+    if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at
 

@@ -1,9 +1,10 @@
-"""What people can do about a reason, and whether a retry can help."""
+"""What people can do about a reason, and which command may help."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from lifecycle.model.names import NAME
 from lifecycle.model.status import Reason
 
 
@@ -17,42 +18,44 @@ class Priority(StrEnum):
 
 
 class Advice(NamedTuple):
-    """A remedy in one sentence, its urgency, and whether a retry may help without it."""
+    """A remedy in one sentence, its urgency, and the command that may help without it."""
 
     remedy: str
     priority: Priority = Priority.ACTION
-    retryable: bool = False
+    again: str = ""  #: A name in COMMANDS; empty: trying again does not help.
 
     @property
     def text(self) -> str:
-        """The remedy, with a hint to retry if a retry may help and a person has to act."""
-        mention = self.retryable and self.priority is not Priority.INFO
-        return f"{self.remedy} A retry may also help." if mention else self.remedy
+        """The remedy, with the command that may help unless the remedy names it."""
+        command = f"`/{NAME} {self.again}`"
+        mention = self.again and command not in self.remedy
+        return f"{self.remedy} {command} may also help." if mention else self.remedy
 
 
 _URGENT, _WARNING, _INFO = Priority.URGENT, Priority.WARNING, Priority.INFO
 
 ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
-        "Read the end of the agent's log, fix what it names, and add the label again.",
+        "Read the end of the agent's log, fix what it names, then write `/mergewright start`.",
         _WARNING,
-        retryable=True,
+        again="start",
     ),
     Reason.SPAWN_FAILED: Advice(
-        "Fix what the message names (`mergewright doctor` checks the machine), then add the label "
-        "again.",
+        "Fix what the message names (`mergewright doctor` checks the machine), then write "
+        "`/mergewright start`.",
         _WARNING,
-        retryable=True,
+        again="start",
     ),
     Reason.BRANCH_GONE: Advice(
-        "Push the branch to GitHub again and add the label again, or open a new issue.", _WARNING
+        "Push the branch to GitHub again and write `/mergewright start`, or open a new issue.",
+        _WARNING,
     ),
     Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it."),
     Reason.USAGE_LIMIT: Advice(
-        "Wait until the limit is reset, or raise it.", _INFO, retryable=True
+        "Wait until the limit is reset, or raise it; the session then resumes by itself.", _INFO
     ),
     Reason.RUNTIME_LOST: Advice(
-        "Add the label again; the branch and its commits are kept.", _WARNING, retryable=True
+        "Write `/mergewright start`; the branch and its commits are kept.", _WARNING, again="start"
     ),
     Reason.REPOSITORY_ARCHIVED: Advice(
         "Unarchive the repository; the session then resumes by itself.", _INFO
@@ -63,14 +66,16 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ISSUES_IN_CIRCLE: Advice(
         "Remove one of these issues from the dependencies of another, or close it."
     ),
-    Reason.MANUALLY_KILLED: Advice("Add the label again to continue.", _INFO),
-    Reason.PR_CLOSED: Advice("The branch is kept; reopen it to continue.", _INFO),
+    Reason.MANUALLY_KILLED: Advice("Write `/mergewright start` to continue.", _INFO),
+    Reason.PR_CLOSED: Advice("Reopen the pull request to continue; its branch is kept.", _INFO),
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
     Reason.LABEL_REMOVED: Advice("Add the label again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
         "Write `/mergewright budget +5` for five dollars more, or raise it in the configuration."
     ),
-    Reason.TIMEOUT: Advice("Read the log, then add the label again.", _WARNING, retryable=True),
+    Reason.TIMEOUT: Advice(
+        "Read the log, then write `/mergewright start`.", _WARNING, again="start"
+    ),
     Reason.REPAIRS_EXHAUSTED: Advice(
         "Push a fix yourself, or comment on the pull request to tell the agent what to do."
     ),
@@ -84,14 +89,14 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Fix the base branch and update this branch on GitHub, or tell the agent to fix it."
     ),
     Reason.PROBE_FAILURE: Advice(
-        "Run `mergewright doctor` and look at the agent's terminal.", _URGENT, retryable=True
+        "Run `mergewright doctor` and look at the agent's terminal.", _URGENT, again="restart"
     ),
     Reason.PUSHES_USED_UP: Advice(
-        "Check why the agent pushes so often; pushing resumes by itself after the hour.",
-        retryable=True,
+        "Check why the agent pushes so often; pushing resumes by itself after the hour."
     ),
     Reason.PUSH_REFUSED: Advice(
-        "Fix what GitHub names, then write `/mergewright retry`; the commits are kept."
+        "Fix what GitHub names, then write `/mergewright retry`; the commits are kept.",
+        again="retry",
     ),
     Reason.PROTECTED_PATHS: Advice(
         "Review these changes in the workspace; allow them, or write `/mergewright tell TEXT` to "
@@ -102,21 +107,21 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.DEQUEUED: Advice(
         "Fix the reason it gives, then write `/mergewright merge` to queue it again.",
-        retryable=True,
+        again="merge",
     ),
     Reason.ACTION_FAILED: Advice(
-        "Fix what the message names, then write `/mergewright retry`.", retryable=True
+        "Fix what the message names, then write `/mergewright retry`.", again="retry"
     ),
     Reason.AGENT_QUESTION: Advice(
         "Write `/mergewright answer TEXT`, or answer in the agent's terminal."
     ),
     Reason.AGENT_BLOCKED: Advice(
-        "Look at the agent's terminal and resolve what blocks it.", _URGENT, retryable=True
+        "Look at the agent's terminal and resolve what blocks it.", _URGENT, again="restart"
     ),
     Reason.NO_PROGRESS: Advice(
         "Look at the agent's terminal; tell it how to continue, or stop it.",
         _URGENT,
-        retryable=True,
+        again="restart",
     ),
     Reason.NOTHING_TO_SHOW: Advice("Add details to the issue and start again, or close the issue."),
     Reason.UNCOMMITTED_WORK: Advice(
@@ -128,7 +133,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Write `/mergewright resume`, or tell the agent what to do next.", _INFO
     ),
     Reason.NO_MEMORY: Advice(
-        "Free memory on the machine; the session then starts by itself.", _INFO, retryable=True
+        "Free memory on the machine; the session then starts by itself.", _INFO
     ),
 }
 

@@ -248,7 +248,7 @@ class Command(Struct, frozen=True, kw_only=True):
     """A person's command. Its key is an opaque text that names the comment or request."""
 
     key: str
-    kind: str  #: A name in COMMANDS, or `restore`.
+    kind: str  #: A name in COMMANDS.
     actor: str
     at: datetime  #: When it was granted.
     text: str = ""

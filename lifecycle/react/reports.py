@@ -23,7 +23,7 @@ COMMANDS_TO_SHOW: Final = {
     status: tuple(
         kind
         for kind, row in COMMAND_RULES.items()
-        if status in row.works and row.works != frozenset(Status) and kind != "restore"
+        if status in row.works and row.works != frozenset(Status)
     )
     for status in Status
 }

@@ -18,8 +18,8 @@ from lifecycle.model.status import Reason, Status
 #: Outcomes a session may be brought back from.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
-#: The commands that bring one back: `start` on an issue whose session is over means the same.
-RESTORES: Final = ("restore", "start")
+#: The command that brings one back; the label and a reopened issue give it too.
+RESTORES: Final = "start"
 
 
 def allowed(facts: Facts, head: str) -> bool:
@@ -43,7 +43,7 @@ def this_life(facts: Facts) -> Facts:
     """Return the facts without those that a restore or a retry makes obsolete."""
     if not facts.commands:
         return facts
-    restored, retried = _asked(facts, *RESTORES), _asked(facts, "retry")
+    restored, retried = _asked(facts, RESTORES), _asked(facts, "retry")
     facts = _let_out(facts)
     if restored is None and retried is None:
         return facts
@@ -77,8 +77,8 @@ def _let_out(facts: Facts) -> Facts:
     return replace(facts, failures=others)
 
 
-def _asked(facts: Facts, *kinds: str) -> datetime | None:
-    return max((command.at for command in facts.commands if command.kind in kinds), default=None)
+def _asked(facts: Facts, kind: str) -> datetime | None:
+    return max((command.at for command in facts.commands if command.kind == kind), default=None)
 
 
 def _last_run(facts: Facts, before: datetime) -> int:

@@ -35,8 +35,11 @@ def commands(deployment: Deployment) -> list[tuple[str, str]]:
     return [(command.kind, command.text) for command in session(deployment).commands]
 
 
-def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None]:
+def judge(
+    status: Status, because: str, *answers: str, refused: bool = False
+) -> Callable[[Store], None]:
     """A reconciliation with this result."""
+    key_of = keys.command_refused if refused else keys.command_applied
 
     def come(opened: Store) -> None:
         found = opened.sessions.get("widgets-12")
@@ -45,7 +48,7 @@ def judge(status: Status, because: str, *answers: str) -> Callable[[Store], None
         (loaded,) = opened.facts.load([found.id])
         actions: tuple[Action, ...] = tuple(
             Comment(
-                key=keys.command_applied(found.commands[-1].key),
+                key=key_of(found.commands[-1].key),
                 number=12,
                 topic="answer",
                 values={"text": text},
@@ -114,6 +117,7 @@ def test_arguments_are_parsed_as_in_comments(
         ),
         *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
         (("start", "widgets-13", "two words"), "start takes at most the name of one agent"),
+        (("restore", "widgets-12"), "no command 'restore'; use `start widgets-12`"),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),
         (("freeze", "--project", "gears"), "no project 'gears'; known: widgets"),
@@ -165,11 +169,57 @@ def test_the_outcome_can_be_printed_as_json(
     mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
 ) -> None:
     deployment.has_session()
-    a_bot(judge(Status.WORKING, "at work", "It is not paused."))
+    a_bot(judge(Status.WORKING, "at work", "It resumes."))
     printed = json.loads(mergewright("resume", "widgets-12", "--json").out)
-    assert (printed["kind"], printed["applied"], printed["status"]) == ("resume", True, "working")
-    assert printed["reply"] == "It is not paused."
+    assert (printed["kind"], printed["accepted"], printed["status"]) == ("resume", True, "working")
+    assert (printed["reply"], printed["reason"]) == ("It resumes.", "")
     assert printed["key"] == session(deployment).commands[0].key
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("retry", "widgets-12"), "There are no failed actions to retry."),
+        (("merge", "widgets-12"), "There is no pull request yet."),
+        (("agent", "widgets-12", "nobody"), "There is no agent `nobody`; known agents: shell."),
+        (("start", "widgets-12"), "A session is already working on this issue (`working`)."),
+    ],
+)
+def test_a_refused_command_is_an_error(
+    mergewright: CommandLine,
+    deployment: Deployment,
+    a_bot: Callable[..., None],
+    words: tuple[str, ...],
+    why: str,
+) -> None:
+    deployment.has_session()
+    a_bot(judge(Status.WORKING, "at work", why, refused=True))
+    result = mergewright(*words)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"mergewright: widgets-12: {words[0]} refused: {why}\n"
+    a_bot(judge(Status.WORKING, "at work", why, refused=True))
+    result = mergewright(*words, "--json")
+    printed = json.loads(result.out)
+    assert (result.code, printed["accepted"], printed["reason"]) == (1, False, why)
+
+
+def test_a_command_that_no_bot_has_judged_is_neither_accepted_nor_refused(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_session()
+    result = mergewright("retry", "widgets-12", "--json")
+    assert (result.code, json.loads(result.out)["accepted"]) == (0, None)
+
+
+def test_in_mode_observe_a_command_is_refused_though_no_reply_is_recorded(
+    mergewright: CommandLine, deployment: Deployment, a_bot: Callable[..., None]
+) -> None:
+    deployment.has_session()
+    deployment.file.write_text(f'{deployment.file.read_text()}\n[policy]\nmode = "observe"\n')
+    a_bot(judge(Status.WORKING, "at work"))
+    result = mergewright("retry", "widgets-12")
+    assert result.code == 1
+    assert "There are no failed actions to retry." in result.err
 
 
 def test_no_wait_returns_at_once(
@@ -207,7 +257,17 @@ def test_a_refused_start_prints_the_reason(
     result = mergewright("start", "widgets-13")
     assert (result.code, result.err) == (
         1,
-        "mergewright: widgets-13 was not started: the issue is closed\n",
+        "mergewright: widgets-13: start refused: the issue is closed\n",
+    )
+    a_bot(
+        lambda opened: opened.commands.refuse(opened.commands.new()[0].key, "the issue is closed")
+    )
+    result = mergewright("start", "widgets-13", "--json")
+    printed = json.loads(result.out)
+    assert (result.code, printed["accepted"], printed["reason"]) == (
+        1,
+        False,
+        "the issue is closed",
     )
 
 

@@ -38,12 +38,11 @@ REFUSED = {
         S.QUEUED,
         "A session is already working on this issue (`queued`): waits for a free slot.",
     ),
-    "restore": (S.QUEUED, "The session cannot be restored (`queued`): waits for a free slot."),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
     "resume": (S.QUEUED, "The session is not paused (`queued`): waits for a free slot."),
     "restart": (S.QUEUED, "There is nothing to restart (`queued`): waits for a free slot."),
-    "retry": (S.ERRORED, "The session has ended: stopped. Add the label again to continue."),
+    "retry": (S.ERRORED, "The session has ended: stopped. Write `/mergewright start` to continue."),
     "allow": (S.MERGED, OVER),
     "tell": (S.MERGED, OVER),
     "answer": (S.MERGED, OVER),
@@ -62,10 +61,17 @@ def test_a_command_that_applies_is_answered_in_these_words(kind: str, text: str)
     assert replies[f"command_applied:comment-{kind}"].startswith(text)
 
 
-@pytest.mark.parametrize("kind", ["start", "restore"])
 @pytest.mark.parametrize("status", [S.ERRORED, S.KILLED, S.TERMINATED, S.DONE])
-def test_restoring_an_ended_session_is_answered(kind: str, status: Status) -> None:
-    assert answers(asking(kind, IN[status])) == {f"command_applied:comment-{kind}": CONTINUES}
+def test_restoring_an_ended_session_is_answered(status: Status) -> None:
+    assert answers(asking("start", IN[status])) == {"command_applied:comment-start": CONTINUES}
+
+
+def test_a_merged_session_is_not_started_again() -> None:
+    assert answers(asking("start", IN[S.MERGED])) == {
+        "command_refused:comment-start": (
+            "The session cannot be started again (`merged`): pull request #34 was merged."
+        )
+    }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -98,7 +104,6 @@ APPLIED_IN = {
     "why": set(Status),
     "unfreeze": set(Status),
     "start": RESTORABLE,
-    "restore": RESTORABLE,
     "pause": ALIVE,
     "resume": STARTED,
     "restart": STARTED,
@@ -167,12 +172,11 @@ def test_a_stop_ends_the_session_in_every_live_status() -> None:
     "kind",
     [
         *("help", "status", "why", "freeze", "unfreeze"),
-        *("restore", "stop", "pause", "resume", "restart"),
+        *("stop", "pause", "resume", "restart"),
     ],
 )
 def test_a_command_without_arguments_ignores_extra_text(kind: str) -> None:
-    session = IN[S.KILLED if kind == "restore" else S.REVIEW_PENDING]
-    replies = answers(asking(kind, session, text="nobody"))
+    replies = answers(asking(kind, IN[S.REVIEW_PENDING], text="nobody"))
     assert f"command_refused:comment-{kind}" not in replies
 
 

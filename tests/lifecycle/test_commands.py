@@ -331,26 +331,26 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
 
 
-@pytest.mark.parametrize("kind", ["restore", "start"])
-def test_a_session_that_would_end_again_at_once_is_not_restored(kind: str) -> None:
+def test_a_session_that_would_end_again_at_once_is_not_restored() -> None:
     closed = replace(over(S.TERMINATED), pulls=(pull(state=PullState.CLOSED),))
-    found = asking(kind, closed)
+    found = asking("start", closed)
     assert found.status is S.TERMINATED
     assert answer(found) == (
-        "The session would end again at once: the pull request was closed without a merge."
+        "The session would end again at once: the pull request was closed without a merge. "
+        "Reopen the pull request to continue; its branch is kept."
     )
     issue = replace(over(S.DONE), issue=Issue(number=12, title="x", open=False))
-    assert "the issue was closed" in answer(asking(kind, issue))
-    assert asking(kind, over(S.TERMINATED)).status is S.QUEUED
+    assert "the issue was closed" in answer(asking("start", issue))
+    assert asking("start", over(S.TERMINATED)).status is S.QUEUED
 
 
 def test_a_granted_restore_stays_granted_without_its_reply() -> None:
     """The session records the restore, so a lost reply does not undo it."""
-    again = command("restore", at=ago(30))
+    again = command("start", at=ago(30))
     session = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
     assert decision(session).status is S.QUEUED
     before = replace(session, restored_at=ago(31))
-    assert "The session cannot be restored" in answer(decision(before))
+    assert "A session is already working" in answer(decision(before))
 
 
 def test_commands_from_before_the_end_are_not_answered_after_it() -> None:

@@ -21,7 +21,7 @@ def test_the_diagram_shows_every_status_and_every_outcome() -> None:
 def test_the_diagram_returns_from_exactly_the_restorable_outcomes() -> None:
     for status in TERMINAL - {Status.CLEANUP}:
         end = Ended(status=status, reason=Reason.COMPLETED, because="it is over", at=ago(100))
-        over = published(ended=end, done=done("stop#1"), commands=(command("restore"),))
+        over = published(ended=end, done=done("stop#1"), commands=(command("start"),))
         restored = decide(over, Policy(), NOW).status not in TERMINAL
         assert ((status.value, "live") in EDGES) is restored
         assert ((status.value, "[*]") in EDGES) is not restored

@@ -120,7 +120,7 @@ def test_a_restore_leaves_an_outcome_and_ignores_keys_of_earlier_runs(
 ) -> None:
     end = Ended(status=outcome, reason=Reason.COMPLETED, because="it is over", at=ago(100))
     session = published(ended=end, done=done("stop#1", "fix_ci:x:y#1", seconds_ago=90))
-    restored = decide(replace(session, commands=(command("restore"),)), POLICY, NOW)
+    restored = decide(replace(session, commands=(command("start"),)), POLICY, NOW)
     assert restored.status is Status.SPAWNING
     assert restored.ended is None
     assert "start:first#2" in keys(restored)
@@ -129,7 +129,7 @@ def test_a_restore_leaves_an_outcome_and_ignores_keys_of_earlier_runs(
 def test_a_merged_session_cannot_be_restored() -> None:
     end = Ended(status=Status.MERGED, reason=Reason.PR_MERGED, because="merged", at=ago(10))
     for session, _ in judged():
-        for commands in ((), (command("restore"),)):
+        for commands in ((), (command("start"),)):
             decision = decide(replace(session, ended=end, commands=commands), POLICY, NOW)
             assert decision.status in (Status.MERGED, Status.CLEANUP)
 

@@ -141,7 +141,7 @@ def test_an_outcome_stops_the_agent_and_is_posted_on_the_issue() -> None:
         values={
             "session": "widgets-12",
             "because": "the pull request was closed without a merge",
-            "remedy": "The branch is kept; reopen it to continue.",
+            "remedy": "Reopen the pull request to continue; its branch is kept.",
             "priority": "info",
             "status": "terminated",
         },

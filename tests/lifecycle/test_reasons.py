@@ -1,16 +1,21 @@
 """Every reported problem has a remedy."""
 
+import re
+
 import pytest
 
 from lifecycle.decide import decide
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.reasons import ADVICE, advice_on
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Reason, Status
+from lifecycle.model.status import TERMINAL, Reason, Status
+from tests.lifecycle.test_commands import IN
 from tests.lifecycle.test_escalations import ESCALATING
 from tests.lifecycle.test_signals import BECAUSE
 from tests.lifecycle.test_stalls import STALLS
+from tests.lifecycle.troubles import every_trouble
 from tests.lifecycle.universe import NOW, facts
 
 #: Reasons that are no problem: the session continues by itself, or succeeded.
@@ -54,12 +59,28 @@ def test_every_notice_has_its_remedy(session: Facts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "mentioned"),
-    [(Reason.SPAWN_FAILED, True), (Reason.BRANCH_GONE, False), (Reason.USAGE_LIMIT, False)],
-    ids=["a retry may help", "a retry cannot help", "nobody has to act"],
+    ("reason", "end"),
+    [
+        (Reason.NO_PROGRESS, " `/mergewright restart` may also help."),
+        (Reason.SPAWN_FAILED, "then write `/mergewright start`."),
+        (Reason.USAGE_LIMIT, "resumes by itself."),
+    ],
+    ids=["a command may help", "the remedy names it", "nobody has to act"],
 )
-def test_a_remedy_mentions_a_retry_where_it_can_help(reason: Reason, mentioned: bool) -> None:
-    assert advice_on(reason).endswith(" A retry may also help.") is mentioned
+def test_a_remedy_names_the_command_that_may_help(reason: Reason, end: str) -> None:
+    assert advice_on(reason).endswith(end)
+
+
+def test_no_remedy_names_a_command_that_is_refused() -> None:
+    """In every status that has the remedy: an ended session is brought back by `start` alone."""
+    named = set()
+    for session in (*NOTIFIED.values(), *IN.values(), *every_trouble()):
+        decision = decide(session, Policy(), NOW)
+        for kind in re.findall(r"`/mergewright (\w+)", advice_on(decision.reason)):
+            assert decision.status in COMMAND_RULES[kind].works, (decision.reason, kind)
+            named.add((kind, decision.status in TERMINAL))
+    assert {kind for kind, ended in named if ended} == {"start"}
+    assert "start" not in {kind for kind, ended in named if not ended}
 
 
 def test_reasons_that_are_no_problem_have_no_advice() -> None:

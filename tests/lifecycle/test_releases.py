@@ -44,13 +44,13 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     at = ago(20 * 86_400)
     end = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="stopped", at=at)
     stopped = done("stop#1", seconds_ago=20 * 86_400 - 10)
-    again = command("restore", at=ago(5))
+    again = command("start", at=ago(5))
     session = facts(ended=end, done=stopped, pending=frozenset({"release#1"}), commands=(again,))
     refused = decision(session)
     assert refused.status is Status.CLEANUP
     (reply,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
     assert isinstance(reply, do.Comment)
-    assert "cannot be restored" in reply.values["text"]
+    assert "cannot be started again" in reply.values["text"]
     released = {**stopped, **done("release#1", seconds_ago=2), **done(reply.key, seconds_ago=3)}
     over = facts(ended=end, done=released, commands=(again,), slot=False)
     assert decision(over).status is Status.KILLED

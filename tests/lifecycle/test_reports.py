@@ -163,7 +163,6 @@ def test_reports_list_only_commands_that_apply(status: Status) -> None:
     for kind in COMMANDS_TO_SHOW[status]:
         assert status in COMMAND_RULES[kind].works
     assert "help" not in COMMANDS_TO_SHOW[status]
-    assert "restore" not in COMMANDS_TO_SHOW[status]
 
 
 def test_a_report_of_an_active_session_lists_its_commands() -> None:

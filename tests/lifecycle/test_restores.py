@@ -25,7 +25,7 @@ def ended(status: Status, **fields: object) -> Facts:
 
 
 def restored(session: Facts, seconds_ago: float = 60) -> Facts:
-    again = command("restore", at=ago(seconds_ago), comment=None)
+    again = command("start", at=ago(seconds_ago), comment=None)
     return replace(session, commands=(*session.commands, again))
 
 
@@ -110,5 +110,5 @@ def test_the_latest_restore_counts() -> None:
 @pytest.mark.parametrize(("restore", "retry"), [(60, 30), (30, 60)])
 def test_a_restore_and_a_retry_both_clear_failures(restore: float, retry: float) -> None:
     failed = {"push:x": Failure(at=ago(45), reason=Reason.PUSH_REFUSED, detail="no")}
-    commands = (command("restore", at=ago(restore)), command("retry", at=ago(retry)))
+    commands = (command("start", at=ago(restore)), command("retry", at=ago(retry)))
     assert this_life(facts(failures=failed, commands=commands)).failures == {}

@@ -244,7 +244,7 @@ def test_commands_are_acknowledged_once_before_and_after_the_end() -> None:
 
 def test_a_restored_session_resumes_and_gets_open_requests_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().person_commands("stop")
-    life.slots_are(False).person_commands("restore").reads(Status.QUEUED)
+    life.slots_are(False).person_commands("start").reads(Status.QUEUED)
     life.slots_are(True).agent_works().agent_rests()
     assert life.received() == ["start", "address_review", "resume", "address_review"]
     life.agent_works().agent_commits().agent_rests().ci_passes().reviewer_approves()
@@ -257,7 +257,7 @@ def test_a_restored_session_has_the_restarts_of_a_new_one() -> None:
     life = Life().agent_works()
     for _ in range(4):
         life.agent_exits(1).waits(30)
-    life.reads(Status.ERRORED).person_commands("restore").agent_works()
+    life.reads(Status.ERRORED).person_commands("start").agent_works()
     for _ in range(3):
         life.agent_exits(1).waits(30).reads(Status.WORKING)
     life.agent_exits(1).reads(Status.ERRORED)

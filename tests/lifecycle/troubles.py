@@ -81,15 +81,19 @@ _AGENTS = (
 def every_trouble() -> Iterator[Facts]:
     """Every pair of problems with every state of the agent."""
     for who, (one, other) in itertools.product(_AGENTS, itertools.combinations(TROUBLES, 2)):
-        failed = Failure(at=ago(60), reason=Reason.ACTION_FAILED, detail="GitHub said no")
         fields: dict[str, Any] = {
             "agent": who,
             "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=one.dirty or other.dirty),
-            "failures": dict.fromkeys((*one.failed, *other.failed), failed),
+            "failures": {key: _failure(key) for key in (*one.failed, *other.failed)},
             "done": done(*one.sent, *other.sent, seconds_ago=_LATE),
             "pulls": (pull(**{**_checks(one, other), **one.pull, **other.pull}),),
         }
         yield published(**{**fields, **one.more, **other.more})
+
+
+def _failure(key: str) -> Failure:
+    reason = Reason.SPAWN_FAILED if key.startswith("start:") else Reason.ACTION_FAILED
+    return Failure(at=ago(60), reason=reason, detail="GitHub said no")
 
 
 def _checks(one: Trouble, other: Trouble) -> dict[str, Any]:

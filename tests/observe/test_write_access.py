@@ -73,7 +73,7 @@ def test_permission_is_read_uncached_for_a_merge_and_a_start_alone(
 @pytest.mark.parametrize(
     ("ended", "opened_by", "commands"),
     [
-        (True, "ada", [("restore", "ada")]),
+        (True, "ada", [("start", "ada")]),
         (True, "mallory", []),
         (True, "", []),
         (True, None, []),

@@ -146,7 +146,7 @@ def test_an_invalid_command_shows_an_error_page(visitor: Site) -> None:
         (Status.WORKING, ["pause", "restart", "stop", "freeze", "tell"]),
         (Status.QUEUED, ["pause", "stop", "freeze", "tell"]),
         (Status.PAUSED, ["resume", "restart", "stop", "freeze", "tell"]),
-        (Status.KILLED, ["restore"]),
+        (Status.KILLED, ["start"]),
         (Status.MERGED, []),
         (Status.CLEANUP, []),
     ],
