@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.json_values import json_value
-from bot.show.session_summary import BudgetUsage
+from bot.show.session_summary import BudgetUsage, waits_for_person
 from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
 from bot.system.clock import utc_now
 from bot.text.history import describe_action, describe_event
@@ -72,6 +72,8 @@ def listing(
         for below in (one.issue.title, sentence(one.because), places.get(one.id, "")):
             if below:
                 screen.append(_below(Text(plain(below), "dim")))
+        if waits_for_person(one) and (remedy := advice_on(one.reason)):
+            screen.append(_below(Text(f"-> {remedy}", "yellow")))
     return Group(*screen)
 
 

@@ -22,15 +22,17 @@ def ls(
     every: Annotated[bool, typer.Option("--all", help="Include ended sessions.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List sessions, newest first."""
+    """List sessions that are live or need a person, newest first."""
     from rich.console import Group
 
     from bot.cli import context, screens, tables
-    from bot.show.session_summary import summarize
+    from bot.show.session_summary import summarize, waits_for_person
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        sessions = store.sessions.all(live=None if every else True)
+        sessions = store.sessions.all()
+        if not every:
+            sessions = [one for one in sessions if one.ended is None or waits_for_person(one)]
         queued = context.queue(settings, store)
         freezes, incidents = store.freezes.all(), store.incidents.current()
     positions = {name: tables.queue_position(one) for name, one in queued.items()}

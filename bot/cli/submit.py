@@ -141,7 +141,7 @@ def _submit(
     facts = store.facts.get(id)
     policy = context.policies(settings, store).of(facts.project)
     # In mode `observe` and while frozen, no reply is recorded.
-    unrecorded = apply_commands(facts, policy, utc_now()).answers
+    unrecorded = dict(apply_commands(facts, policy, utc_now()).answers)
     replies = local_commands.replies_by_command(store.outbox.of(id), unrecorded)
     reply = replies.get(key, CommandReply(accepted=True, text="")) if judged else None
     frozen = frozen_by(facts) if kind != "freeze" else None

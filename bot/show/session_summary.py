@@ -11,10 +11,10 @@ from msgspec import Struct
 from bot.store import QueuedSession, Session
 from bot.text import page_text
 from lifecycle.judge.commands import apply_commands
-from lifecycle.judge.reasons import advice_on
+from lifecycle.judge.reasons import advice_on, needs_person
 from lifecycle.model.facts import Facts, Pull
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import CheckState
+from lifecycle.model.status import CheckState, Status
 from lifecycle.read.budgets import BUDGETS, limit_of
 from runtimes.host import run_name
 
@@ -72,6 +72,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     because: str
     reason: str
     remedy: str  #: What people can do; empty: nothing is wrong.
+    needs_person: bool  #: Whether nothing happens before a person does that.
     blockers: tuple[str, ...]
     requester: str
     agent: str  #: The agent's name; empty: not assigned yet.
@@ -113,6 +114,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
         because=page_text.line(session.because),
         reason=session.reason,
         remedy=advice_on(session.reason),
+        needs_person=waits_for_person(session),
         blockers=tuple(page_text.line(blocker.sentence) for blocker in session.blockers),
         requester=session.requester,
         agent=session.agent_name,
@@ -128,6 +130,12 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
         restored_at=session.restored_at,
         metadata={key: page_text.line(value) for key, value in session.metadata.items()},
     )
+
+
+def waits_for_person(session: Session) -> bool:
+    """Whether a session waits for a person; one that failed does while its issue is open."""
+    wanted = session.ended is None or session.issue.open
+    return wanted and needs_person(Status(session.status), session.reason)
 
 
 def _place(queued: QueuedSession) -> QueuePlace:

@@ -103,7 +103,7 @@ def tone(status: str) -> str:
 
 def group_of(row: SessionSummary) -> str:
     """The key of the group that a session belongs to."""
-    return _GROUP_OF[row.status].key
+    return GROUPS[0].key if row.needs_person else _GROUP_OF[row.status].key
 
 
 def sort_key(row: SessionSummary) -> str:

@@ -18,7 +18,7 @@ from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
-from lifecycle.read.merging import missing_checks
+from lifecycle.read.merging import awaited_merge, missing_checks
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
 from lifecycle.read.session_view import Recheck, SessionView, earliest
@@ -167,7 +167,7 @@ def _review(view: SessionView, pull: Pull) -> Review:
     return _PENDING if wanted else _UNASKED
 
 
-_CLEANUP = Status.CLEANUP
+_CLEANUP, _MERGEABLE = Status.CLEANUP, Status.MERGEABLE
 
 
 #: What a reaction yields: actions, or when it may ask for some.
@@ -214,11 +214,12 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     view = foremost(SessionView(this_life(facts), policy, now))
     signals, evidence, recheck_at = read(view)
     rule, blockers = rule_for(signals), blocking(signals, view)
+    awaited = awaited_merge(view) if rule.status is _MERGEABLE else None
     return Judged(
         view,
         signals,
         rule.status,
-        rule.reason or evidence.reason,
+        awaited or rule.reason or evidence.reason,
         sentence(rule.because, view, evidence.because, blockers),
         recheck_at,
         evidence.key,

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from lifecycle.model.names import NAME
-from lifecycle.model.status import Reason
+from lifecycle.model.status import TERMINAL, Reason, Status
 
 
 class Priority(StrEnum):
@@ -112,6 +112,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ACTION_FAILED: Advice(
         "Fix what the message names, then write `/mergewright retry`.", again="retry"
     ),
+    Reason.AWAITS_MERGE: Advice("Write `/mergewright merge`, or merge the pull request on GitHub."),
+    Reason.AWAITS_MANUAL_MERGE: Advice("Merge the pull request on GitHub."),
     Reason.AGENT_QUESTION: Advice(
         "Write `/mergewright answer TEXT`, or answer in the agent's terminal."
     ),
@@ -136,6 +138,19 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Free memory on the machine; the session then starts by itself.", _INFO
     ),
 }
+
+
+#: Statuses in which a session waits for a person, whatever the reason.
+_CALLS: Final = (Status.NEEDS_INPUT, Status.STUCK, Status.PAUSED, Status.ERRORED)
+_ACTS: Final = (Priority.URGENT, Priority.ACTION)
+
+
+def needs_person(status: Status, reason: str) -> bool:
+    """Whether nothing happens in a session before a person does what its advice says."""
+    if status in _CALLS or status in TERMINAL:
+        return status in _CALLS
+    advice = ADVICE.get(reason)
+    return advice is not None and advice.priority in _ACTS
 
 
 def advice_on(reason: str) -> str:

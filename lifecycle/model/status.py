@@ -144,6 +144,8 @@ class Reason(StrEnum):
     NOTHING_TO_SHOW = "nothing_to_show"
     UNCOMMITTED_WORK = "uncommitted_work"
     PULL_REQUEST = "pull_request"  #: Read off the pull request: its checks, reviews, merge state.
+    AWAITS_MERGE = "awaits_merge"  #: Mergeable, and a person has to command the merge.
+    AWAITS_MANUAL_MERGE = "awaits_manual_merge"  #: Mergeable, and only people may merge.
     AGENT_AT_WORK = "agent_at_work"
     NO_SLOT = "no_slot"
     STARTING = "starting"

@@ -11,7 +11,7 @@ from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
-from lifecycle.read.merging import merge_command
+from lifecycle.read.merging import merge_command, merges
 from lifecycle.read.restores import allowed
 from lifecycle.read.session_view import Recheck, SessionView, landing_key
 
@@ -82,9 +82,8 @@ def land(judged: Judged) -> Wanted:
     if pull is None:
         return
     policy, command = view.policy, merge_command(view)
-    off = policy.auto_merge is AutoMerge.OFF
-    if off or view.merge_cancelled or not (policy.merges_by_itself or command):
-        topic = "ready_by_hand" if off else "ready"
+    if not merges(view):
+        topic = "ready_by_hand" if policy.auto_merge is AutoMerge.OFF else "ready"
         yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)
         return
     by = command.actor if command and not policy.merges_by_itself else ""

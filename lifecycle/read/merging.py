@@ -1,6 +1,8 @@
 """What people said about merging a pull request, and what of it counts."""
 
 from lifecycle.model.facts import Command
+from lifecycle.model.policy import AutoMerge, Mode
+from lifecycle.model.status import Reason
 from lifecycle.read.availability import span
 from lifecycle.read.session_view import SessionView
 
@@ -13,6 +15,20 @@ def merge_command(view: SessionView) -> Command | None:
     if pull.base_since is not None and command.at < pull.base_since:
         return None
     return command
+
+
+def merges(view: SessionView) -> bool:
+    """Whether the bot merges the pull request once nothing blocks it."""
+    if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
+        return False
+    return view.policy.merges_by_itself or merge_command(view) is not None
+
+
+def awaited_merge(view: SessionView) -> Reason | None:
+    """Return what a person has to do with a mergeable pull request; None: the bot merges it."""
+    if view.policy.auto_merge is AutoMerge.OFF or view.policy.mode is Mode.OBSERVE:
+        return Reason.AWAITS_MANUAL_MERGE
+    return None if merges(view) else Reason.AWAITS_MERGE
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
-from lifecycle.model.status import Blocker
+from lifecycle.model.status import Activity, Blocker
+from lifecycle.read.availability import Availability
 from lifecycle.read.merging import missing_checks
 from lifecycle.read.session_view import SessionView
 
@@ -43,9 +44,23 @@ def _asked(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """Return the agent's last activity, and what a session that is to resume waits for."""
-    known = view.facts.agent.evidence or view.facts.agent.activity.value
-    return f"{known}; {view.facts.waits}" if view.facts.waits else known
+    """Return what the agent does, or what follows because its program has ended."""
+    agent, waits = view.facts.agent, view.facts.waits
+    known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
+    if view.last_availability in _RESTARTED:
+        known += "; a new run follows"
+    return f"{known}; {waits}" if waits else known
+
+
+#: The availabilities after which a new run resumes the work.
+_RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
+#: What is said about an activity without evidence.
+_UNEXPLAINED: Final = {
+    Activity.ACTIVE: "the agent works",
+    Activity.READY: "the agent ended its turn",
+    Activity.IDLE: "the agent ended its turn",
+    Activity.EXITED: "the agent's program ended",
+}
 
 
 def _pending(view: SessionView) -> str:
@@ -67,6 +82,7 @@ def _failed(view: SessionView) -> str:
 NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "run": lambda view: str(max(1, view.facts.run)),
     "activity": _activity,
+    "error": lambda view: view.facts.agent.error or "it reports no error message",
     "number": lambda view: str(view.pull.number) if view.pull else "",
     "head": lambda view: short(view.pull.head) if view.pull else "",
     "failed": _failed,

@@ -132,12 +132,17 @@ class Deployment:
         self._decide(store, session, "ci_failed", Reason.PULL_REQUEST, because)
         store.close()
 
-    def has_ended(self, session: str) -> None:
-        """End the session as if stopped by a person, and release it."""
+    def has_ended(
+        self,
+        session: str,
+        status: Status = Status.KILLED,
+        reason: Reason = Reason.MANUALLY_KILLED,
+    ) -> None:
+        """End the session, by default as if stopped by a person, and release it."""
         store = Store(self.paths.database, clock=lambda: self.now)
         for due in store.outbox.due(self.now):
             store.outbox.mark_done(due.seq, "", self.now)
-        status, reason, because = Status.KILLED, Reason.MANUALLY_KILLED, "ada stopped it"
+        because = "ada stopped it"
         ended = Ended(status=status, reason=reason, because=because, at=self.now)
         (loaded,) = store.facts.load([session])
         over = SessionDecision(

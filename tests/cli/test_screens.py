@@ -5,6 +5,7 @@ import re
 from contextlib import closing
 
 from bot.store import Configuration, Store
+from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
@@ -67,6 +68,19 @@ def test_show_prints_everything_about_a_session(
         "working: The agent is at work -> Post a comment",
     ):
         assert words in shown
+
+
+def test_a_session_that_failed_is_listed_with_its_remedy(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_ended(deployment.has_session(1))
+    failed = deployment.has_session(2)
+    deployment.has_ended(failed, Status.ERRORED, Reason.TIMEOUT)
+    shown = " ".join(mergewright("ls").out.split())
+    assert "widgets-1 " not in shown
+    assert "widgets-2 errored" in shown
+    assert "-> Read the log, then write `/mergewright start`." in shown
+    assert [one["id"] for one in json.loads(mergewright("ls", "--json").out)] == [failed]
 
 
 def test_why_prints_facts_signals_and_next_actions(

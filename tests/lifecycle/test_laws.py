@@ -12,13 +12,15 @@ from lifecycle.decide import Decision, decide
 from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.judge import foremost, read
 from lifecycle.judge.pauses import PAUSES
+from lifecycle.judge.reasons import needs_person
 from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
 from lifecycle.judge.stalls import STALLS
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Done, Facts
+from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Review, Status
+from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Reason, Review, Status
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
@@ -101,6 +103,26 @@ def test_a_mergeable_session_is_green_approved_and_clean() -> None:
             assert signals.ci in (Ci.PASSING, Ci.NONE)
             assert signals.review in (Review.APPROVED, Review.NONE)
             assert signals.merge is Merge.CLEAN
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_mergeable_session_is_merged_by_the_bot_or_waits_for_a_person(policy: str) -> None:
+    waits = {Reason.AWAITS_MERGE, Reason.AWAITS_MANUAL_MERGE}
+    for session, decision in judged(policy):
+        if decision.status is not Status.MERGEABLE:
+            assert decision.reason not in waits
+            continue
+        known = (*session.done, *session.pending, *session.failures)
+        keys = (*known, *(action.key for action in decision.actions))
+        merged = any(key.kind is KeyKind.MERGE for key in keys)
+        assert merged is not (decision.reason in waits), session
+        assert merged is not needs_person(decision.status, decision.reason), session
+
+
+def test_a_session_whose_agent_is_blocked_never_reads_as_at_work() -> None:
+    for signals in all_signals():
+        if rule_for(signals).reason is Reason.AGENT_AT_WORK:
+            assert signals.availability is not Availability.BLOCKED
 
 
 @pytest.mark.parametrize("policy", POLICIES)

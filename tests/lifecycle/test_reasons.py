@@ -6,7 +6,7 @@ import pytest
 
 from lifecycle.decide import decide
 from lifecycle.judge.commands import COMMAND_RULES
-from lifecycle.judge.reasons import ADVICE, advice_on
+from lifecycle.judge.reasons import ADVICE, advice_on, needs_person
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
@@ -81,6 +81,31 @@ def test_no_remedy_names_a_command_that_is_refused() -> None:
             named.add((kind, decision.status in TERMINAL))
     assert {kind for kind, ended in named if ended} == {"start"}
     assert "start" not in {kind for kind, ended in named if not ended}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "needed"),
+    [
+        (Status.NEEDS_INPUT, Reason.AGENT_QUESTION, True),
+        (Status.STUCK, Reason.NO_PROGRESS, True),
+        (Status.PAUSED, Reason.USAGE_LIMIT, True),
+        (Status.ERRORED, Reason.SPAWN_FAILED, True),
+        (Status.MERGEABLE, Reason.AWAITS_MERGE, True),
+        (Status.MERGEABLE, Reason.AWAITS_MANUAL_MERGE, True),
+        (Status.MERGEABLE, Reason.PULL_REQUEST, False),
+        (Status.WORKING, Reason.AGENT_BLOCKED, True),
+        (Status.WORKING, Reason.AGENT_AT_WORK, False),
+        (Status.QUEUED, Reason.ISSUES_IN_CIRCLE, True),
+        (Status.QUEUED, Reason.ISSUE_BLOCKED, False),
+        (Status.REVIEW_PENDING, Reason.PERSON_PUSHED, False),
+        (Status.MERGED, Reason.PR_MERGED, False),
+        (Status.KILLED, Reason.AGENT_BLOCKED, False),
+    ],
+)
+def test_a_session_needs_a_person_by_its_status_or_its_reason(
+    status: Status, reason: Reason, needed: bool
+) -> None:
+    assert needs_person(status, reason) is needed
 
 
 def test_reasons_that_are_no_problem_have_no_advice() -> None:

@@ -29,6 +29,7 @@ from tests.lifecycle.universe import (
     approval,
     check,
     done,
+    ended,
     facts,
     objection,
     published,
@@ -184,15 +185,36 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         "the machine has too little free memory for another session",
         (),
     ),
-    "working": (facts(), "the agent's last activity: ready", ()),
+    "working": (facts(), "the agent ended its turn", ()),
+    "working, without evidence": (facts(agent=agent(Activity.ACTIVE, 5)), "the agent works", ()),
+    "blocked for a moment": (
+        facts(agent=agent(Activity.BLOCKED, 30, error="cannot reach the model API")),
+        "the agent is blocked: cannot reach the model API",
+        (),
+    ),
+    "blocked without a message": (
+        facts(agent=agent(Activity.BLOCKED, 30)),
+        "the agent is blocked: it reports no error message",
+        (),
+    ),
+    "crashed": (
+        facts(agent=ended(1, evidence="the agent's program exited with 1")),
+        "the agent's program exited with 1; a new run follows",
+        (),
+    ),
+    "crashed, without a slot": (
+        facts(slot=False, agent=ended(1), waits="every slot is in use, 4 in all"),
+        "the agent's program ended; a new run follows; every slot is in use, 4 in all",
+        (),
+    ),
     "working, by evidence": (
         facts(agent=agent(evidence="it said `ready`")),
-        "the agent's last activity: it said `ready`",
+        "it said `ready`",
         (),
     ),
     "to resume with the next slot": (
         facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is in use, 4 in all"),
-        "the agent's last activity: stopped; every slot is in use, 4 in all",
+        "stopped; every slot is in use, 4 in all",
         (),
     ),
     "red": (

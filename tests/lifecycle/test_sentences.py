@@ -168,7 +168,7 @@ EXAMPLES = {
     "mergeable": Example(
         published(pulls=(pull(verdicts=(approval(),)),)),
         S.MERGEABLE,
-        Reason.PULL_REQUEST,
+        Reason.AWAITS_MERGE,
         "ccccccc passes its checks, is reviewed and can be merged",
     ),
     "approved": Example(
@@ -191,7 +191,7 @@ EXAMPLES = {
         facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
         S.WORKING,
         Reason.AGENT_AT_WORK,
-        "the agent's last activity: it calls a tool",
+        "it calls a tool",
     ),
 }
 

@@ -48,6 +48,26 @@ def test_the_board_shows_sessions_in_their_groups(site: Site) -> None:
     assert re.search(r'<time datetime="[\d:+T-]+">[\d-]{10} [\d:]{5} UTC</time>', work)
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (Status.MERGEABLE, Reason.AWAITS_MERGE),
+        (Status.ERRORED, Reason.SPAWN_FAILED),
+        (Status.WORKING, Reason.AGENT_BLOCKED),
+    ],
+)
+def test_a_session_that_waits_for_a_person_is_listed_first_with_its_remedy(
+    site: Site, status: Status, reason: Reason
+) -> None:
+    site.session(1, status=status, reason=reason)
+    page = site.seen("/").text
+    people = page[page.index('id="group-people"') : page.index('id="group-review"')]
+    assert 'id="session-widgets-1"' in people
+    assert 'class="remedy"' in people
+    (row,) = site.seen("/api/sessions").json()
+    assert (row["needs_person"], row["remedy"]) == (True, advice_on(reason))
+
+
 def test_a_hostile_title_is_shown_as_text(site: Site) -> None:
     session = site.session(1, title=HOSTILE, because=HOSTILE)
     for path in ("/", f"/sessions/{session}"):
