@@ -29,18 +29,20 @@ _FILES = "Keep files that were not committed"
 _UPDATES = 20  #: No more updates of a branch in a row are examined.
 _NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
+#: Reasons of a remote whose ref another push is changing at that moment.
+_IN_PROGRESS = r"cannot lock ref|failed to update ref|already exists|incorrect old value"
 
 
 class PushRefused(Exception):
     """The remote refused the push: by its rules, or because the branch is at another commit."""
 
-    def __init__(self, branch: str, summary: str, words: str) -> None:
+    def __init__(self, branch: str, summary: str, words: str, *, moved: bool) -> None:
         """`summary` is git's reason in brackets, `words` all it printed to standard error."""
         lines = [line for line in words.splitlines() if "remote:" in line]
         reasons = [line.removeprefix("remote:").strip() for line in lines]
         self.reason = " ".join([f"{branch}: {summary}", *reasons])[:1000]
         #: Whether the branch was not at the commit expected.
-        self.moved = "stale info" in summary or "cannot lock ref" in summary
+        self.moved = moved
         super().__init__(self.reason)
 
 
@@ -262,29 +264,43 @@ class Mirror:
     def push(self, sha: str, branch: str, expected: str) -> None:
         """Move GitHub's branch from `expected` (empty: no such branch) to `sha`, atomically.
 
-        Idempotent: does nothing if the branch is at `sha` already. Raises `PushRefused`.
+        Idempotent: does nothing if the branch is at `sha` already. After a failed push the remote
+        is read, because an earlier push may have taken effect though its response was lost.
+
+        Raises:
+            PushRefused: a rule refuses it, or the branch is at another commit than `expected`.
+            GitFailure: whether it took effect is unknown, or another push is in progress.
         """
         ref = f"refs/heads/{check_branch(branch)}"
         lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"
         with self._lock:
+            home, moves = self.fork or self, f"{_sha(sha)}:{ref}"
             try:
-                home, moves = self.fork or self, f"{_sha(sha)}:{ref}"
                 self._remote(self.path, home, "push", "--porcelain", lease, home.url, moves)
             except GitFailure as failure:
-                if refusal := re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE):
-                    raise PushRefused(branch, refusal[1], failure.words) from None
-                raise
+                try:
+                    line = self._remote(self.path, home, "ls-remote", home.url, ref)
+                except GitFailure:
+                    raise failure from None
+                if (there := line.partition("\t")[0]) != sha:
+                    refusal = re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE)
+                    moved = there != expected
+                    if refusal is None or (not moved and re.search(_IN_PROGRESS, refusal[1])):
+                        raise
+                    raise PushRefused(branch, refusal[1], failure.words, moved=moved) from None
             git(self.path, "update-ref", ref, sha)
             git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
 
-    def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> None:
+    def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
         header = home.header()
         settings = {f"http.{home.url}.extraHeader": header} if header else {}
         scheme = urlsplit(home.url).scheme
         # `user@host:path` is git's short form of an SSH URL.
         protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
         try:
-            git(repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS)
+            return git(
+                repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS
+            )
         except GitFailure as failure:
             failure.command += f" {redact(home.url)}"
             raise

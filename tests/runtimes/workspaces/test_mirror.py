@@ -107,10 +107,7 @@ def test_a_push_of_a_new_branch_is_refused_if_it_exists(
 def test_a_push_refused_by_a_rule_carries_the_rules_message(
     worktree: Worktree, mirror: Mirror, github: Path, git: Git
 ) -> None:
-    hook = github / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'GH013: no pushes here' >&2\nexit 1\n")
-    hook.chmod(0o755)
+    has_hook(github, "pre-receive", "echo 'GH013: no pushes here' >&2; exit 1")
     sha = git.commit(worktree.path, "a", "1")
     mirror.take(worktree)
     with pytest.raises(PushRefused, match="GH013: no pushes here") as refused:
@@ -126,6 +123,50 @@ def test_a_missing_remote_is_a_failure_and_not_a_refusal(
     github.rename(github.with_name("moved.git"))
     with pytest.raises(GitFailure, match="push"):
         mirror.push(sha, BRANCH, "")
+
+
+#: Hooks of a remote at which a push takes effect, but its response is a refusal or is lost.
+_TAKES_EFFECT = {
+    "the response is lost": ("post-receive", "kill -9 $PPID"),
+    "an earlier attempt ends first": (
+        "pre-receive",
+        'read old new ref; mkdir -p "$(dirname "$ref")"; echo "$new" >"$ref"',
+    ),
+}
+
+
+@pytest.mark.parametrize("how", _TAKES_EFFECT)
+def test_a_push_that_failed_but_took_effect_is_done(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git, how: str
+) -> None:
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    has_hook(github, *_TAKES_EFFECT[how])
+    mirror.push(sha, BRANCH, "")
+    assert git(github, "rev-parse", BRANCH) == sha
+    assert mirror.pushed(BRANCH) == sha
+
+
+def test_a_push_during_another_push_fails_and_is_not_refused(
+    worktree: Worktree, mirror: Mirror, github: Path, git: Git
+) -> None:
+    sha = git.commit(worktree.path, "a", "1")
+    mirror.take(worktree)
+    has_hook(
+        github, "pre-receive", f'mkdir -p refs/heads/mergewright; touch "refs/heads/{BRANCH}.lock"'
+    )
+    with pytest.raises(GitFailure):
+        mirror.push(sha, BRANCH, "")
+    (github / "refs/heads" / f"{BRANCH}.lock").unlink()
+    (github / "hooks/pre-receive").unlink()
+    mirror.push(sha, BRANCH, "")
+
+
+def has_hook(repository: Path, name: str, command: str) -> None:
+    hook = repository / "hooks" / name
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{command}\n")
+    hook.chmod(0o755)
 
 
 def test_commits_are_listed_with_subject_and_body_oldest_first(
