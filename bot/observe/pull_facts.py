@@ -26,8 +26,9 @@ from lifecycle.model.status import CheckState, Mover
 
 log = logging.getLogger(__name__)
 
-#: How often the log of a check run is requested before its failure is reported without it.
-_LOG_ATTEMPTS = 3
+#: How often the log of a check run is requested before its failure is reported without it: for
+#: about two minutes, because an agent can do little without the log.
+_LOG_ATTEMPTS = 8
 _MOST_COUNTED = 1000  #: Check runs with failed log requests, before the counts are dropped.
 
 
