@@ -92,7 +92,7 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """The result of a push, pull request or merge that took effect before a crash.
+        """The result of a push, pull request, update or merge that took effect unnoticed.
 
         Their effect makes these unwanted. Every other action is repeated, without another effect.
         """
@@ -106,6 +106,10 @@ class ActionDispatcher:
             case actions.MergePull(sha=sha):
                 merged = {pull.head for pull in pulls if pull.state is PullState.MERGED}
                 return Completed(result="merged") if sha in merged else None
+            case actions.UpdateBranch(head=head):
+                # Approved heads remain valid through an update, which is how it is recognised.
+                updated = any(head in pull.carried for pull in pulls)
+                return Completed() if updated else None
             case actions.Enqueue(sha=sha):
                 queued = {pull.head for pull in pulls if pull.merge is Merge.QUEUED}
                 return Completed(result=QUEUED) if sha in queued else None
@@ -141,8 +145,14 @@ class ActionDispatcher:
             case actions.MergeRemote(head=head, into=into):
                 return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
-                self.github.write.update_branch(repository, number, head)
-                return Completed(refreshes=(refresh(session, f"pull:{number}"),))
+                refreshes = (refresh(session, f"pull:{number}"),)
+                try:
+                    self.github.write.update_branch(repository, number, head)
+                except Conflicted:
+                    # Perhaps by an attempt whose response was lost: `was_done` looks at the result.
+                    self.refreshes.request(refreshes, self.clock())
+                    raise
+                return Completed(refreshes=refreshes)
             case actions.Rerun(number=number, runs=runs):
                 self.github.write.rerun(repository, runs)
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))

@@ -1,4 +1,4 @@
-"""Tests of the pull request's title and text, which come from a file of the agent."""
+"""Tests of the pull request's title and text, from a file of the agent, and of its update."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from bot.act.publishing import Publishing
+from bot.act.results import Completed, RetryLater
+from bot.github.errors import Conflicted
+from bot.store import Observation
 from bot.system.redaction import Redaction
+from lifecycle.model import keys
+from lifecycle.model.actions import UpdateBranch
+from lifecycle.model.facts import Pull
 from tests.harness.site import Site, git
 
 
@@ -144,3 +150,25 @@ def test_the_summary_is_never_part_of_a_commit(site: Site, file: Path) -> None:
     file.write_text("Retry")
     assert site.workspace.path not in file.parents
     assert git(site.workspace.path, "status", "--porcelain") == ""
+
+
+def test_an_update_whose_response_was_lost_is_done_once_its_result_is_read(site: Site) -> None:
+    update = UpdateBranch(key=keys.update_branch("b1", "a1"), number=34, head="a1")
+    scenario = site.scenario
+    scenario.orders(site.id, update, run=1)
+    (due,) = scenario.store.outbox.due(scenario.clock())
+
+    def update_branch(*words: Any) -> None:
+        raise Conflicted("expected head sha didn't match current head ref", 422)
+
+    github: Any = SimpleNamespace(write=SimpleNamespace(update_branch=update_branch))
+    act = site.dispatcher(github)
+    assert isinstance(act.do(due, lambda: None), RetryLater)
+    (refresh,) = scenario.store.refreshes.due(scenario.clock(), ("pull:",))
+    assert refresh.subject == "pull:34"
+    assert act.was_done(due) is None
+    updated = Pull(number=34, head="a2", branch=site.session.branch, carried=frozenset({"a1"}))
+    scenario.store.observations.record(
+        [Observation(session=site.id, pulls=(updated,))], scenario.clock()
+    )
+    assert act.was_done(due) == Completed()

@@ -100,6 +100,8 @@ class FaultyGitHub(GitHubServer):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.traffic: FaultyTraffic = FaultyTraffic()
+        #: The kinds of writes of which one response was lost; None: none is lost.
+        self.lost: set[str] | None = None
 
     def _new_webhooks(self) -> Webhooks:
         self._faulty_webhooks = FaultyWebhooks(self.world)
@@ -154,8 +156,23 @@ class FaultyGitHub(GitHubServer):
         path = re.compile(path_regex)
         self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
 
+    def lose_first_responses(self) -> None:
+        """Lose the first response to each kind of write, which takes effect all the same."""
+        self.lost = set()
+
+    def _loses(self, request: Request) -> bool:
+        kind = _kind_of_write(request)
+        with self.traffic.lock:
+            if self.lost is None or not kind or kind in self.lost:
+                return False
+            self.lost.add(kind)
+            return True
+
     async def _respond(self, request: Request) -> Answer:
         fault = self.traffic.fault(request)
+        if fault is None and self._loses(request):
+            await super()._respond(request)
+            return Answer(status=0, body=b"", headers={})
         if fault is None:
             return await super()._respond(request)
         if fault.seconds:
@@ -173,3 +190,14 @@ class FaultyGitHub(GitHubServer):
         # Promising a byte that is never sent makes the server close the connection.
         headers = [(b"content-length", b"1")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+def _kind_of_write(request: Request) -> str:
+    """Name what a request changes, without its numbers and commits; empty: nothing."""
+    if request.path.endswith("graphql"):
+        found = re.search(rb"mutation\b[^{]*{\s*(\w+)", request.body.replace(b"\\n", b" "))
+        return found[1].decode() if found else ""
+    if request.method == "GET" or request.path.endswith("git-upload-pack"):
+        return ""
+    path = re.sub(r"(?<=/heads/|labels/).*|\b\d+\b|\b[0-9a-f]{40}\b", "*", request.path)
+    return f"{request.method} {path.partition('acme/widgets')[2]}"
