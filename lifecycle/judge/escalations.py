@@ -188,7 +188,8 @@ def review_without_commit(view: SessionView) -> Finding | Recheck | None:
     if not sent:
         return None
     at, cause = max(sent, key=lambda one: one[0])
-    if not view.without_commit_since(at):
+    # A commit may have been pushed between a message that was lost with its run and its repetition.
+    if not view.without_commit_since(at) or view.history.pushed_since(rounds[cause]):
         return None
     if wait := view.wait(at, view.policy.review_escalation_seconds):
         return wait

@@ -51,11 +51,19 @@ def reply(judged: Judged) -> Wanted:
 
 
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
-    """Whether the agent had received every comment of a thread before it pushed that commit."""
+    """Whether the agent had received every comment of a thread before it pushed that commit.
+
+    A run that is lost may leave a commit that answers the comments. They are sent again to the next
+    run, which pushes that commit; if it then adds none, the commit is the answer.
+    """
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
-    sent = [view.history.last_sent(keys.remark(remark.id)) for remark in thread.remarks]
-    return any(sent) and max(message.at for message in sent if message) < pushed
+    causes = [keys.remark(remark.id) for remark in thread.remarks]
+    sent = [message.at for cause in causes if (message := view.history.last_sent(cause))]
+    if not sent or max(sent) < pushed:
+        return bool(sent)
+    tried = [at for cause in causes if (at := view.history.first_tried(cause))]
+    return max(tried) < pushed and view.without_commit_since(max(sent))
 
 
 def notify_of_handover(judged: Judged) -> Wanted:

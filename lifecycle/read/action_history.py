@@ -147,6 +147,11 @@ class ActionHistory:
         arrived = [message for message in sent if not self._lost(message)]
         return max(arrived, key=lambda message: message.at, default=None)
 
+    def first_tried(self, cause: Key) -> datetime | None:
+        """Return when a cause was first sent to the agent, even if it was lost with its run."""
+        tries = [self._done[key].at for key in self._sending.get(cause, ())]
+        return min(tries, default=None)
+
     def _lost(self, message: MessageSent) -> bool:
         ended_early = self.ended_early.get(message.run)
         return ended_early is not None and not any(

@@ -131,9 +131,12 @@ class SessionView:
         self.budgets = budget_state(facts, policy, now, turn)
 
     def _read_work(self) -> None:
-        work, pulls = self.facts.work, self.facts.pulls
+        facts, work, pulls = self.facts, self.facts.work, self.facts.pulls
         #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
-        self.pushed = work.head in self.history.pushed or work.head in [one.head for one in pulls]
+        self.pushed = work.head in self.history.pushed or (
+            # One that is recorded as done later would seem to follow what is sent to the agent now.
+            work.head in [one.head for one in pulls] and keys.push(work.head) not in facts.pending
+        )
         self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
 
     @property

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.judge.signals import Ci
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Remark
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode
 from lifecycle.model.status import TERMINAL, Activity, CheckState, Probe, PullState, Reason, Status
@@ -135,3 +137,57 @@ def test_a_silent_session_has_an_active_agent_or_a_status_that_waits_for_people(
         done = life.facts.done.items()
         last_request = max(one.at for key, one in done if key.kind is KeyKind.REMARK)
         assert any(one.at > last_request for key, one in done if key.kind is KeyKind.PUSH)
+
+
+class Memory:
+    """The remarks that the agent has received, and that it did not forget in a crash."""
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._read = 0
+        self._given: dict[int, set[str]] = {}
+        self.received: set[str] = set()
+
+    def before(self, step: str) -> None:
+        """The agent reads what it was given as it goes on; a crash comes before that."""
+        for _, action in self._life.out[self._read :]:
+            if isinstance(action, do.Start | do.SendMessage):
+                given = {key.cause[0] for key in action.covers if key.kind is KeyKind.REMARK}
+                self._given.setdefault(action.run, set()).update(given)
+        self._read = len(self._life.out)
+        if step in ("works", "commits", "ends its turn", "commits and ends its turn"):
+            self.received |= self._given.get(self._life.facts.agent.run, set())
+
+
+_REVIEWED = ("a review asks", "a comment")
+_BREAKS = ("works", "commits", "commits and ends its turn", "crashes", "is killed", "exits")
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.sampled_from([*_BREAKS, *_REVIEWED, "a minute passes", "checks fail", "checks pass"]),
+        min_size=2,
+        max_size=14,
+    )
+)
+def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: list[str]) -> None:
+    """Or people are called. Only an agent that goes on with its work has received a message."""
+    life = Life(park_seconds=9e9)
+    memory = Memory(life)
+    healing = ["ends its turn", "a minute passes", "works"] * 6
+    for step in ["works", "commits and ends its turn", *steps, *healing]:
+        if step in AGENT and (life.over or life.facts.agent.exit is not None):
+            continue
+        memory.before(step)
+        {**AGENT, **WORLD}[step](life)
+        life.waits(0.1)
+    if life.over or life.decision.status in (Status.NEEDS_INPUT, Status.STUCK):
+        return
+    assert {one.id for one in _remarks(life)} <= memory.received
+
+
+def _remarks(life: Life) -> list[Remark]:
+    (pull,) = life.facts.pulls
+    said = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
+    return [one for one in said if one.allowed]

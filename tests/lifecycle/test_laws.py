@@ -17,6 +17,7 @@ from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
 from lifecycle.judge.stalls import STALLS
 from lifecycle.model import actions as do
+from lifecycle.model import keys
 from lifecycle.model.facts import Done, Facts
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode, Policy
@@ -193,6 +194,26 @@ def test_messages_are_sent_only_to_an_agent_that_is_idle_or_has_exited() -> None
                 assert decision.signals.availability is Availability.IDLE, session
             if isinstance(action, do.Start) and str(action.key).startswith("start:message"):
                 assert decision.signals.availability is Availability.EXITED, session
+
+
+def test_nothing_is_sent_to_the_agent_before_its_push_is_recorded() -> None:
+    """A push recorded after a message would count as the answer to it."""
+    sending = 0
+    for session, decision in judged_under_every_policy():
+        head = session.work.head
+        if head == session.work.base or not _requests(decision):
+            continue
+        sending += 1
+        unrecorded = {key: one for key, one in session.done.items() if key != keys.push(head)}
+        pushing = replace(session, done=unrecorded, pending=session.pending | {keys.push(head)})
+        assert not _requests(decide(pushing, Policy(), NOW)), session
+    assert sending
+
+
+def _requests(decision: Decision) -> list[do.SendMessage]:
+    """The messages about checks and reviews."""
+    sent = [action for action in decision.actions if isinstance(action, do.SendMessage)]
+    return [message for message in sent if message.prompt.name in ("fix_ci", "address_review")]
 
 
 def test_an_ended_session_starts_sends_and_publishes_nothing() -> None:

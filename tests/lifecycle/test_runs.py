@@ -76,6 +76,17 @@ def test_a_request_lost_in_a_crash_is_sent_again(code: int | None) -> None:
     assert len(life.received()) == 4
 
 
+@pytest.mark.parametrize("code", [1, None])
+def test_a_commit_that_a_crash_kept_from_being_pushed_answers_the_request(code: int | None) -> None:
+    life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_commits()
+    life.agent_exits(code).waits(6).agent_works().agent_rests()
+    assert life.received() == ["start", "address_review", "resume", "address_review"]
+    assert life.comments() == [], "the agent may still add a commit"
+    life.agent_works().agent_rests()
+    assert life.comments() == ["done_in"]
+    assert Status.NEEDS_INPUT not in life.waits(86400).went
+
+
 def test_a_request_answered_before_a_crash_is_not_sent_again() -> None:
     life = until_reviewed().reviewer_asks().waits(61).agent_works().agent_commits().agent_rests()
     life.agent_works().agent_exits(1).waits(6).agent_works().agent_rests().waits(3600)
