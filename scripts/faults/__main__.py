@@ -45,12 +45,11 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
             target=fault.inject, args=(lives, random.Random(seed), over), daemon=True
         )
         thread.start()
-        thread.join(fault.seconds)
         if not lives.wait_until_over(fault.seconds):
             violations.append(f"the sessions are not over after {fault.seconds:g} s")
         over.set()
         thread.join()
-        violations += lives.violations(runs_may_repeat=fault.runs_may_repeat)
+        violations += lives.settled_violations(runs_may_repeat=fault.runs_may_repeat)
     violations += lives.left_over()
     if violations:
         print(f"kept for a look: {folder}", file=sys.stderr)

@@ -24,6 +24,10 @@ from runtimes import RUNTIMES
 from runtimes.base import Options, Runtime
 from scripts.faults.proxy import Proxy
 
+#: A resync period, within which doubled effects are removed, and some time to act.
+_SETTLE_SECONDS = 20.0
+#: What a suspended bot may still do after it continues.
+_LATE_SECONDS = 3.0
 #: The hidden key of a comment the bot posted.
 _MARKER = re.compile(r"<!-- \S+ -->")
 
@@ -133,6 +137,16 @@ class Lives:
         self.log(f"after {seconds:g} s not over: {dict(left)}, workspaces: {self._workspaces()}")
         return False
 
+    def settled_violations(self, *, runs_may_repeat: bool = False) -> list[str]:
+        """Return the violations that are left after a resync period; see `violations`."""
+        time.sleep(_LATE_SECONDS)
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            if not any(self._visible_violations(runs_may_repeat=runs_may_repeat)):
+                break
+            time.sleep(0.5)
+        return list(self.violations(runs_may_repeat=runs_may_repeat))
+
     def violations(self, *, runs_may_repeat: bool = False) -> Iterator[str]:
         """Return a sentence for each effect that is missing, happened twice or was left over.
 
@@ -140,13 +154,18 @@ class Lives:
         run still gets each message once.
         """
         yield from self.violations_seen
+        yield from self._visible_violations(runs_may_repeat=runs_may_repeat)
+        for task in self.scene.tasks.values():
+            yield from self._not_replayed(task.session)
+
+    def _visible_violations(self, *, runs_may_repeat: bool) -> Iterator[str]:
+        """Return the violations in the stand-in, the agents' log and the workspaces."""
         for task in self.scene.tasks.values():
             yield from problems(self.scene, task)
             if runs_may_repeat:
                 yield from self._received_twice(task.session)
             else:
                 yield from messages(task, self._agent_log)
-            yield from self._not_replayed(task.session)
         yield from merges(self.scene)
         yield from self._duplicate_keys()
         for workspace in self._workspaces():
