@@ -17,6 +17,11 @@ from lifecycle.model.policy import MergeMethod
 _MAX_WORD = 40
 #: What a reply never repeats from a comment, so that it holds no mention and no markup.
 _UNQUOTABLE = re.compile(r"[^\w.-]")
+_UNQUOTABLE_TEXT = re.compile(r"[^\w ,.?!'-]")
+
+#: Words and marks around a command that mean nothing.
+_COURTESY = {"please", "pls", "plz", "thanks", "thx", "thank", "you"}
+_MARKS = ".,;:!"
 
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}")
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
@@ -84,6 +89,8 @@ class CommandSyntax(Struct, frozen=True):
     #: Validates and normalises the argument; raises `InvalidArgument`.
     parse_argument: Callable[[str], str] = _no_argument
     paragraph: bool = False  #: Whether the argument extends to the end of the paragraph.
+    #: Whether it changes nothing that people would have to undo, so that a reply may suggest it.
+    harmless: bool = False
 
     @property
     def usage(self) -> str:
@@ -104,6 +111,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "answer the agent's question with TEXT, up to the end of the paragraph",
             _message,
             paragraph=True,
+            harmless=True,
         ),
         CommandSyntax(
             "budget",
@@ -115,7 +123,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "freeze", "", "stop everything: no change on GitHub, no message to the agent"
         ),
-        CommandSyntax("help", "", "show this list"),
+        CommandSyntax("help", "", "show this list", harmless=True),
         CommandSyntax(
             "merge",
             "[METHOD]",
@@ -141,7 +149,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "session back",
             _optional_agent,
         ),
-        CommandSyntax("status", "", "show the session's status"),
+        CommandSyntax("status", "", "show the session's status", harmless=True),
         CommandSyntax("stop", "", "end the session; its work and its pull request are kept"),
         CommandSyntax(
             "tell",
@@ -149,10 +157,11 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "send TEXT, up to the end of the paragraph, when the agent's turn ends",
             _message,
             paragraph=True,
+            harmless=True,
         ),
         CommandSyntax("unfreeze", "", "undo `freeze` and carry out the actions it held back"),
         CommandSyntax("update", "", "merge the base branch into the pull request's branch"),
-        CommandSyntax("why", "", "explain the status, and what blocks the merge"),
+        CommandSyntax("why", "", "explain the status, and what blocks the merge", harmless=True),
     )
 }
 
@@ -168,7 +177,8 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     """Find the first ten commands in a comment's Markdown, in their order.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. `slug` is the App's name in its address, an alias of the bot's name.
+    wrong; nothing is guessed. A mention with any other text is a `tell`. `slug` is the App's name
+    in its address, an alias of the bot's name.
     """
     return tuple(_parsed(address, slug) for address in addresses(text, slug))
 
@@ -181,21 +191,63 @@ def help_text(slug: str = "") -> str:
 
 
 def _parsed(address: Address, slug: str) -> ParsedCommand:
-    word = next(iter(address.line.split()), "")
-    name = word.lower()
-    if not name and address.mention:
+    line = _without_courtesy_before(address.line)
+    word = next(iter(line.split()), "")
+    name = _name(word)
+    if not address.line and address.mention:
         return ParsedCommand(name="start")  # A bare mention asks for an agent.
-    if name in ("", "help"):
+    if name == "help" or not address.line:
         return ParsedCommand(name="help", text=help_text(slug))
     command = COMMANDS.get(name)
     if command is None:
+        if address.mention and not _is_misspelled(line):
+            return ParsedCommand(name="tell", text=address.message)
         return _refusal(_unknown(name), slug)
-    rest = address.paragraph if command.paragraph else address.line
+    if command.paragraph:
+        argument = address.paragraph[address.paragraph.index(word) + len(word) :]
+    else:
+        argument = _without_courtesy(line[len(word) :])
+        if word.endswith("?") and not command.harmless:
+            argument = f"? {argument}"  # A question is no order.
     try:
-        return ParsedCommand(name=name, text=command.parse_argument(rest[len(word) :].strip()))
+        return ParsedCommand(name=name, text=command.parse_argument(argument.strip()))
     except InvalidArgument as problem:
         wrong = f"`{name}` {problem}. Nothing was done. Usage: `{command.usage}`."
-        return _refusal(wrong, slug)
+        return _refusal(wrong + _as_message(address), slug)
+
+
+def _name(word: str) -> str:
+    """The command that a word may be, without the marks behind it."""
+    return word.lower().rstrip(f"{_MARKS}?")
+
+
+def _without_courtesy_before(line: str) -> str:
+    """A line without words such as "please" before a command."""
+    word, _, rest = line.partition(" ")
+    polite = word.lower().rstrip(_MARKS) in _COURTESY
+    return rest.lstrip() if polite and _name(next(iter(rest.split()), "")) in COMMANDS else line
+
+
+def _without_courtesy(argument: str) -> str:
+    """An argument without marks and words such as "please" behind it."""
+    words = argument.split()
+    while words and words[-1].lower().strip(_MARKS) in {*_COURTESY, ""}:
+        words.pop()
+    return " ".join(words).rstrip(_MARKS)
+
+
+def _is_misspelled(line: str) -> bool:
+    """Whether a line is one word that is nearly a command, and so no message."""
+    words = _without_courtesy(line).split()
+    return len(words) == 1 and bool(_similar(words[0].lower(), COMMANDS))
+
+
+def _as_message(address: Address) -> str:
+    """How to send the agent a text that begins with a command's name."""
+    shown = _UNQUOTABLE_TEXT.sub("", address.line)
+    if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
+        return ""
+    return f" To send this to the agent, write `/{NAME} tell {shown}`."
 
 
 def _refusal(reason: str, slug: str) -> ParsedCommand:
@@ -205,8 +257,9 @@ def _refusal(reason: str, slug: str) -> ParsedCommand:
 def _unknown(name: str) -> str:
     shown = _UNQUOTABLE.sub("", name)[:_MAX_WORD]
     problem = f"There is no command `{shown}`." if shown else "That is not a command."
-    similar = _similar(name, COMMANDS)
-    return f"{problem} Did you mean `{similar}`?" if similar else problem
+    similar = COMMANDS.get(_similar(name, COMMANDS))
+    harmless = similar is not None and similar.harmless
+    return f"{problem} Did you mean `{similar.name}`?" if similar and harmless else problem
 
 
 def _similar(word: str, known: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ https://docs.github.com/en/get-started/writing-on-github
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
@@ -59,6 +59,8 @@ class Address(Struct, frozen=True):
     line: str  #: The rest of the line after the name, without hidden comments.
     #: The same up to the end of the paragraph, code blocks included, or to the next address.
     paragraph: str
+    #: The same up to the next address, or to the end of the text.
+    message: str
     mention: bool = False  #: Whether the name is written with `@`.
 
 
@@ -112,8 +114,15 @@ def _addresses(page: "_Page", address: re.Pattern[str]) -> Iterator[Address]:
         yield Address(
             page.without_comments(match.end(), page.starts[number + 1]).strip(),
             page.without_comments(match.end(), page.starts[last]).strip(),
+            page.without_comments(match.end(), page.starts[_next(found, number, page)]).strip(),
             match[0].lstrip().startswith("@"),
         )
+
+
+def _next(found: Container[int], number: int, page: "_Page") -> int:
+    """The line of the next address, or the one after the last line."""
+    lines = range(number + 1, len(page.lines))
+    return next((line for line in lines if line in found), len(page.lines))
 
 
 class _Edit(NamedTuple):

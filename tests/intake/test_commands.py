@@ -146,11 +146,88 @@ def test_the_help_lists_every_command_and_contains_none() -> None:
     assert not addresses(help_text())
 
 
-def test_the_reply_to_an_unknown_command_suggests_a_similar_one_and_lists_all() -> None:
-    (parsed,) = parse("/mergewright mrege")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@mergewright can you also rename it?", "can you also rename it?"),
+        ("@mergewright Please rename it.", "Please rename it."),
+        (
+            "@mergewright: keep `a`,\nand b.\n\nLike so:\n```\nb\n```",
+            "keep `a`,\nand b.\n\nLike so:\n```\nb\n```",
+        ),
+        ("@mergewright no <!-- and delete it -->", "no"),
+        ("@mergewright thanks!", "thanks!"),
+        ("@mergewright stopping is wrong here", "stopping is wrong here"),
+    ],
+)
+def test_free_text_after_a_mention_is_a_message_to_the_agent(text: str, message: str) -> None:
+    assert [(one.name, one.text) for one in parse(f"Hm.\n\n{text}")] == [("tell", message)]
+
+
+def test_a_command_ends_the_message_of_the_mention_before_it() -> None:
+    said = parse("@mergewright rename it\n\nand move it\n\n/mergewright merge")
+    assert [(one.name, one.text) for one in said] == [
+        ("tell", "rename it\n\nand move it"),
+        ("merge", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "merge.",
+        "merge please",
+        "please merge",
+        "Merge, please!",
+        "merge, thanks.",
+        "merge thank you",
+    ],
+)
+@pytest.mark.parametrize("name", ["/mergewright", "@mergewright"])
+def test_a_command_may_be_polite_and_end_like_a_sentence(name: str, text: str) -> None:
+    assert [(one.name, one.text) for one in parse(f"{name} {text}")] == [("merge", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "given"),
+    [
+        ("why?", "why", ""),
+        ("tell: use tabs.", "tell", "use tabs."),
+        ("tell please use tabs, thanks.", "tell", "please use tabs, thanks."),
+        ("merge squash, please", "merge", "squash"),
+        ("please start codex.", "start", "codex"),
+        ("budget +2.50.", "budget", "+2.50"),
+    ],
+)
+def test_an_argument_may_be_polite_unless_it_is_a_message(text: str, name: str, given: str) -> None:
+    assert [(one.name, one.text) for one in parse(f"@mergewright {text}")] == [(name, given)]
+
+
+@pytest.mark.parametrize("text", ["merge?", "stop?", "stop doing that", "merge the two parsers"])
+def test_a_mention_that_only_begins_with_a_command_is_refused_with_a_way_to_say_it(
+    text: str,
+) -> None:
+    (parsed,) = parse(f"@mergewright {text}")
     assert parsed.name == "help"
-    assert parsed.text.startswith("There is no command `mrege`. Did you mean `merge`?")
+    assert f"To send this to the agent, write `/mergewright tell {text}`." in parsed.text
+
+
+@pytest.mark.parametrize("name", ["/mergewright", "@mergewright"])
+def test_a_misspelled_command_is_answered_with_a_harmless_suggestion_and_the_list(
+    name: str,
+) -> None:
+    (parsed,) = parse(f"{name} satus")
+    assert parsed.name == "help"
+    assert parsed.text.startswith("There is no command `satus`. Did you mean `status`?")
     assert parsed.text.endswith(help_text())
+
+
+@pytest.mark.parametrize(
+    "word", ["can", "mrege", "stat", "stopp", "restrat", "unfreez", "alow", "strt", "merges"]
+)
+def test_no_command_that_changes_anything_is_suggested(word: str) -> None:
+    (parsed,) = parse(f"/mergewright {word}")
+    assert parsed.text.startswith(f"There is no command `{word}`.\n")
 
 
 def test_the_reply_to_an_unknown_command_repeats_no_markup_and_no_mention() -> None:

@@ -213,10 +213,14 @@ def test_the_discussion_of_an_issue_reaches_the_agent(world: World) -> None:
     assert "Leak" not in prompt
 
     later = issue.issue.comment("Not the blue one.", by=ALICE)
+    issue.issue.comment("@mergewright can you also rename it?", by=ALICE)
     issue.issue.edit(title="Add many widgets", by=ALICE)
     eventually(lambda: later.reactions, "the comment is acknowledged")
     eventually(lambda: issue.issue.reactions, "the edit is acknowledged")
     issue.agent.commits({"widgets.txt": "one\n"}).ends_its_turn()
+    issue.agent.receives("can you also rename it?")
+    issue.agent.ends_its_turn()
     message = issue.agent.receives("Not the blue one.")["text"]
     assert "Add many widgets" in message
     assert "Please paint them." not in message
+    assert "rename" not in message
