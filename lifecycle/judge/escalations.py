@@ -10,8 +10,9 @@ from lifecycle.model.key import Key
 from lifecycle.model.status import Merge, PullState, Reason
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
+from lifecycle.read.pulls import landing_key
 from lifecycle.read.sentences import clock, names, short
-from lifecycle.read.session_view import Recheck, SessionView, earliest, landing_key
+from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _WAITING, _IDLE, _EXITED = Availability.WAITING, Availability.IDLE, Availability.EXITED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN

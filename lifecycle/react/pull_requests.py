@@ -12,8 +12,9 @@ from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
 from lifecycle.read.merging import merge_command, merges
+from lifecycle.read.pulls import landing_key
 from lifecycle.read.restores import allowed
-from lifecycle.read.session_view import Recheck, SessionView, landing_key
+from lifecycle.read.session_view import Recheck, SessionView
 
 
 def publish(judged: Judged) -> Wanted:

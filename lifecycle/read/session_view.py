@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
-from lifecycle.model.key import Key, KeyKind, StartCause
+from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
 from lifecycle.read.action_history import ActionHistory
@@ -25,6 +25,7 @@ from lifecycle.read.availability import (
     span,
 )
 from lifecycle.read.budgets import budget_state
+from lifecycle.read.pulls import foremost, landing_key
 
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
 _CANCELLED: Final = CheckState.CANCELLED
@@ -33,7 +34,6 @@ _CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
 _ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Activity.ACTIVE
 _AT_REST: Final = (Availability.IDLE, Availability.EXITED)
 _MERGE, _PARK = KeyKind.MERGE, KeyKind.PARK
-_WEIGHT: Final = (PullState.CLOSED, PullState.MERGED, PullState.OPEN)
 _HOUR: Final = span(3600)
 #: What the world asks of the agent: all messages but reminders of uncommitted work.
 REQUESTS: Final = keys.MESSAGES - {KeyKind.COMMIT_WORK}
@@ -84,7 +84,7 @@ class SessionView:
         self._read_agent()
         self._read_work()
         #: An open pull request, else the newest merged, else the newest.
-        self.pull = pull or _foremost(facts.pulls)
+        self.pull = pull or foremost(facts.pulls)
         #: Views of all open pull requests, if there are several.
         self.several: tuple[SessionView, ...] = ()
         if pull is None and len(facts.pulls) > 1:
@@ -290,7 +290,7 @@ class SessionView:
         pull, remarks = self.pull, list[Remark]()
         if self.facts.issue.remarks:
             self.discussion = [one for one in self.facts.issue.remarks if self.counts(one)]
-            if pull is None or pull is _foremost(self.facts.pulls):
+            if pull is None or pull is foremost(self.facts.pulls):
                 remarks += self.discussion
         if pull is not None:
             remarks += self._read_reviews(pull)
@@ -389,16 +389,5 @@ class SessionView:
         )
 
 
-def landing_key(pull: Pull) -> Key:
-    """Return the key of merging the head; each removal from the merge queue leads to a new key."""
-    return keys.merge(pull.head, pull.dequeued.at if pull.dequeued else None)
-
-
 def _those(checks: Sequence[Check], *states: CheckState) -> list[Check]:
     return [check for check in checks if check.state in states]
-
-
-def _foremost(pulls: Sequence[Pull]) -> Pull | None:
-    if len(pulls) == 1:  # As in nearly every session.
-        return pulls[0]
-    return max(pulls, key=lambda one: (_WEIGHT.index(one.state), one.number), default=None)
