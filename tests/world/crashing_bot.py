@@ -35,7 +35,8 @@ class Mortal:
 
     While an action is on its way to being marked, the kill is that action's alone: another thread
     that ended the process just then would hide the boundary it is at. One that a crash left
-    unmarked is on its way from `done` on: it need not be taken again.
+    unmarked is on its way from `done` on: it need not be taken again. Several actions without a
+    session are on their way at once: a kill waits for those whose mark is being committed.
     """
 
     def __init__(self, crossed: Path) -> None:
@@ -43,6 +44,7 @@ class Mortal:
         self._crossed = crossed.read_text().splitlines() if crossed.exists() else []
         self._changed = threading.Condition()
         self._on_its_way = False
+        self._being_marked: set[str] = set()
 
     def __call__(self, step: CrashPoint, about: str) -> None:
         line = f"{step} {_CHANGING.sub('*', about)}" if step not in _UNNAMED else step.value
@@ -55,9 +57,14 @@ class Mortal:
                 self._crossed.append(line)
                 with self._path.open("a") as file:
                     file.write(line + "\n")
+                self._being_marked.discard(about)
+                self._changed.wait_for(lambda: not self._being_marked, 2)
                 os.kill(os.getpid(), signal.SIGKILL)
             if step in (CrashPoint.TAKEN, CrashPoint.DONE, CrashPoint.MARKED):
                 self._on_its_way = step is not CrashPoint.MARKED
+                self._being_marked.discard(about)
+                if step is CrashPoint.DONE:
+                    self._being_marked.add(about)
                 self._changed.notify_all()
 
 
