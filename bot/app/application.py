@@ -45,8 +45,12 @@ class App:
         *,
         clock: Clock = utc_now,
         crash_point: AtCrashPoint = log_crash_point,
+        new_database: bool = False,
     ) -> None:
-        """Create everything and start nothing. Raises what is in `process.CANNOT_START`."""
+        """Create everything and start nothing. Raises what is in `process.CANNOT_START`.
+
+        `new_database`: whether an empty database may be created beside the files of sessions.
+        """
         self._settings = settings
         self._clock = clock
         self._crash_point = crash_point
@@ -59,7 +63,10 @@ class App:
             decided=self._on_decided,
             acted=self._on_acted,
         )
-        self.wiring = wiring = Wiring(settings, secrets, clock, crash_point, wakes, self._stopping)
+        self.wiring = wiring = Wiring(
+            settings, secrets, clock, crash_point, wakes, self._stopping, new_database
+        )
+        wiring.store.on_damage.append(self._stopping.set)
         self._workers: list[Worker] = []
         self._inbox = self._worker("inbox", self._process_deliveries)
         self._github = self._worker("github", self._read_github)
@@ -109,7 +116,7 @@ class App:
         self.wiring.leader_lease.start()
 
     def wait(self) -> None:
-        """Return when the bot should end, or has lost its lease."""
+        """Return when the bot should end, has lost its lease or met damage of its database."""
         while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
             pass
 
@@ -140,9 +147,8 @@ class App:
 
     def health(self) -> Health:
         """The state that the health routes report."""
-        return Health(
-            scheduler=self._ticker.running, standby_reason=self.wiring.leader_lease.standby_reason
-        )
+        reason = self.wiring.store.damage or self.wiring.leader_lease.standby_reason
+        return Health(scheduler=self._ticker.running, standby_reason=reason)
 
     # -- what wakes workers ----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bot.app.application import App
-from bot.store import StoreFailure
+from bot.store import StoreDamaged, StoreFailure
 from bot.system.http_server import CannotListen
 from bot.system.redaction import Redaction
 from bot.text.prompts import PromptError
@@ -27,14 +27,18 @@ CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
-def serve(settings: Settings, secrets: Secrets) -> None:
-    """Run the bot until a signal stops it. Exits with 1 if it cannot run or lost its lease."""
+def serve(settings: Settings, secrets: Secrets, *, new_database: bool = False) -> None:
+    """Run the bot until a signal stops it.
+
+    Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
+    `new_database`: whether an empty database may be created beside the files of sessions.
+    """
     redact = Redaction(secret_values(settings, secrets, os.environ))
     set_up_log(settings.log, redact)
     for name in VARIABLES.values():
         # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)
-    app = App(settings, secrets)
+    app = App(settings, secrets, new_database=new_database)
     if settings.runtime.sandbox == "":
         log.warning(
             "agents run with the rights of this user, without a sandbox; "
@@ -46,6 +50,11 @@ def serve(settings: Settings, secrets: Secrets) -> None:
     host, port = settings.server.host, app.server.port
     log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
     app.wait()
+    if damage := app.wiring.store.damage:
+        # At once, like a crash: what is under way is repeated by the next bot, and agents run on.
+        log.critical("the bot stops: %s", damage)
+        logging.shutdown()
+        os._exit(StoreDamaged.EXIT_CODE)
     if not app.stop():
         log.warning("stopped before running work had finished: the next start repeats it")
         logging.shutdown()

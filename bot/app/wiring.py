@@ -74,8 +74,10 @@ class Wiring:
         crash_point: AtCrashPoint,
         wakes: Wakes,
         stopping: Event,
+        new_database: bool = False,
     ) -> None:
-        """`stopping` is set when the bot stops, or has lost its lease.
+        """`stopping` is set when the bot stops, or has lost its lease. `new_database`: whether an
+        empty database may be created beside the files of sessions.
 
         Raises `StoreFailure` if the data folder cannot be created or the database used.
         """
@@ -89,7 +91,10 @@ class Wiring:
                 " name one in which this user may write"
             ) from None
         self.redact = Redaction(secret_values(settings, secrets, os.environ))
-        self.store = store = Store(paths.database, clock=clock, redact=self.redact)
+        refuse_new = "" if new_database else _why_not_new(paths)
+        self.store = store = Store(
+            paths.database, clock=clock, redact=self.redact, refuse_new=refuse_new
+        )
         self.github = github_client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
         self.locations = Locations(
@@ -232,3 +237,13 @@ class Wiring:
             self.leader_lease.may_act,
             on_done,
         )
+
+
+def _why_not_new(paths: Paths) -> str:
+    """Why no empty database may be created: the sessions it would not know; empty if none."""
+    if not (remains := paths.remains()):
+        return ""
+    return (
+        f"but {paths.data} holds the files of sessions, such as {remains}: restore the database"
+        " from a backup, or begin with an empty one by `mergewright serve --new-database`"
+    )

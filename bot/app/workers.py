@@ -9,6 +9,8 @@ from apscheduler.executors.pool import ThreadPoolExecutor as SchedulerPool
 from apscheduler.schedulers.background import BackgroundScheduler
 from msgspec import Struct
 
+from bot.store import StoreFailure
+
 log = logging.getLogger(__name__)
 
 
@@ -18,6 +20,7 @@ class Worker:
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
         self._work = work
+        self._failed = ""  #: The failure of the store that was logged last.
         self._asked = threading.Event()
         self._closed = threading.Event()
         # A daemon thread, so that hanging work does not keep the process from exiting.
@@ -44,6 +47,12 @@ class Worker:
             self._asked.clear()
             try:
                 self._work()
+                self._failed = ""
+            except StoreFailure as failure:
+                # A full disk, for example, which every wake meets: logged once, in one line.
+                if self._failed != str(failure):
+                    self._failed = str(failure)
+                    log.error("%s failed: %s", self.name, failure)
             except Exception:
                 # The worker survives every failure: the next wake tries again.
                 log.exception("%s failed", self.name)

@@ -11,7 +11,14 @@ from msgspec import Struct
 from bot.cli.options import PROBLEM, CliError
 from bot.decide.assignment import all_agents, caps
 from bot.decide.policies import Policies
-from bot.store import AgentRecord, QueuedSession, Session, Store, StoreFailure
+from bot.store import (
+    AgentRecord,
+    QueuedSession,
+    Session,
+    Store,
+    StoreDamaged,
+    StoreFailure,
+)
 from bot.system.locations import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
@@ -140,7 +147,12 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
         with closing(Store.beside(path, redact) if redact else Store.reading(path)) as opened:
             yield opened
     except StoreFailure as failure:
-        raise CliError(str(failure), PROBLEM) from None
+        raise CliError(str(failure), exit_code(failure)) from None
+
+
+def exit_code(failure: Exception) -> int:
+    """The exit code of a command that ends with this failure."""
+    return StoreDamaged.EXIT_CODE if isinstance(failure, StoreDamaged) else PROBLEM
 
 
 def queue(found: Settings, opened: Store) -> dict[str, QueuedSession]:

@@ -18,6 +18,7 @@ from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
 from bot.cli.screens import report, table
 from bot.setup.files import SECRETS
+from bot.store import StoreFailure, check_whole
 from bot.system.locations import Paths
 from config.load import VARIABLES
 
@@ -63,7 +64,8 @@ def sqlite() -> CheckResult:
     if _numbers(version) < (3, 51, 3):
         return warn(
             f"{version}: before 3.51.3, two concurrent writers can damage a database",
-            "nothing to do: Mergewright writes through one connection; let nothing else write",
+            "nothing to do: a lock lets one Mergewright process write at a time; let nothing else"
+            " write to the database",
         )
     return ok(version)
 
@@ -102,6 +104,24 @@ def data(installed: Installation) -> CheckResult:
     if folder.stat().st_mode & 0o077:
         return fail(f"{folder} is accessible to other users", f"chmod 700 {folder}")
     return ok(f"{folder}, writable and private")
+
+
+def database(installed: Installation) -> CheckResult:
+    paths = Paths(installed.settings.data)
+    if paths.database.exists() and paths.database.stat().st_size:
+        try:
+            check_whole(paths.database)
+        except StoreFailure as failure:
+            return fail(str(failure), "docs/running.md (Backups) has the steps")
+        return ok("whole")
+    if remains := paths.remains():
+        return fail(
+            f"{paths.database} is missing or empty, but {paths.data} holds the files of sessions,"
+            f" such as {remains}",
+            "restore it from a backup, or begin with an empty one: mergewright serve"
+            " --new-database",
+        )
+    return ok("will be created")
 
 
 def webhook_secret(installed: Installation) -> CheckResult:
@@ -174,6 +194,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
     ("configuration", configuration),
     ("tmux", tmux),
     ("data folder", data),
+    ("database", database),
     ("GitHub", github_checks.github),
     ("permissions", github_checks.permissions),
     ("events", github_checks.events),

@@ -30,7 +30,10 @@ app.add_typer(commands.app)
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 success, 1 problem, 2 usage or configuration error."""
+    """Run the command line.
+
+    Exit codes: 0 success, 1 problem, 2 usage or configuration error, 3 damaged database.
+    """
     try:
         app(prog_name="mergewright")
     except CliError as refusal:
@@ -60,7 +63,16 @@ def options(
 
 
 @app.command()
-def serve(config: Config = None) -> None:
+def serve(
+    config: Config = None,
+    new_database: Annotated[
+        bool,
+        typer.Option(
+            "--new-database",
+            help="Begin with an empty database even if the data folder holds sessions.",
+        ),
+    ] = False,
+) -> None:
     """Run the server: webhooks, the page and the sessions."""
     from bot.cli import context
     from bot.cli.doctor import not_installed
@@ -75,9 +87,9 @@ def serve(config: Config = None) -> None:
     from bot.app import process as server
 
     try:
-        server.serve(installed.settings, installed.secrets)
+        server.serve(installed.settings, installed.secrets, new_database=new_database)
     except server.CANNOT_START as failure:
-        raise CliError(str(failure), PROBLEM) from None
+        raise CliError(str(failure), context.exit_code(failure)) from None
 
 
 @config_app.command()

@@ -15,6 +15,7 @@ from bot.store.errors import (
     SessionChanged,
     StoreBusy,
     StoreClosed,
+    StoreDamaged,
     StoreFailure,
     StoreFull,
     StoreUnusable,
@@ -23,7 +24,12 @@ from bot.store.history import BOT, HistoryTable
 from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, this_process
 from bot.store.observations import ObservationsTable
-from bot.store.opening import check_version, open_second_writer, open_writer
+from bot.store.opening import (
+    check_version,
+    check_whole,
+    open_second_writer,
+    open_writer,
+)
 from bot.store.outbox import OutboxTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
 from bot.store.repositories import (
@@ -78,13 +84,17 @@ class Store:
         *,
         clock: Callable[[], datetime] = utc_now,
         redact: Callable[[Any], Any] = lambda value: value,
+        refuse_new: str = "",
     ) -> None:
         """Open the file for the bot, and create it with its tables if it is missing.
 
-        `redact` takes secrets out of texts and observations before they are written.
-        Raises `StoreUnusable`, which says what is wrong with the file and what to do.
+        `redact` takes secrets out of texts and observations before they are written. `refuse_new`
+        says why no database may be created; empty: it may.
+        Raises `StoreUnusable`, which says what is wrong with the file and what to do, among them
+        `StoreDamaged`.
         """
-        self._use(DatabaseFile(path, Writer(open_writer(path, redact), path), clock, redact))
+        writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
+        self._use(DatabaseFile(path, writer, clock, redact))
 
     @classmethod
     def reading(cls, path: Path) -> "Store":
@@ -105,7 +115,7 @@ class Store:
         another version.
         """
         store = cls.reading(path)
-        store.db.writer = Writer(open_second_writer(path, redact), path)
+        store.db.writer = Writer(lambda: open_second_writer(path, redact), path)
         return store
 
     def _use(self, db: DatabaseFile) -> None:
@@ -137,6 +147,16 @@ class Store:
     def on_change(self) -> list[Callable[[str], None]]:
         """Listeners: called with a session's id after a change of it is on disk."""
         return self.db.on_change
+
+    @property
+    def on_damage(self) -> list[Callable[[], None]]:
+        """Listeners: called once, when the file turns out to be damaged."""
+        return self.db.on_damage
+
+    @property
+    def damage(self) -> str:
+        """The damage of the file that a read or a write met, with the remedy; empty: none."""
+        return self.db.damage
 
     def writable(self) -> bool:
         """Whether writes reach the disk now."""

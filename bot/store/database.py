@@ -14,8 +14,17 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
-from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreFailure, explained
-from bot.store.opening import open_reader
+from bot.store.errors import (
+    Fenced,
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreFailure,
+    damaged,
+    explained,
+)
+from bot.store.opening import BUSY_SECONDS, open_reader
+from bot.store.write_lock import WriteLock
 
 T = TypeVar("T")
 
@@ -60,8 +69,18 @@ class _Outcome(NamedTuple):
 class Writer:
     """The one thread that writes. All pending work is committed together, in its order."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection], path: Path) -> None:
+        """Open the connection while no other process writes. Raises `StoreFailure`."""
         self.fence: Fence | None = None
+        self.on_damage: Callable[[StoreDamaged], None] = lambda damage: None
+        self._lock = WriteLock(path, BUSY_SECONDS)
+        try:
+            with self._lock.held():
+                connection = open_connection()
+        except BaseException:
+            self._lock.close()
+            raise
+        self._file = _identity(path)
         self._connection = connection
         self._path = path
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
@@ -112,7 +131,12 @@ class Writer:
             if jobs:
                 for outcome in self._done(jobs):
                     outcome.resolve()
+        # Another process that holds the lock for so long keeps the file open: this is not the
+        # last connection, whose end is a checkpoint.
+        with suppress(StoreBusy), self._lock.held():
+            self._connection.close()
         self._connection.close()
+        self._lock.close()
 
     def _next_group(self) -> tuple[list[_Job], bool]:
         """The pending jobs, at least one unless closed; and whether more may come."""
@@ -131,7 +155,8 @@ class Writer:
     def _done(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Do all jobs in one transaction, or each alone if the storage failed for all together."""
         try:
-            return self._transaction(jobs)
+            with self._lock.held():
+                return self._transaction(jobs)
         except BaseException as error:  # noqa: BLE001 - raised where the job was submitted
             self._committed = -inf
             if self._connection.in_transaction:
@@ -139,12 +164,16 @@ class Writer:
                     self._connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 error = explained(error, self._path) or error
-            if len(jobs) > 1 and not isinstance(error, StoreBusy):
+            if isinstance(error, StoreDamaged):
+                self.on_damage(error)
+            elif len(jobs) > 1 and not isinstance(error, StoreBusy):
                 return [outcome for job in jobs for outcome in self._done([job])]
             return [_Outcome(job, error=error) for job in jobs]
 
     def _transaction(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         execute = self._connection.execute
+        if _identity(self._path) != self._file:
+            raise damaged(self._path, "the file was moved away or replaced while it was in use")
         execute("BEGIN IMMEDIATE")
         fenced = self._check_fence()
         # A single job is rolled back with its transaction.
@@ -185,6 +214,15 @@ class Writer:
         )
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another of its name; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class DatabaseFile:
     """The file that all tables share. May be used from any thread.
 
@@ -205,6 +243,11 @@ class DatabaseFile:
         self.writer = writer
         #: Called with a session's id after a change of it is on disk, in the thread that wrote.
         self.on_change: list[Callable[[str], None]] = []
+        #: Called once, when the file turns out to be damaged, in the thread that met it.
+        self.on_damage: list[Callable[[], None]] = []
+        self.damage = ""  #: The damage that a read or a write met, with the remedy.
+        if writer is not None:
+            writer.on_damage = self._met
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = threading.Event()
 
@@ -242,7 +285,7 @@ class DatabaseFile:
 
         A write that succeeded within the last second counts as the trial.
         """
-        if self._closed.is_set() or self.writer is None:
+        if self._closed.is_set() or self.writer is None or self.damage:
             return False
         if self.writer.committed_within(_RECENT_SECONDS):
             return True
@@ -275,7 +318,10 @@ class DatabaseFile:
             yield connection
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise explained(error, self.path) or error from error
+            failure = explained(error, self.path)
+            if isinstance(failure, StoreDamaged):
+                self._met(failure)
+            raise failure or error from error
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -283,6 +329,12 @@ class DatabaseFile:
                 connection.close()
             else:
                 self._idle.append(connection)
+
+    def _met(self, damage: StoreDamaged) -> None:
+        if not self.damage:
+            self.damage = str(damage)
+            for listener in self.on_damage:
+                listener()
 
     def announce(self, sessions: Iterable[str]) -> None:
         """Call the listeners of `on_change`; an exception of one is logged."""

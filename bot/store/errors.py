@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Final
 
 
 class StoreFailure(Exception):
@@ -10,6 +11,12 @@ class StoreFailure(Exception):
 
 class StoreUnusable(StoreFailure):
     """The file cannot be used at all: missing, of another program or another version."""
+
+
+class StoreDamaged(StoreUnusable):
+    """The file is damaged, or was moved away: the bot must stop, because it may forget things."""
+
+    EXIT_CODE: Final = 3  #: Of a process that stops because of it.
 
 
 class StoreFull(StoreFailure):
@@ -36,6 +43,16 @@ class CorruptRow(StoreFailure):
     """A row has content that Mergewright does not write. The message names the column."""
 
 
+_DAMAGED = (
+    StoreDamaged,
+    "it is damaged: stop the bot, move the file away and restore it from a backup"
+    " (docs/running.md, Backups)",
+)
+#: Extended codes that say more than their low byte.
+_EXTENDED: dict[int, tuple[type[StoreFailure], str]] = {
+    sqlite3.SQLITE_IOERR_SHORT_READ: _DAMAGED,
+    sqlite3.SQLITE_IOERR_CORRUPTFS: _DAMAGED,
+}
 _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
     sqlite3.SQLITE_FULL: (StoreFull, "the disk is full: free some space; nothing was written"),
     sqlite3.SQLITE_BUSY: (
@@ -56,13 +73,11 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
         "it cannot be opened: check that the folder exists and that this user may write to it",
     ),
     sqlite3.SQLITE_NOTADB: (
-        StoreUnusable,
-        "it is not a database: move the file away, or name another one",
+        StoreDamaged,
+        "it is not a database, or its first page is damaged: stop the bot, move the file away"
+        " and restore it from a backup (docs/running.md, Backups)",
     ),
-    sqlite3.SQLITE_CORRUPT: (
-        StoreUnusable,
-        "it is damaged: stop the bot and restore the file from a backup",
-    ),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
 }
 
 
@@ -71,8 +86,14 @@ def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
 
     https://www.sqlite.org/rescode.html
     """
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes refine the low byte
-    if code not in _STORAGE:
+    code = getattr(error, "sqlite_errorcode", 0)
+    found = _EXTENDED.get(code) or _STORAGE.get(code & 0xFF)  # extended codes refine the low byte
+    if found is None:
         return None
-    kind, remedy = _STORAGE[code]
+    kind, remedy = found
     return kind(f"the database {path}: {remedy} (SQLite says: {error})")
+
+
+def damaged(path: Path, what: str) -> StoreDamaged:
+    """The failure for damage that Mergewright found itself."""
+    return StoreDamaged(f"the database {path}: {_DAMAGED[1]} (found: {what})")

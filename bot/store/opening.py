@@ -2,13 +2,14 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sqlite_utils import Database
 
-from bot.store.errors import StoreUnusable, explained
+from bot.store.errors import StoreUnusable, damaged, explained
 from bot.store.schema import migrations
 
 BUSY_SECONDS = 5.0
@@ -40,15 +41,24 @@ class RedactingConnection(sqlite3.Connection):
         return self.redact(value) if isinstance(value, str) else value
 
 
-def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
+def open_writer(
+    path: Path, redact: Callable[[str], str], refuse_new: str = ""
+) -> sqlite3.Connection:
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
-    Every text is written as `redact` returns it. Raises `StoreUnusable` or another `StoreFailure`.
+    Every text is written as `redact` returns it. `refuse_new` says why no database may be created;
+    empty: it may. Raises `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
             f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.38 or newer"
         )
+    new = not path.exists() or path.stat().st_size == 0
+    if new and refuse_new:
+        # Before SQLite opens it: beside an empty file it deletes the commits of a write-ahead log.
+        raise StoreUnusable(f"the database {path} is missing or empty, {refuse_new}")
+    if not new:
+        check_whole(path)
     try:
         path.touch(mode=0o600)
     except OSError as error:
@@ -56,7 +66,26 @@ def open_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
             f"the database {path} cannot be created or written ({error.strerror}):"
             " give this user write access to the file and to its folder"
         ) from error
-    return _opened(path, "rw", _prepare_writer, redact)
+
+    def prepare(connection: sqlite3.Connection, path: Path) -> None:
+        _prepare_writer(connection, path, refuse_new)
+
+    return _opened(path, "rw", prepare, redact)
+
+
+def check_whole(path: Path) -> None:
+    """Read the whole file and check its structure. Raises `StoreDamaged`.
+
+    Through a connection for reading, which changes nothing: a writer that closes a damaged database
+    copies its write-ahead log into it. See https://www.sqlite.org/pragma.html#pragma_quick_check.
+    """
+    try:
+        with closing(open_reader(path)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise explained(error, path) or error from error
+    if found != "ok":
+        raise damaged(path, found)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -114,7 +143,7 @@ def _opened(
     return connection
 
 
-def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare_writer(connection: sqlite3.Connection, path: Path, refuse_new: str) -> None:
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # takes effect in a new file only
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
@@ -125,22 +154,23 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
-    _migrate(connection, path)
+    _migrate(connection, path, refuse_new)
 
 
 def _prepare_second_writer(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    # Only the bot checkpoints: before SQLite 3.51.3, two checkpoints at once can corrupt a database
-    # (https://www.sqlite.org/wal.html).
+    # The bot checkpoints, so that a person's command need not wait for it.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, refuse_new: str) -> None:
     # sqlite-utils begins deferred; two bots starting at once must not both create the tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)
+        if refuse_new and not _applied(connection):
+            raise StoreUnusable(f"the database {path} has no tables, {refuse_new}")
         migrations.apply(Database(connection, execute_plugins=False))
         connection.execute("COMMIT")
     finally:
@@ -150,7 +180,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     db = Database(connection, execute_plugins=False)
-    ours = {migration.name for migration in migrations.applied(db)}
+    ours = _applied(connection)
     if not ours and db.table_names():
         raise StoreUnusable(
             f"the database {path} belongs to another program: name another file for Mergewright's"
@@ -161,3 +191,9 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
             f"the database {path} was written by another version of Mergewright (its schema"
             f" has {min(ours)!r}): install that version, or name another file"
         )
+
+
+def _applied(connection: sqlite3.Connection) -> set[str]:
+    """The names of the migrations that were applied."""
+    db = Database(connection, execute_plugins=False)
+    return {migration.name for migration in migrations.applied(db)}

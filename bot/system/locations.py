@@ -28,6 +28,16 @@ class Paths(Struct, frozen=True):
         """The store's database."""
         return self.data / "mergewright.db"
 
+    def remains(self) -> str:
+        """Return something that only a database in use leaves here; empty if there is nothing."""
+        wal = self.database.with_name(f"{self.database.name}-wal")
+        if wal.exists() and wal.stat().st_size:
+            return wal.name
+        for folder in (self.host / "workspaces", self.host / "sessions", self.archive):
+            if folder.is_dir() and (found := next(folder.iterdir(), None)):
+                return f"{folder.name}/{found.name}"
+        return ""
+
     @property
     def runtime(self) -> Path:
         """The runtime's own data; its path is short because it contains sockets."""

@@ -1,18 +1,20 @@
 """`/healthz` and `/readyz`: liveness and readiness probes. No token required."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from litestar import Response, Router, get
 from msgspec import Struct
 
-from bot.store import Store
+from bot.store import Store, StoreFailure
 
 
 class Health(Struct, frozen=True, kw_only=True):
     """The state of the bot, read on every delivery, so it must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
-    standby_reason: str = ""  #: Why this instance is on standby; empty: it is active.
+    #: Why this instance does not act: another one does, or its database is damaged; empty: it acts.
+    standby_reason: str = ""
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -34,15 +36,17 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
 
     @get("/readyz", sync_to_thread=True)
     def ready() -> Response[Readiness]:
-        now = health()
-        writable = store.writable()
+        writable, incidents = store.writable(), tuple[str, ...]()
+        with suppress(StoreFailure):
+            incidents = tuple(incident.key for incident in store.incidents.current())
+        now = health()  # After the store was used, which may have met damage.
         able = writable and now.scheduler and not now.standby_reason
         answer = Readiness(
             ready=able,
             store_writable=writable,
             scheduler_running=now.scheduler,
             standby_reason=now.standby_reason,
-            incidents=tuple(incident.key for incident in store.incidents.current()),
+            incidents=incidents,
         )
         return Response(answer, status_code=200 if able else 503)
 

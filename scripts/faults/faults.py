@@ -3,14 +3,19 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
+import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.demo.audit import processes_of
+from bot.store import StoreDamaged
+from bot.store.opening import PAGE_BYTES
 from scripts.faults.lives import Lives
 from scripts.faults.unrelated import send_unrelated
 
@@ -106,7 +111,7 @@ def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Damage the database, twice; a bot must end on it, and go on with the copy put back."""
+    """Damage the database, twice; a bot must end on it, and continue with the copy put back."""
     (bot,) = lives.bots
     database = lives.paths.database
     for number in range(1, 3):
@@ -117,9 +122,14 @@ def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
         copies = {path: path.read_bytes() for path in files}
         how = dice.choice((_zero_a_page, _cut_in_half))
         how(database, dice)
-        lives.log(f"{how.__name__[1:].replace('_', ' ')} of the database ({number})")
+        # A page may be free, or have a newer version in the write-ahead log.
+        harmless = not _is_damaged(database)
+        what = f"{how.__name__[1:].replace('_', ' ')} of the database"
+        lives.log(f"{what} ({number}){', without effect' if harmless else ''}")
         bot.start()
-        if (code := bot.wait(30.0)) in (None, 0):
+        if harmless:
+            continue
+        if (code := bot.wait(30.0)) != StoreDamaged.EXIT_CODE:
             lives.violations_seen.append(f"the bot exits with {code} on a damaged database")
         bot.kill()
         for path in database.parent.glob(f"{database.name}*"):
@@ -178,11 +188,23 @@ FAULTS: Sequence[Fault] = (
 
 
 def _zero_a_page(database: Path, dice: random.Random) -> None:
-    size = database.stat().st_size
-    page = dice.randrange(max(1, size // 4096))
+    page = dice.randrange(max(1, database.stat().st_size // PAGE_BYTES))
     with database.open("r+b") as file:
-        file.seek(page * 4096)
-        file.write(bytes(4096))
+        file.seek(page * PAGE_BYTES)
+        file.write(bytes(PAGE_BYTES))
+
+
+def _is_damaged(database: Path) -> bool:
+    """Whether SQLite finds damage in a copy of the database and its write-ahead log."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (database, database.with_name(f"{database.name}-wal")):
+            if path.exists():
+                shutil.copy(path, folder)
+        try:
+            with contextlib.closing(sqlite3.connect(Path(folder) / database.name)) as copy:
+                return bool(copy.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
+        except sqlite3.DatabaseError:
+            return True
 
 
 def _cut_in_half(database: Path, dice: random.Random) -> None:

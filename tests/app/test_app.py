@@ -1,15 +1,18 @@
 """The bot as a whole: lease, standby, full disks, shutdown."""
 
+import hmac
 import logging
 import signal
 import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
@@ -18,7 +21,7 @@ from bot.app import wiring as parts_module
 from bot.app.application import App
 from bot.app.workers import Job, Ticker
 from bot.model_proxy.prices import Prices
-from bot.store import StoreFull
+from bot.store import StoreFailure, StoreFull
 from config.load import Secrets
 from config.settings import (
     AgentTypeSettings,
@@ -206,3 +209,37 @@ def test_a_signal_stops_the_bot_even_if_it_wakes_no_thread(settings: Settings) -
     signal.signal(signal.SIGUSR1, before)
     assert not app._stopping.is_set()
     app.stop()
+
+
+def test_a_bot_stops_as_soon_as_its_database_turns_out_to_be_damaged(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
+    app = App(settings, SECRETS)
+    app.start()
+    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    path = app.wiring.store.path
+    for file in (path.with_name(f"{path.name}-wal"), path):
+        file.write_bytes(bytes(file.stat().st_size))
+    rescue = threading.Timer(PATIENCE, app._stopping.set)
+    rescue.start()
+    app.wait()
+    rescue.cancel()
+    assert "restore it from a backup" in app.wiring.store.damage
+    address = f"http://127.0.0.1:{app.server.port}"
+    answer = httpx.get(f"{address}/readyz")
+    assert answer.status_code == 503
+    assert "restore it from a backup" in answer.json()["standby_reason"]
+    body = b"{}"
+    signature = hmac.new(b"the-secret", body, "sha256").hexdigest()
+    headers = {
+        "content-type": "application/json",
+        "x-github-event": "issues",
+        "x-github-delivery": "1",
+        "x-hub-signature-256": f"sha256={signature}",
+    }
+    answer = httpx.post(f"{address}/webhooks/github", content=body, headers=headers)
+    assert (answer.status_code, "restore it" in answer.text) == (503, True)
+    with suppress(StoreFailure):
+        app.stop()

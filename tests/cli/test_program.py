@@ -179,8 +179,8 @@ def test_an_invalid_database_is_a_one_line_error(
     deployment.paths.database.write_text("no database at all")
     listed = mergewright("ls")
     for code, printed in (serve(deployment), (listed.code, listed.err)):
-        assert code == 1
-        assert "it is not a database: move the file away" in printed
+        assert code == 3
+        assert "it is not a database" in printed
         assert "Traceback" not in printed
 
 
@@ -230,3 +230,22 @@ def test_ls_show_and_why_print_json_on_request(
     explained = json.loads(mergewright("why", session, "--json").out)
     assert explained["decision"]["status"] == "queued"
     assert explained["facts"]["session"] == session
+
+
+def test_a_damaged_or_missing_database_is_refused_with_the_remedy(
+    deployment: Deployment, mergewright: CommandLine
+) -> None:
+    deployment.has_session(12)
+    (deployment.paths.archive / "widgets-12").mkdir(parents=True)
+    database = deployment.paths.database
+    whole = database.read_bytes()
+    database.write_bytes(whole[: len(whole) // 2])
+    code, err = serve(deployment)
+    assert (code, "restore it from a backup" in err) == (3, True)
+    assert mergewright("why", "widgets-12").code == 3
+    database.unlink()
+    code, err = serve(deployment)
+    assert code == 1
+    assert "holds the files of sessions, such as archive/widgets-12" in err
+    assert "mergewright serve --new-database" in err
+    assert not database.exists()
