@@ -30,6 +30,7 @@ _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NO
 #: What checks may say only for a time.
 _SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
 _HANDED_OVER = Finding(None, Reason.PERSON_PUSHED, "")
+_BLOCKED_BRIEFLY = Finding(None, Reason.AGENT_BLOCKED, "")
 _ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
 
 
@@ -63,6 +64,8 @@ def read(view: SessionView) -> Reading:
         evidence = finding
     elif view.pull is not None:
         evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
+    elif view.last_availability is Availability.BLOCKED:
+        evidence = _BLOCKED_BRIEFLY
     signals = of_pull(view, stage, view.availability, attention, _output(view))
     if signals.ci in _SETTLING or view.several:
         for one in view.several or (view,):

@@ -21,7 +21,6 @@ from lifecycle.judge.signals import (
     stacked,
 )
 from lifecycle.model.status import Merge, Reason, Review, Status
-from lifecycle.read.availability import Availability
 
 
 class Rule(NamedTuple):
@@ -136,17 +135,9 @@ RULES: Final = (
     ),
     Rule(
         Status.WORKING,
-        one_of(Availability.BLOCKED),
-        "the agent is blocked, and there is no pull request yet",
-        "the agent is blocked: {error}",
-        Reason.AGENT_BLOCKED,
-    ),
-    Rule(
-        Status.WORKING,
         one_of(Stage.RUNNING),
         "the agent works, and there is no pull request yet",
         "{activity}",
-        Reason.AGENT_AT_WORK,
     ),
 )
 

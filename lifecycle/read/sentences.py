@@ -46,6 +46,9 @@ def _asked(view: SessionView) -> str:
 def _activity(view: SessionView) -> str:
     """Return what the agent does, or what follows because its program has ended."""
     agent, waits = view.facts.agent, view.facts.waits
+    if view.last_availability is Availability.BLOCKED:
+        known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
+        return f"{known}; {waits}" if waits else known
     known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
     if view.last_availability in _RESTARTED:
         known += "; a new run follows"
@@ -82,7 +85,6 @@ def _failed(view: SessionView) -> str:
 NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "run": lambda view: str(max(1, view.facts.run)),
     "activity": _activity,
-    "error": lambda view: view.facts.agent.error or "it reports no error message",
     "number": lambda view: str(view.pull.number) if view.pull else "",
     "head": lambda view: short(view.pull.head) if view.pull else "",
     "failed": _failed,

@@ -21,7 +21,16 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Done, Facts
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, CheckState, Merge, PullState, Reason, Review, Status
+from lifecycle.model.status import (
+    TERMINAL,
+    Activity,
+    CheckState,
+    Merge,
+    PullState,
+    Reason,
+    Review,
+    Status,
+)
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
@@ -121,9 +130,9 @@ def test_a_mergeable_session_is_merged_by_the_bot_or_waits_for_a_person(policy: 
 
 
 def test_a_session_whose_agent_is_blocked_never_reads_as_at_work() -> None:
-    for signals in all_signals():
-        if rule_for(signals).reason is Reason.AGENT_AT_WORK:
-            assert signals.availability is not Availability.BLOCKED
+    for session, decision in judged_under_every_policy():
+        if session.agent.activity is Activity.BLOCKED and session.agent.run == session.run:
+            assert decision.reason is not Reason.AGENT_AT_WORK or session.agent.exit, session
 
 
 @pytest.mark.parametrize("policy", POLICIES)
