@@ -142,6 +142,8 @@ class ActionDispatcher:
                 return self.agents.release(session, run)
             case actions.Publish() as publish:
                 return self.publishing.publish(session, publish, check)
+            case actions.AdoptCommits(head=head, onto=onto):
+                return self._adopt(session, head, onto, check)
             case actions.MergeRemote(head=head, into=into):
                 return self._merge_remote(session, head, into, check)
             case actions.UpdateBranch(number=number, head=head):
@@ -217,6 +219,18 @@ class ActionDispatcher:
                 name = messages.CONFIGURATION_CHECK
                 self.github.reports.report_problems(due.repository, head, name, path, problems)
         return Completed()
+
+    def _adopt(self, session: Session, head: str, onto: str, check: FinalCheck) -> ActionResult:
+        """Move the session's branch in the workspace to the commit that is checked out."""
+        workspace = self.locations.workspace_of(session)
+        if stopped := check():
+            return stopped
+        if not workspace.adopt(onto, head):
+            return RetryLater("the agent has moved on")
+        work = replace(session.work, head=head, off_branch=None)
+        return Completed(
+            result=head, observed=Observation(session=session.id, run=session.run, work=work)
+        )
 
     def _merge_remote(
         self, session: Session, head: str, into: str, check: FinalCheck

@@ -22,7 +22,7 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.locations import Locations
 from lifecycle.model import keys
-from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.facts import Agent, Usage, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.shared.reader import exited
@@ -106,7 +106,7 @@ class AgentObserver:
             resting = run.resting
             if resting is None or resting.work is None:
                 continue
-            work = replace(resting.work, dirty=self._dirty(run.session))
+            work = self._examined(run.session, resting.work)
             with self._lock:
                 if run.resting is resting:  # The agent has not gone on meanwhile.
                     run.resting = None
@@ -252,14 +252,15 @@ class AgentObserver:
         live = run.session
         before, run.resting = run.resting, None
         observed = replace(receipts, run=live.run, agent=agent)
-        if head is None:
+        head = head or live.work.head  # The agent may have renamed or deleted the branch.
+        if not head:
             return observed
         if agent.activity not in _AT_REST:
-            return replace(observed, work=replace(live.work, head=head, dirty=None))
+            return replace(observed, work=_unexamined(live.work, head))
         turned = live.agent.activity not in _AT_REST or agent.since != live.agent.since
         if head == live.work.head and live.work.dirty is not None and not turned:
             return observed
-        resting = replace(observed, work=replace(live.work, head=head, dirty=None))
+        resting = replace(observed, work=_unexamined(live.work, head))
         if before is not None and _rest(before) == _rest(resting):
             run.resting = before
             held = before.received
@@ -305,12 +306,14 @@ class AgentObserver:
         run.dialog = None
         return True, shows[0] != receipt.dialog
 
-    def _dirty(self, live: LiveSession) -> bool | None:
+    def _examined(self, live: LiveSession, work: Work) -> Work:
         try:
-            return self.locations.workspace_of(live).dirty()
+            workspace = self.locations.workspace_of(live)
+            off_branch = workspace.off_branch(work.head)
+            return replace(work, dirty=workspace.dirty(), off_branch=off_branch)
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
             log.warning("%s: its workspace could not be read: %s", live.id, failure)
-            return None
+            return work
 
     def _record(self, observed: Sequence[Observation]) -> int:
         changed = self.store.observations.record(observed, self.clock()) if observed else []
@@ -327,6 +330,11 @@ def _is_awaited(awaited: AwaitedReceipt) -> bool:
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
     """Whether it was sent, or may have been just before a crash, and is not known to be missing."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
+
+
+def _unexamined(work: Work, head: str) -> Work:
+    """The workspace at a commit, while what is not on the branch is unknown."""
+    return replace(work, head=head, dirty=None, off_branch=None)
 
 
 def _rest(seen: Observation) -> object:

@@ -222,6 +222,8 @@ def work_changes(old: Work, new: Work) -> Iterator[str]:
         yield f"workspace at {new.head[:7] or 'no commit'}"
     if new.dirty and not old.dirty:
         yield "workspace has uncommitted changes"
+    if new.off_branch is not None and old.off_branch is None:
+        yield f"workspace has commits on {new.off_branch.branch or 'a detached HEAD'}"
 
 
 def issue_changes(old: Issue, new: Issue) -> Iterator[str]:

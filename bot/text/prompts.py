@@ -28,6 +28,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "fix_ci": (*_SESSION, "head", "pull", "red_on_base"),
     "held": (*_ANY, "files"),
     "merge_branch": (*_SESSION, "head", "pull"),
+    "move_commits": (*_SESSION, "head", "where"),
     "notes": (*_ANY, "progress", "commits", "uncommitted"),
     "resolve_conflict": (*_SESSION, "base", "pull"),
     "resume": _BEGINS,

@@ -53,6 +53,19 @@ def push_refused(view: SessionView) -> Finding | None:
     return _given_up(view, keys.push(view.facts.work.head))
 
 
+def left_off_branch(view: SessionView) -> Finding | None:
+    """The agent's commits are not on the session's branch, and asking it did not help."""
+    commits, cause = view.facts.work.off_branch, causes.off_branch(view)
+    if commits is None or cause is None or not view.at_rest:
+        return None
+    tries = view.history.first_sent(causes.MOVE)
+    if causes.due(view, cause, tries, view.policy.ci_repairs):
+        return None
+    where = f"branch {commits.branch}" if commits.branch else "a detached HEAD"
+    why = f"commits are on {where} and not on {view.facts.branch}: {short(commits.head)}"
+    return Finding(keys.off_branch(len(tries)), Reason.OFF_BRANCH, why)
+
+
 def pushes_used_up(view: SessionView) -> Finding | None:
     """The unpushed commits wait for the limit of pushes per hour."""
     next_at = view.next_push_at if view.at_rest and view.unpushed else None
@@ -115,6 +128,7 @@ def message_lost(view: SessionView) -> Finding | None:
         causes.remote_commits(view),
         causes.uncommitted(view),
         causes.commit_messages(view),
+        causes.off_branch(view),
         *causes.forwarded(view),
     )
     lost = (_given_up(view, cause.of_run(view.facts.run)) for cause in found if cause)
@@ -227,6 +241,8 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
+    if work.off_branch is not None:
+        return None
     if view.last_availability is _IDLE:
         if wait := view.wait(since(view), view.policy.idle_seconds):
             return wait
@@ -242,6 +258,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     paths_held,
     push_refused,
+    left_off_branch,
     pushes_used_up,
     pull_refused,
     branch_refused,

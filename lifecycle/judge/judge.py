@@ -114,6 +114,8 @@ def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime |
 
 def _output(view: SessionView) -> Output:
     """Return the state of the agent's work compared with the pushed commits."""
+    if view.facts.work.off_branch is not None:
+        return Output.OFF_BRANCH
     if view.has_remote_commits or (
         view.several and any(one.has_remote_commits for one in view.several)
     ):

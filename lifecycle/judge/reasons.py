@@ -105,6 +105,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.COMMIT_MESSAGES: Advice(
         "Write `/mergewright tell TEXT` to have the agent reword it, or reword it in the workspace."
     ),
+    Reason.OFF_BRANCH: Advice(
+        "Move the commits to the session's branch in the workspace, or write "
+        "`/mergewright tell TEXT` to have the agent do it."
+    ),
     Reason.DEQUEUED: Advice(
         "Fix the reason it gives, then write `/mergewright merge` to queue it again.",
         again="merge",

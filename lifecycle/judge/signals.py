@@ -54,6 +54,7 @@ class Output(StrEnum):
     UNPUSHED = "unpushed"
     PUSHED = "pushed"
     DIRTY = "dirty"  #: All commits are pushed, and something is not committed.
+    OFF_BRANCH = "off_branch"  #: The agent's commits are not on the session's branch.
     FOREIGN = "foreign"  #: GitHub's branch has commits of others that the workspace lacks.
 
 

@@ -65,6 +65,16 @@ class Publish(_Action, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
 
 
+class AdoptCommits(_Action, frozen=True, kw_only=True):
+    """Move the session's branch in the workspace to the commit that the agent checked out.
+
+    The agent's next commits are on the session's branch then.
+    """
+
+    head: str  #: The commit checked out.
+    onto: str  #: The commit of the session's branch.
+
+
 class MergeRemote(_Action, frozen=True, kw_only=True):
     """Merge the commits that others pushed to the session's branch into its workspace.
 
@@ -232,6 +242,7 @@ Action = (
     Start
     | SendMessage
     | Publish
+    | AdoptCommits
     | MergeRemote
     | UpdateBranch
     | Rerun

@@ -143,6 +143,15 @@ class Agent(Struct, frozen=True, kw_only=True):
     stopped: bool = False  #: Whether the bot ended it, so that it is not probed any more.
 
 
+class OffBranch(Struct, frozen=True, kw_only=True):
+    """Commits of the agent that are not on the session's branch."""
+
+    head: str  #: The newest of them.
+    branch: str = ""  #: The branch they are on; empty: on none, HEAD is detached.
+    #: Whether they are checked out and build on the session's branch, so that it can move there.
+    adoptable: bool = False
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """The workspace: which commits it holds, and whether anything is not committed."""
 
@@ -151,6 +160,7 @@ class Work(Struct, frozen=True, kw_only=True):
     base: str = ""  #: The commit the branch was made from.
     head: str = ""  #: The branch's commit now.
     dirty: bool | None = None  #: None: not looked since `head` or the activity changed.
+    off_branch: OffBranch | None = None  #: Read with `dirty`; None: there are no such commits.
 
 
 class Check(Struct, frozen=True, kw_only=True):

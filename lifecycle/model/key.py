@@ -28,10 +28,12 @@ class KeyKind(StrEnum):
     FORWARD = "forward"  #: The command's key.
     COMMIT_WORK = "commit_work"  #: How many requests and interrupted runs came before it.
     REWORD = "reword"  #: Head.
+    MOVE_COMMITS = "move_commits"  #: The newest commit that is not on the session's branch.
     SELF_REVIEW = "self_review"  #: Head.
     REMARK = "remark"  #: The remark's id: it was part of a message that was sent.
     # Actions on commits and pull requests.
     PUSH = "push"  #: Head.
+    ADOPT = "adopt"  #: The commit checked out.
     MERGE_REMOTE = "merge_remote"  #: Head on GitHub.
     UPDATE_BRANCH = "update_branch"  #: Base, head.
     UPDATE_ON_COMMAND = "update_on_command"  #: The command's key, head.
@@ -68,6 +70,7 @@ class KeyKind(StrEnum):
     ACTION_FAILED = "action_failed"  #: Kind and cause of the action.
     QUESTION = "question"  #: When it was asked.
     PROTECTED_PATHS = "protected_paths"  #: Head.
+    OFF_BRANCH = "off_branch"  #: How often the agent was asked to move its commits.
     PUSHES_USED_UP = "pushes_used_up"  #: When the first push of the hour was made.
     DEQUEUED = "dequeued"  #: Head, when it was removed from the queue.
     REPAIRS_EXHAUSTED = "repairs_exhausted"  #: Head.

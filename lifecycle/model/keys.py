@@ -25,6 +25,7 @@ MESSAGES: Final = frozenset(
         KeyKind.FORWARD,
         KeyKind.COMMIT_WORK,
         KeyKind.REWORD,
+        KeyKind.MOVE_COMMITS,
         KeyKind.SELF_REVIEW,
     }
 )
@@ -100,12 +101,14 @@ address_review = _of_set(KeyKind.ADDRESS_REVIEW)
 forward = _of_text(KeyKind.FORWARD)
 commit_work = _of_number(KeyKind.COMMIT_WORK)
 reword = _of_text(KeyKind.REWORD)
+move_commits = _of_text(KeyKind.MOVE_COMMITS)
 self_review = _of_text(KeyKind.SELF_REVIEW)
 remark = _of_text(KeyKind.REMARK)
 
 # -- commits and pull requests ---------------------------------------------------------------------
 
 push = _of_text(KeyKind.PUSH)
+adopt = _of_text(KeyKind.ADOPT)
 merge_remote = _of_text(KeyKind.MERGE_REMOTE)
 update_branch = _of_texts(KeyKind.UPDATE_BRANCH)
 update_on_command = _of_texts(KeyKind.UPDATE_ON_COMMAND)
@@ -193,6 +196,7 @@ no_result = _of_key(KeyKind.NO_RESULT)
 protected_paths = _of_text(KeyKind.PROTECTED_PATHS)
 repairs_exhausted = _of_text(KeyKind.REPAIRS_EXHAUSTED)
 rounds_exhausted = _of_number(KeyKind.ROUNDS_EXHAUSTED)
+off_branch = _of_number(KeyKind.OFF_BRANCH)
 base_red = _of_head_and_set(KeyKind.BASE_RED)
 checks_held = _of_head_and_set(KeyKind.CHECKS_HELD)
 checks_missing = _of_texts(KeyKind.CHECKS_MISSING)

@@ -142,6 +142,7 @@ class Reason(StrEnum):
     AGENT_BLOCKED = "agent_blocked"
     NO_PROGRESS = "no_progress"
     NOTHING_TO_SHOW = "nothing_to_show"
+    OFF_BRANCH = "off_branch"
     UNCOMMITTED_WORK = "uncommitted_work"
     PULL_REQUEST = "pull_request"  #: Read off the pull request: its checks, reviews, merge state.
     AWAITS_MERGE = "awaits_merge"  #: Mergeable, and a person has to command the merge.

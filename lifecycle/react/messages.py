@@ -127,6 +127,15 @@ def reword(judged: Judged) -> Wanted:
         yield from message(judged, cause, do.Prompt(name="reword", values={"why": why}))
 
 
+def move_commits(judged: Judged) -> Wanted:
+    """Ask the agent to move its commits to the session's branch, from another one or none."""
+    view, cause = judged.view, causes.off_branch(judged.view)
+    commits, tries = view.facts.work.off_branch, view.history.first_sent(causes.MOVE)
+    if commits and cause and causes.due(view, cause, tries, view.policy.ci_repairs):
+        values = {"head": commits.head, "where": commits.branch}
+        yield from message(judged, cause, do.Prompt(name="move_commits", values=values))
+
+
 def repair(judged: Judged) -> Wanted:
     """Send failed checks with the end of their logs to the agent, until its tries are used up.
 

@@ -28,6 +28,14 @@ def publish(judged: Judged) -> Wanted:
     yield do.Publish(key=keys.push(head), head=head, protected=protected)
 
 
+def adopt(judged: Judged) -> Wanted:
+    """Move the session's branch to commits that build on it, made on another branch or none."""
+    work = judged.view.facts.work
+    commits = work.off_branch
+    if commits is not None and commits.adoptable:
+        yield do.AdoptCommits(key=keys.adopt(commits.head), head=commits.head, onto=work.head)
+
+
 def merge_remote(judged: Judged) -> Wanted:
     """Merge remote commits into the workspace; the agent resolves conflicts."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work

@@ -69,6 +69,7 @@ waits_on_people = both(
 )
 #: There is something to review.
 to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))
+off_branch = both(at_rest, one_of(Output.OFF_BRANCH))
 can_publish = both(at_rest, one_of(Output.UNPUSHED))
 can_open = both(one_of(PullStage.NONE), one_of(Output.PUSHED, Output.DIRTY))
 #: At rest with nothing left to push, so feedback concerns the commits that people see.
@@ -91,6 +92,8 @@ REACTIONS: Final = (
     Reaction(UNDER_WAY, messages.forward, takes_messages, people=True),
     Reaction(UNDER_WAY, messages.refuse, people=True),
     Reaction(UNDER_WAY, runs.resume, one_of(Availability.EXITED, Availability.INTERRUPTED)),
+    Reaction(UNDER_WAY, pull_requests.adopt, off_branch),
+    Reaction(UNDER_WAY, messages.move_commits, off_branch),
     Reaction(UNDER_WAY, pull_requests.publish, can_publish),
     Reaction(UNDER_WAY, messages.reword, can_publish),
     Reaction(UNDER_WAY, pull_requests.open_pull, can_open),

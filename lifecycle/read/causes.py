@@ -17,6 +17,7 @@ _BEHIND, _CONFLICT = Merge.BEHIND, Merge.CONFLICT
 _CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
 _CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
 REWORD: Final = frozenset({KeyKind.REWORD})
+MOVE: Final = frozenset({KeyKind.MOVE_COMMITS})
 #: Commands that contain something for the agent.
 _FORWARDED: Final = ("tell", "answer", "review")
 
@@ -76,6 +77,15 @@ def commit_messages(view: SessionView) -> Key | None:
     refused = view.facts.failures.get(keys.push(head))
     worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
     return keys.reword(head) if worded else None
+
+
+def off_branch(view: SessionView) -> Key | None:
+    """Commits that are not on the session's branch, and that the bot cannot move there itself."""
+    commits = view.facts.work.off_branch
+    if commits is None:
+        return None
+    adopts = commits.adoptable and keys.adopt(commits.head) not in view.facts.failures
+    return None if adopts else keys.move_commits(commits.head)
 
 
 # -- tries -----------------------------------------------------------------------------------------

@@ -149,7 +149,8 @@ class SessionView:
 
     def without_commit_since(self, sent: datetime) -> bool:
         """Whether the agent ended its turn without a commit since the message sent at `sent`."""
-        return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
+        committed = self.unpushed or self.facts.work.off_branch is not None
+        return self.at_rest and not committed and not self.history.pushed_since(sent)
 
     def in_a_row(self, cause: StartCause) -> int:
         """Count the runs that ended by this cause since the last progress.
@@ -331,7 +332,8 @@ class SessionView:
     def may_have_findings(self) -> bool:
         """Whether anything is wrong that the agent may not be able to solve by itself."""
         facts, pull = self.facts, self.pull
-        if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
+        work = facts.work
+        if facts.failures or self.unpushed or work.dirty or work.off_branch or self.dequeued:
             return True
         if self.failed_checks or self.held_checks or not self.passes:
             return True

@@ -8,6 +8,8 @@ import os
 import re
 from pathlib import Path
 
+from msgspec import Struct
+
 from runtimes.files import open_regular
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -87,21 +89,43 @@ def _identity(path: str) -> tuple[int, ...] | None:
 
 def commits(repository: Path, worktree: str) -> list[str]:
     """The commits of all local branches, stashes and the worktree's HEAD, without duplicates."""
-    refs = [f"worktrees/{worktree}/HEAD", "refs/stash"]
-    for folder, _, names in os.walk(repository / "refs" / "heads"):
-        refs += [str(Path(folder, name).relative_to(repository)) for name in names]
-    found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs[:_BRANCHES]]
-    found += [sha for ref, sha in _packed(repository).items() if ref.startswith("refs/heads/")]
+    refs = (f"worktrees/{worktree}/HEAD", "refs/stash")
+    found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs]
+    found += branches(repository).values()
     # `refs/stash` is the latest stash; its log has all of them.
     log = _read(repository, "logs/refs/stash", _PACKED_BYTES) or ""
     found += [_commit(line.split(" ", 2)[1]) for line in log.splitlines() if line.count(" ") > 1]
     return [sha for sha in dict.fromkeys(found) if sha][:_BRANCHES]
 
 
-def checked_out_ref(repository: Path, worktree: str) -> str | None:
-    """The ref that a worktree has checked out; None: HEAD is detached or unreadable."""
+class CheckedOut(Struct, frozen=True):
+    """What a worktree's HEAD points to."""
+
+    branch: str | None  #: None: HEAD is detached or unreadable.
+    commit: str | None  #: None: there is none, or it cannot be read.
+
+
+def checked_out(repository: Path, worktree: str) -> CheckedOut:
+    """What a worktree has checked out."""
     text = (_read(repository, f"worktrees/{worktree}/HEAD", _REF_BYTES) or "").strip()
-    return text.removeprefix("ref: ") if text.startswith("ref: ") else None
+    ref = text.removeprefix("ref: refs/heads/")
+    if ref == text:
+        return CheckedOut(None, _commit(text))
+    try:
+        return CheckedOut(check_branch(ref), commit_at(repository, f"refs/heads/{ref}"))
+    except ValueError:
+        return CheckedOut(None, None)
+
+
+def branches(repository: Path) -> dict[str, str]:
+    """The commits of all local branches by name."""
+    packed = _packed(repository).items()
+    found = {ref: sha for ref, sha in packed if ref.startswith("refs/heads/")}
+    for folder, _, names in os.walk(repository / "refs" / "heads"):
+        for ref in (Path(folder, name).relative_to(repository).as_posix() for name in names):
+            if sha := _commit(_read(repository, ref, _REF_BYTES)):
+                found[ref] = sha
+    return {ref.removeprefix("refs/heads/"): sha for ref, sha in [*found.items()][:_BRANCHES]}
 
 
 def replace_file(repository: Path, name: str, data: bytes) -> None:

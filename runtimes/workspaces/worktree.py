@@ -17,18 +17,21 @@ workspace is made again.
 import fcntl
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from lifecycle.model.facts import OffBranch
 from runtimes.workspaces import refs
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, init
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init
 from runtimes.workspaces.repositories import checkout_of, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
 COMMITS = 250  #: No more commits of a branch are listed.
+#: What git keeps beside a worktree's HEAD during a rebase, or while it applies patches.
+_REBASES = ("rebase-merge", "rebase-apply")
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -140,7 +143,7 @@ class Worktree:
         """The commits since `base`, and what is not committed."""
         with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
-            log = git(self._view, "log", *shown, f"{base}..{self._anchor()}", "--")
+            log = git(self._view, "log", *shown, f"{base}..{self._checked_out()}", "--")
             uncommitted = tuple(self._status())
             return WorkspaceChanges(commits=tuple(log.splitlines()), uncommitted=uncommitted)
 
@@ -166,8 +169,8 @@ class Worktree:
         with self._locked():
             if self.head() == new:
                 return
-            head = refs.checked_out_ref(self.repository, self.path.name)
-            if self.head() != old or head != f"refs/heads/{self.branch}":
+            here = refs.checked_out(self.repository, self.path.name)
+            if self.head() != old or here.commit != old:
                 words = f"{self.branch} is not checked out, or not at {old}"
                 raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
             moving = self._view / "moving"
@@ -181,8 +184,66 @@ class Worktree:
             git(self._view, "update-ref", "--no-deref", "HEAD", new)
             index = f"worktrees/{self.path.name}/index"
             refs.replace_file(self.repository, index, (self._view / "index").read_bytes())
+            self._attach()
             refs.replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
+
+    def off_branch(self, known: str) -> OffBranch | None:
+        """The agent's commits that are not on the session's branch, if there are any.
+
+        They are what is checked out, or, if the session's branch has no commits of its own, the
+        newest on any other branch. `known` is the branch's commit where it cannot be read: the
+        agent may have renamed the branch.
+        """
+        with self._locked():
+            tip, base = self.head() or known, self._marker.read_text()
+            here = refs.checked_out(self.repository, self.path.name)
+            others = {}
+            if here.branch != self.branch and here.commit:
+                others = {here.commit: here.branch or ""}
+            elif tip == base:
+                found = refs.branches(self.repository)
+                others = {sha: name for name, sha in found.items() if name != self.branch}
+            newest = self._newest(others, (tip, base)) if others.keys() - {tip} else ""
+            if newest not in others:
+                return None
+            adoptable = newest == here.commit and self._builds_on(newest, tip)
+            return OffBranch(head=newest, branch=others[newest], adoptable=adoptable)
+
+    def adopt(self, old: str, new: str) -> bool:
+        """Move the session's branch from `old` to the commit checked out, and check it out.
+
+        Call it only while the agent is at rest. Idempotent. False: `new` is not checked out any
+        more, or the branch is at another commit.
+        """
+        with self._locked():
+            here = refs.checked_out(self.repository, self.path.name)
+            if here.commit != new or self.head() not in (old, new, None):
+                return False
+            refs.replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
+            self._attach()
+            return True
+
+    def _attach(self) -> None:
+        """Have HEAD point to the session's branch."""
+        here = refs.checked_out(self.repository, self.path.name)
+        if here.branch != self.branch:
+            name = f"worktrees/{self.path.name}/HEAD"
+            refs.replace_file(self.repository, name, f"ref: refs/heads/{self.branch}\n".encode())
+
+    def _newest(self, tips: Iterable[str], known: Iterable[str]) -> str:
+        """The newest commit of these that neither GitHub nor `known` has; empty: there is none."""
+        remote = git(self._origin, "for-each-ref", "--format=^%(objectname)", "refs/heads")
+        wanted = "\n".join((*tips, *(f"^{sha}" for sha in known if sha), remote))
+        shown = ("--max-count=1", "--ignore-missing", "--stdin")
+        return git(self._view, "rev-list", *shown, stdin=wanted).strip()
+
+    def _builds_on(self, commit: str, tip: str) -> bool:
+        """Whether `tip` is an ancestor of a commit, and no rebase is in progress."""
+        state = self.repository / "worktrees" / self.path.name
+        if any(os.path.lexists(state / name) for name in _REBASES):
+            return False
+        return ask(self._view, "merge-base", "--is-ancestor", tip, commit) is not None
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
         """Begin to hold the files that match as they are in a commit.
@@ -273,9 +334,18 @@ class Worktree:
             raise GitFailure("status", str(self.repository), words, _BY_HAND)
         return found
 
+    def _checked_out(self) -> str:
+        """The commit that the files are a checkout of: of the branch, of another one or of none."""
+        here = refs.checked_out(self.repository, self.path.name)
+        if here.branch != self.branch and here.commit:
+            kind = git(self._view, "cat-file", "--batch-check", stdin=f"{here.commit}\n")
+            if kind.split()[1] == "commit":
+                return here.commit
+        return self._anchor()
+
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """Entries of `git status --porcelain` against the branch's commit."""
-        head = anchor or self._anchor()
+        """Entries of `git status --porcelain` against the commit that is checked out."""
+        head = anchor or self._checked_out()
         if (self._view / "HEAD").read_text().strip() != head:
             # With `-i`, because the files may be newer than the index.
             self._in_checkout("read-tree", "-i", "-m", head)

@@ -11,7 +11,7 @@ from bot.store import Observation, Receipt
 from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, SendMessage
-from lifecycle.model.facts import Agent, Sent, Work
+from lifecycle.model.facts import Agent, OffBranch, Sent, Work
 from lifecycle.model.key import Key
 from lifecycle.model.status import Activity, Probe
 from runtimes.agents.shared.reader import exited
@@ -73,12 +73,17 @@ class Checkout:
 
     def __init__(self) -> None:
         self.path = Path("/x")
-        self.at, self.unclean, self.looks = "a" * 40, False, 0
+        self.at: str | None = "a" * 40
+        self.unclean, self.looks = False, 0
+        self.elsewhere: OffBranch | None = None
         self.meanwhile: Callable[[], object] = int
         self.fails: Exception | None = None
 
-    def commit(self) -> str:
+    def commit(self) -> str | None:
         return self.at
+
+    def off_branch(self, known: str) -> OffBranch | None:
+        return self.elsewhere
 
     def dirty(self) -> bool:
         self.looks += 1

@@ -17,6 +17,7 @@ from lifecycle.model.facts import (
     Facts,
     Failure,
     Issue,
+    OffBranch,
     Pull,
     Push,
     Remark,
@@ -173,6 +174,10 @@ class Life:
             case do.Publish(head=head):
                 for pull in self.facts.pulls:
                     self._pull(pull, head=head, checks=(), merge=Merge.CLEAN, head_since=self.now)
+            case do.AdoptCommits(head=head, onto=onto):
+                assert onto == self.facts.work.head
+                work = replace(self.facts.work, head=head, off_branch=None)
+                self.facts = replace(self.facts, work=work)
             case do.MergeRemote(head=head):
                 self.facts = replace(self.facts, work=replace(self.facts.work, head=head))
             case do.OpenPull(head=head):
@@ -227,8 +232,15 @@ class Life:
     def agent_commits(self) -> "Life":
         """The agent commits and keeps working."""
         self._commits += 1
-        work = replace(self.facts.work, head=f"{self._commits:040x}", dirty=None)
+        work = replace(self.facts.work, head=f"{self._commits:040x}", dirty=None, off_branch=None)
         self.facts = replace(self.facts, work=work)
+        return self.agent_works()
+
+    def agent_commits_off_branch(self, *, adoptable: bool, branch: str = "fix") -> "Life":
+        """The agent commits on another branch, or on none."""
+        self._commits += 1
+        commits = OffBranch(head=f"{self._commits:040x}", branch=branch, adoptable=adoptable)
+        self.facts = replace(self.facts, work=replace(self.facts.work, off_branch=commits))
         return self.agent_works()
 
     def agent_rests(self, *, dirty: bool = False) -> "Life":

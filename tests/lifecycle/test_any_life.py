@@ -24,6 +24,12 @@ AGENT: dict[str, Callable[[Life], Life]] = {
     "commits and ends its turn with more": lambda life: life.agent_commits().agent_rests(
         dirty=True
     ),
+    "commits on another branch": lambda life: life.agent_commits_off_branch(
+        adoptable=True
+    ).agent_rests(),
+    "commits beside the branch": lambda life: life.agent_commits_off_branch(
+        adoptable=False
+    ).agent_rests(dirty=True),
     "exits": Life.agent_exits,
     "exits with uncommitted work": lambda life: life.agent_exits(dirty=True),
     "crashes": lambda life: life.agent_exits(1),

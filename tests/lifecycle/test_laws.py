@@ -320,6 +320,13 @@ def test_nothing_is_pushed_before_remote_commits_are_merged() -> None:
             assert not any(isinstance(a, do.Publish) for a in decision.actions), session
 
 
+def test_nothing_is_pushed_or_merged_into_the_workspace_before_commits_are_on_the_branch() -> None:
+    for session, decision in judged_under_every_policy():
+        if decision.signals.output is Output.OFF_BRANCH:
+            writes = do.Publish | do.OpenPull | do.MergeRemote
+            assert not any(isinstance(a, writes) for a in decision.actions), session
+
+
 def test_a_failed_probe_never_ends_a_session() -> None:
     for session, decision in judged_under_every_policy():
         if session.agent.program == "unknown" and session.agent.run:

@@ -120,7 +120,7 @@ def test_a_change_is_reviewed_or_opened_and_never_both(messages: tuple[str]) -> 
         assert not (reads and shows)
         assert not (reads and messages)
         rests = decision.signals.availability in (Availability.IDLE, Availability.EXITED)
-        if rests and work.head == HEAD and not work.dirty:
+        if rests and work.head == HEAD and not work.dirty and not work.off_branch:
             assert shows if messages else reads
 
 

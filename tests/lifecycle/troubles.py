@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from lifecycle.model.facts import Check, Facts, Failure, Issue, Spending, Work
+from lifecycle.model.facts import Check, Facts, Failure, Issue, OffBranch, Spending, Work
 from lifecycle.model.keys import fingerprint
 from lifecycle.model.status import Activity, CheckState, Merge, Reason
 from tests.lifecycle.universe import (
@@ -38,6 +38,7 @@ class Trouble(NamedTuple):
     sent: tuple[str, ...] = ()  #: Keys that were done an hour ago.
     checks: tuple[Check, ...] = ()
     dirty: bool = False
+    off_branch: OffBranch | None = None
     pull: dict[str, Any] = {}  # noqa: RUF012 - never changed
     more: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
@@ -60,6 +61,9 @@ TROUBLES = (
     ),
     Trouble(sent=(f"resolve_conflict:{BASE}:{HEAD}#1",), pull={"merge": Merge.CONFLICT}),
     Trouble(sent=tuple(f"commit_work:{n}#1" for n in range(4)), dirty=True),
+    Trouble(
+        sent=tuple(f"move_commits:{n:040x}#1" for n in range(3)), off_branch=OffBranch(head=OTHER)
+    ),
     Trouble(more={"commands": (command("pause"),)}),
     Trouble(more={"spent": Spending(cost_usd=4.5)}),
     Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),
@@ -83,7 +87,13 @@ def every_trouble() -> Iterator[Facts]:
     for who, (one, other) in itertools.product(_AGENTS, itertools.combinations(TROUBLES, 2)):
         fields: dict[str, Any] = {
             "agent": who,
-            "work": Work(base=BASE, head=HEAD, branch=BRANCH, dirty=one.dirty or other.dirty),
+            "work": Work(
+                base=BASE,
+                head=HEAD,
+                branch=BRANCH,
+                dirty=one.dirty or other.dirty,
+                off_branch=one.off_branch or other.off_branch,
+            ),
             "failures": {key: _failure(key) for key in (*one.failed, *other.failed)},
             "done": done(*one.sent, *other.sent, seconds_ago=_LATE),
             "pulls": (pull(**{**_checks(one, other), **one.pull, **other.pull}),),

@@ -16,6 +16,7 @@ from lifecycle.model.facts import (
     Exit,
     Facts,
     Issue,
+    OffBranch,
     Pull,
     Push,
     Remark,
@@ -239,6 +240,8 @@ _WORKS = (
     Work(base=BASE, head=HEAD, dirty=False),
     Work(base=BASE, head=HEAD, dirty=True),
     Work(base=BASE, head=NEXT, dirty=False),
+    Work(base=BASE, head=HEAD, dirty=True, off_branch=OffBranch(head=NEXT, branch="fix")),
+    Work(base=BASE, head=HEAD, dirty=False, off_branch=OffBranch(head=NEXT, adoptable=True)),
 )
 _CHECKS = (
     (),

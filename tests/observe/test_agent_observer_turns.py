@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.observe.agents import AgentObserver
-from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.facts import Agent, OffBranch, Usage
 from lifecycle.model.status import Activity
 from runtimes.workspaces.git import GitFailure
 from tests.harness.edges import ALIVE, Checkout, Edge, is_sent, programs, running, the
@@ -159,6 +159,24 @@ def test_the_end_of_a_turn_is_recorded_once_its_workspace_was_examined(
     watch.sweep()
     assert watch.examine() == 0
     assert checkout.looks == 1
+
+
+def test_commits_on_another_branch_are_recorded_at_the_end_of_the_turn_alone(
+    scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
+) -> None:
+    running(scenario, edge, 1)
+    watch.sweep()
+    checkout.at = None  # The agent has renamed the branch.
+    edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
+    checkout.elsewhere = OffBranch(head="b" * 40, branch="fix", adoptable=True)
+    watch.sweep()
+    watch.examine()
+    work = scenario.store.sessions.live()[0].work
+    assert (work.head, work.off_branch) == ("a" * 40, checkout.elsewhere)
+    scenario.clock.passes(1)
+    edge.says["widgets-1"] = Agent(activity=Activity.ACTIVE, since=scenario.clock())
+    watch.sweep()
+    assert scenario.store.sessions.live()[0].work.off_branch is None
 
 
 def test_a_workspace_that_takes_long_to_examine_is_examined_once(

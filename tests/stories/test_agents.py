@@ -62,6 +62,29 @@ def test_uncommitted_work_gets_one_reminder_then_people_are_notified(world: Worl
     assert sum("uncommitted changes" in entry["text"] for entry in issue.agent.received) == 1
 
 
+def test_commits_on_another_branch_are_adopted_or_the_agent_is_asked_to_move_them(
+    world: World,
+) -> None:
+    issue = world.agent_starts()
+    issue.agent.runs(["git", "checkout", "-q", "-b", "fix-widgets"])
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    pull = issue.pull.ci_fails(log="it broke")
+    assert world.repo.git.run("show", f"{pull.pull.head}:widgets.txt") == "one\n"
+    issue.agent.receives("it broke")
+
+    first = pull.pull.head
+    issue.agent.runs(["git", "checkout", "-q", "--detach", "origin/main"])
+    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    branch = pull.pull.head_branch
+    asked = issue.agent.receives("detached HEAD")
+    assert f"git checkout {branch}" in asked["text"]
+    issue.agent.runs(["git", "checkout", "-q", branch])
+    issue.agent.commits({"widgets.txt": "three\n"}, "Mend it on the branch").ends_its_turn()
+    head = pull.moves_from(first)
+    assert world.repo.git.run("show", f"{head}:widgets.txt") == "three\n"
+    assert not any("uncommitted" in entry["text"] for entry in issue.agent.received)
+
+
 def test_checks_that_stay_red_are_escalated_after_the_last_repair(world: World) -> None:
     issue = world.agent_opens_a_pull_request(ci_repairs=2)
     pull = issue.pull

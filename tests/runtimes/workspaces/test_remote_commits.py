@@ -126,9 +126,21 @@ def test_a_branch_that_is_elsewhere_is_not_moved(branch: Branch, git: Git) -> No
     later = branch.commits("more", "2\n")
     with pytest.raises(GitFailure, match="not at"):
         branch.worktree.move(branch.pushed, theirs)
-    git(branch.worktree.path, "checkout", "--quiet", "--detach")
+    git(branch.worktree.path, "checkout", "--quiet", "--detach", "HEAD^")
     with pytest.raises(GitFailure, match="not checked out"):
         branch.worktree.move(later, theirs)
+
+
+def test_a_detached_head_at_the_branchs_commit_is_attached_by_a_move(
+    branch: Branch, git: Git
+) -> None:
+    theirs = branch.person_pushes("theirs", "2\n")
+    branch.join(theirs)
+    git(branch.worktree.path, "checkout", "--quiet", "--detach")
+    branch.worktree.move(branch.pushed, theirs)
+    assert git(branch.worktree.path, "branch", "--show-current") == branch.worktree.branch
+    assert branch.worktree.head() == theirs
+    assert not branch.worktree.dirty()
 
 
 def test_an_interrupted_move_is_finished(
