@@ -74,7 +74,8 @@ SOURCES = (
     *_sources(
         "claude",
         _SCREEN,
-        *("test_claude.py", "test_claude_screen.py", "test_claude_usage.py", *_PARSERS),
+        *("test_claude.py", "test_claude_without_status.py", "test_claude_screen.py"),
+        *("test_claude_usage.py", *_PARSERS),
     ),
     *_sources("codex", _SCREEN, "test_codex.py", *_PARSERS),
     *_sources("gemini", _SCREEN, "test_gemini.py", *_PARSERS),

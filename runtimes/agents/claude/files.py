@@ -70,6 +70,7 @@ class ClaudeRecord(Struct, frozen=True, rename="camel"):
     """One line of a transcript."""
 
     type: str
+    subtype: str = ""  #: Of a `system` record; `turn_duration` ends a turn.
     timestamp: Time | None = None
     message: ClaudeMessage | None = None
     is_api_error_message: bool = False
@@ -96,6 +97,12 @@ class ClaudeStatusLine(Struct, frozen=True):
 
     cost: ClaudeCost = ClaudeCost()
     rate_limits: dict[str, ClaudeLimitWindow] = {}
+
+
+def is_interruption(content: str | list[dict[str, object]]) -> bool:
+    """Whether the content of a user's record says that a person interrupted the turn."""
+    texts = [content] if isinstance(content, str) else text_parts(content)
+    return any(text.startswith(_INTERRUPTED) for text in texts)
 
 
 def folder(files: RunFiles) -> Path:

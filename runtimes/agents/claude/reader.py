@@ -1,9 +1,15 @@
-"""Reads the activity of a Claude Code run: its status file decides, hooks add the words."""
+"""Reads the activity of a Claude Code run.
+
+Its status file decides, and hooks add the words. Where there is no status file, or it has a word
+that is not known here, hooks and transcript decide. They miss one thing: a turn that is interrupted
+before its first response leaves no record, and counts as active.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent, Usage
@@ -14,7 +20,7 @@ from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.files import ClaudeMessage, ClaudeRecord, ClaudeStatus
 from runtimes.agents.shared.dialogs import as_question, permission_request, text_of, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
-from runtimes.agents.shared.hooks import HookPayload, HookTail
+from runtimes.agents.shared.hooks import HookCall, HookPayload, HookTail
 from runtimes.agents.shared.messages import text_parts
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
@@ -33,6 +39,16 @@ _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_h
 _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
+class _Turn(Struct):
+    """When the newest turn began and ended, by one source."""
+
+    began: datetime | None = None
+    ended: datetime | None = None  #: None: it has not ended.
+
+    def begin(self, at: datetime | None) -> None:
+        self.began, self.ended = at, None
+
+
 class ClaudeReader(Reader):
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
@@ -42,7 +58,14 @@ class ClaudeReader(Reader):
         #: When the last prompt was submitted. The status file may still show that the program was
         #: idle before it. Once the turn is known to be over: when the run began.
         self._prompted: datetime | None = None
+        self._hooked, self._recorded = _Turn(), _Turn()  #: The turn by hooks and by transcript.
         self._calls: set[str] = set()  #: Tool calls without a result.
+        #: The tool and arguments of each call without a result, subagents' calls included.
+        self._arguments: dict[str, tuple[object, object]] = {}
+        self._asked: list[HookCall] = []  #: Requests of this turn without an answer.
+        self._answered: datetime | None = None  #: When the last of them was answered.
+        #: Since when the state holds that the status file said last.
+        self._by_file: datetime | None = None
         self._status_file: WatchedFile[ClaudeStatus] | None = None
         self._status: ClaudeStatus | None = None
         self._first_line, self._last_line = (
@@ -80,36 +103,81 @@ class ClaudeReader(Reader):
         return None
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        if self._status is None:  # Startup dialogs come before the first status file.
+        known = self._by_status(agent, self._status, screen, now) if self._status else None
+        if known is not None:
+            self._by_file = known.since
+        else:
+            known = self._by_records(agent, screen)
+        if known is None:  # Startup dialogs come before the first turn.
             question = as_question(claude_screen.startup_dialog(screen))
             return self._at_dialog(agent, question, now) if question else agent
-        self._turn = self._by_status(agent, self._status, screen, now)
-        return self._turn
+        self._turn = known
+        return known
 
-    def _by_status(self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime) -> Agent:
+    def _by_records(self, agent: Agent, screen: str) -> Agent | None:
+        """Return the state by hooks and transcript; None: no turn has begun."""
+        began = max(filter(None, (self._hooked.began, self._recorded.began)), default=None)
+        if began is None:
+            return None
+        ended = self._ended()
+        newest = max(filter(None, (began, ended, self._answered)))
+        if self._by_file and newest <= self._by_file:
+            return agent  # They do not contradict what the status file said before it was gone.
+        if ended:
+            return self._at_rest(agent, ended, "the agent's hooks and transcript say: turn over")
+        # No record says that a request was answered before its tool returns, but the input box is
+        # shown again.
+        if self._asked and not claude_screen.INPUT_BOX.search(screen):
+            evidence = "the agent's hooks say: permission request"
+            return waiting(agent, self._asked[-1].time, evidence, self._question)
+        return self._at_work(agent, began, "the agent's hooks and transcript say: busy", screen)
+
+    def _ended(self) -> datetime | None:
+        """When the newest turn ended; None: it has not.
+
+        A source that does not know of the newest prompt yet says nothing about its turn.
+        """
+        hooks, records = self._hooked, self._recorded
+        if hooks.ended and (not records.began or records.began <= hooks.ended + _HOOK_TICK):
+            return hooks.ended
+        if records.ended is None or hooks.began is None:
+            return records.ended
+        knows = records.began is not None and records.began >= hooks.began
+        return records.ended if knows or records.ended >= hooks.began + _HOOK_TICK else None
+
+    def _at_rest(self, agent: Agent, since: datetime, evidence: str) -> Agent:
+        return in_state(
+            agent,
+            Activity.BLOCKED if self._error else Activity.READY,
+            since,
+            evidence,
+            error=self._error,
+            limit_until=self._limit_reset() if self._error_word == _LIMITED else None,
+            unauthorised=self._error_word in _UNAUTHORISED,
+        )
+
+    def _at_work(self, agent: Agent, since: datetime, evidence: str, screen: str) -> Agent:
+        if error := text_of(claude_screen.RETRY, screen):
+            evidence = f"the agent's screen says that it retries after: {error}"
+        agent = replace(agent, seen=max(since, self._touched or since))
+        return in_state(agent, Activity.ACTIVE, since, evidence, calling=bool(self._calls))
+
+    def _by_status(
+        self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
+    ) -> Agent | None:
+        """Return the state by the status file; None: its word is not known here."""
         since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:
             case "busy":
-                if error := text_of(claude_screen.RETRY, screen):
-                    evidence = f"the agent's screen says that it retries after: {error}"
-                agent = replace(agent, seen=max(since, self._touched or since))
-                calling = bool(self._calls)
-                return in_state(agent, Activity.ACTIVE, since, evidence, calling=calling)
+                return self._at_work(agent, since, evidence, screen)
             case "waiting":
                 question = self._question or f"It waits: {status.waiting_for}."
                 return waiting(agent, since, evidence, question)
-            case "idle" | "shell" if self._turn_is_over(since, now):
-                return in_state(
-                    agent,
-                    Activity.BLOCKED if self._error else Activity.READY,
-                    since,
-                    evidence,
-                    error=self._error,
-                    limit_until=self._limit_reset() if self._error_word == _LIMITED else None,
-                    unauthorised=self._error_word in _UNAUTHORISED,
-                )
-        return agent
+            case "idle" | "shell":
+                over = self._turn_is_over(since, now)
+                return self._at_rest(agent, since, evidence) if over else agent
+        return None
 
     def _turn_is_over(self, idle_since: datetime, now: datetime) -> bool:
         return bool(self._prompted and idle_since >= self._prompted and now - idle_since >= _SETTLE)
@@ -120,15 +188,20 @@ class ClaudeReader(Reader):
             match hook.hook_event_name:
                 case "UserPromptSubmit":
                     self._prompted = call.time + _HOOK_TICK
+                    self._hooked.begin(call.time)
+                    self._asked.clear()
                     self._fail("", "")
                 case "PermissionRequest":
                     self._question = _question(hook)
+                    self._asked.append(call)
                 case "Stop":
                     self._summary = hook.last_assistant_message[:TEXT]
                     self._prompted = self._began
+                    self._hooked.ended = call.time
                     self._fail("", "")
                 case "StopFailure":
                     self._prompted = self._began
+                    self._hooked.ended = call.time
                     self._fail(hook.last_assistant_message or hook.error, hook.error)
 
     def _find_transcript(self) -> LineTail | None:
@@ -150,6 +223,7 @@ class ClaudeReader(Reader):
         for tail in self._subagents.values():
             for record, message in self._records(tail.to_end()):
                 self._count(record, message)
+                self._note_calls(record, message, set())
 
     def _records(self, lines: Iterable[str]) -> Iterator[tuple[ClaudeRecord, ClaudeMessage]]:
         """Yield the records of this run that have a message."""
@@ -157,6 +231,8 @@ class ClaudeReader(Reader):
             if record.timestamp is None or record.timestamp < self._began:
                 continue
             self._touched = max(self._touched or record.timestamp, record.timestamp)
+            if record.subtype == "turn_duration":
+                self._end_turn(record.timestamp)
             if record.message is not None:
                 yield record, record.message
 
@@ -170,15 +246,41 @@ class ClaudeReader(Reader):
         if record.is_api_error_message:
             text = content if isinstance(content, str) else " ".join(text_parts(content))
             self._fail(text, record.error)
+            self._end_turn(record.timestamp)
+        elif record.type == "user" and claude_files.is_interruption(content):
+            self._end_turn(record.timestamp)
         elif record.type == "user" and isinstance(content, str):
             self._prompted = record.timestamp
+            if not record.is_meta:
+                self._recorded.begin(record.timestamp)
             self._calls.clear()
             self._fail("", "")
-        for block in content if isinstance(content, list) else ():
+        self._note_calls(record, message, self._calls)
+
+    def _note_calls(self, record: ClaudeRecord, message: ClaudeMessage, open_: set[str]) -> None:
+        """Note which tool calls began and returned, and so which requests were answered."""
+        for block in message.content if isinstance(message.content, list) else ():
             if block.get("type") == "tool_use":
-                self._calls.add(str(block.get("id")))
+                call = str(block.get("id"))
+                open_.add(call)
+                self._arguments[call] = block.get("name"), block.get("input")
             elif block.get("type") == "tool_result":
-                self._calls.discard(str(block.get("tool_use_id")))
+                call = str(block.get("tool_use_id"))
+                open_.discard(call)
+                returned, at = self._arguments.pop(call, None), record.timestamp
+                open_requests = [
+                    one
+                    for one in self._asked
+                    if (one.hook.tool_name, one.hook.tool_input) != returned
+                    or (at is not None and at < one.time)
+                ]
+                if len(open_requests) < len(self._asked):
+                    self._asked, self._answered = open_requests, at
+
+    def _end_turn(self, at: datetime | None) -> None:
+        """Note the end of a turn by the transcript. Its requests are answered or gone."""
+        self._recorded.ended = at
+        self._asked = [one for one in self._asked if at is not None and at < one.time]
 
     def _fail(self, error: str, word: object) -> None:
         """Note the error that ended the turn; empty if it ended without one or has not ended."""

@@ -137,7 +137,7 @@ def test_a_status_file_of_a_dead_process_is_ignored(
 ) -> None:
     hook(files, launch, "UserPromptSubmit")
     status(files, launch, "idle", start="1")
-    assert reader.read(alive, None, NOW).activity is Activity.NONE
+    assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     status(files, launch, "idle")
     assert reader.read(alive, None, NOW).activity is Activity.READY
 
