@@ -13,6 +13,7 @@ from lifecycle.model.facts import Exit
 from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason
+from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
@@ -88,7 +89,7 @@ def _killed(view: SessionView) -> Finding | None:
     ending = view.facts.agent.exit
     if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None
-    losses = view.in_a_row(StartCause.LOST)
+    losses = causes.runs_in_a_row(view, StartCause.LOST)
     if losses < view.policy.lost_runs:
         return None
     why = f"its program was lost again after {losses} restarts: {ending.lost}"
@@ -121,7 +122,7 @@ def _errored(view: SessionView) -> Finding | Recheck | None:
     ending = facts.agent.exit
     if view.availability is not _CRASHED or (ending is not None and ending.lost):
         return starting
-    crashes = view.in_a_row(StartCause.CRASH)
+    crashes = causes.runs_in_a_row(view, StartCause.CRASH)
     return _crash(ending, crashes) if crashes >= view.policy.restarts else starting
 
 

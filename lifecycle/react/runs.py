@@ -8,6 +8,7 @@ from lifecycle.model import keys
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
 from lifecycle.model.policy import delay
 from lifecycle.react.messages import START, discussion, review_prompt, waiting
+from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 
 _DAY_SECONDS: Final = 86_400.0
@@ -32,7 +33,9 @@ def restart(judged: Judged) -> Wanted:
     ended = end.at if end else facts.agent.since or began
     lost = end is not None and bool(end.lost)
     cause = StartCause.LOST if lost else StartCause.CRASH
-    wait = view.wait(ended, delay(view.in_a_row(cause) + 1, view.policy.restart_seconds))
+    wait = view.wait(
+        ended, delay(causes.runs_in_a_row(view, cause) + 1, view.policy.restart_seconds)
+    )
     yield wait or _start(judged, cause)
 
 

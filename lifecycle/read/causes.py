@@ -9,7 +9,7 @@ from typing import Final
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Command
-from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.key import Key, KeyKind, StartCause
 from lifecycle.model.status import Merge, Reason
 from lifecycle.read.session_view import REQUESTS, SessionView
 
@@ -107,6 +107,23 @@ def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
 def review_rounds(view: SessionView) -> dict[Key, datetime]:
     """Messages about reviews and comments."""
     return view.history.first_sent(_REVIEW, _since_person(view))
+
+
+def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
+    """Count the runs that ended by this cause since the last progress.
+
+    Progress is a new pull request, green checks, a person's push, or a new request; a push alone is
+    none.
+    """
+    opened = view.facts.done.get(keys.open_pull(view.facts.branch))
+    marks = list(view.history.first_sent(REQUESTS).values())
+    marks += [opened.at] if opened else []
+    for pull in view.facts.pulls:
+        marks += [pull.green_since] if pull.green_since else []
+        marks += [pull.person.at] if pull.person else []
+    since = max(marks, default=None)
+    runs = view.history.ended_by(cause)
+    return sum(since is None or at > since for at in runs.values())
 
 
 def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:

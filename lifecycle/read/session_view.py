@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
-from lifecycle.model.key import KeyKind, StartCause
+from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
 from lifecycle.read.action_history import ActionHistory
@@ -87,12 +87,11 @@ class SessionView:
         self.pull = pull or foremost(facts.pulls)
         #: Views of all open pull requests, if there are several.
         self.several: tuple[SessionView, ...] = ()
-        if pull is None and len(facts.pulls) > 1:
-            opened = [one for one in facts.pulls if one.state is _OPEN]
-            if len(opened) > 1:
-                self.several = tuple([SessionView(facts, policy, now, one) for one in opened])
-                for view in self.several:
-                    view.several = self.several
+        opened = [one for one in facts.pulls if one.state is _OPEN] if pull is None else ()
+        if len(opened) > 1:
+            self.several = tuple([SessionView(facts, policy, now, one) for one in opened])
+            for view in self.several:
+                view.several = self.several
         if not self.several:
             #: That the merge queue removed this head, unless a person had it queued again.
             self.dequeued = self._dequeued()
@@ -137,7 +136,8 @@ class SessionView:
             # One that is recorded as done later would seem to follow what is sent to the agent now.
             work.head in [one.head for one in pulls] and keys.push(work.head) not in facts.pending
         )
-        self.unpushed = bool(work.head) and work.head != work.base and not self.pushed
+        ahead = bool(work.head) and work.head != work.base and not self.pushed
+        self.unpushed = ahead or work.off_branch is not None
 
     @property
     def next_push_at(self) -> datetime | None:
@@ -149,24 +149,7 @@ class SessionView:
 
     def without_commit_since(self, sent: datetime) -> bool:
         """Whether the agent ended its turn without a commit since the message sent at `sent`."""
-        committed = self.unpushed or self.facts.work.off_branch is not None
-        return self.at_rest and not committed and not self.history.pushed_since(sent)
-
-    def in_a_row(self, cause: StartCause) -> int:
-        """Count the runs that ended by this cause since the last progress.
-
-        Progress is a new pull request, green checks, a person's push, or a new request; a push
-        alone is none.
-        """
-        opened = self.facts.done.get(keys.open_pull(self.facts.branch))
-        marks = list(self.history.first_sent(REQUESTS).values())
-        marks += [opened.at] if opened else []
-        for pull in self.facts.pulls:
-            marks += [pull.green_since] if pull.green_since else []
-            marks += [pull.person.at] if pull.person else []
-        since = max(marks, default=None)
-        runs = self.history.ended_by(cause)
-        return sum(since is None or at > since for at in runs.values())
+        return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -332,8 +315,7 @@ class SessionView:
     def may_have_findings(self) -> bool:
         """Whether anything is wrong that the agent may not be able to solve by itself."""
         facts, pull = self.facts, self.pull
-        work = facts.work
-        if facts.failures or self.unpushed or work.dirty or work.off_branch or self.dequeued:
+        if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
             return True
         if self.failed_checks or self.held_checks or not self.passes:
             return True
