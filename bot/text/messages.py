@@ -47,6 +47,22 @@ def ready_by_hand(sha: str) -> str:
     )
 
 
+def ready_behind(sha: str) -> str:
+    """The pull request lacks only its base's latest commits; the bot updates and merges it."""
+    return (
+        f"Ready to merge: {sha[:7]} passed its checks and reviews, and is behind its base branch. "
+        f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
+    )
+
+
+def ready_behind_by_hand(sha: str) -> str:
+    """As `ready_behind`, where people merge on GitHub (`auto_merge = "off"`)."""
+    return (
+        f"Ready to merge: {sha[:7]} passed its checks and reviews, and is behind its base branch. "
+        f"Update it on GitHub or comment `/{NAME} update`, then merge it on GitHub."
+    )
+
+
 def attention(session: str, because: str, remedy: str, priority: str) -> str:
     """A session waits for a person."""
     return _notice(priority, f"session `{session}`: {full_stop(because)}", remedy)
@@ -128,7 +144,8 @@ def _notice(priority: str, text: str, remedy: str) -> str:
 MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
     message.__name__: message
     for message in (
-        *(ready, ready_by_hand, attention, paused, warning, ended, handed_to_human, reviewed),
+        *(ready, ready_by_hand, ready_behind, ready_behind_by_hand),
+        *(attention, paused, warning, ended, handed_to_human, reviewed),
         *(done_in, answer, summary, no_session, outsider, not_started),
     )
 }

@@ -40,10 +40,11 @@ def alone(s: Signals) -> bool:
 
 has_pull = one_of(PullStage.DRAFT, PullStage.OPEN)
 green = one_of(Ci.PASSING, Ci.NONE)
+_accepted = both(one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE))
 #: Nothing blocks the merge: the bot merges in no other state.
-ready = both(
-    one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE), one_of(Merge.CLEAN)
-)
+ready = both(_accepted, one_of(Merge.CLEAN))
+#: Nothing but the latest commits of its base is missing.
+ready_but_behind = both(_accepted, one_of(Merge.BEHIND))
 
 RULES: Final = (
     # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.

@@ -107,7 +107,7 @@ class Policy(
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
     #: Retention of workspaces of sessions that were not merged.
     workspace_days: float = 14.0
-    pushes_per_hour: int = 10  #: Per session; 0: no limit.
+    pushes_per_hour: int = 10  #: Pushes and updates from the base, per session; 0: no limit.
     #: Changes to these are pushed only after `allow`: a push runs workflows with secrets.
     #: Git's patterns; a name alone matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS

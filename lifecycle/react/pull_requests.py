@@ -3,6 +3,7 @@
 from typing import Final
 
 from lifecycle.judge.judge import Judged, Wanted
+from lifecycle.judge.rules import ready_but_behind
 from lifecycle.judge.signals import Ci
 from lifecycle.model import actions as do
 from lifecycle.model import keys
@@ -51,11 +52,31 @@ def merge_remote(judged: Judged) -> Wanted:
 
 
 def update(judged: Judged) -> Wanted:
-    """Have GitHub update the branch from its base, before the agent is asked to."""
+    """Have GitHub update a branch that is behind its base, when it is to be merged next.
+
+    Every update starts all checks again, so a branch that is not to be merged now, such as one
+    without a review, is updated only on command. Updates count in the limit of pushes per hour.
+    """
+    view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
+    if pull is None or not view.current:
+        return
+    asked = command is not None and not view.history.updated_since(command.at)
+    if not asked and not (ready_but_behind(judged.signals) and merges(view)):
+        return
+    if not asked and (next_at := view.next_push_at):
+        yield Recheck(next_at)
+        return
+    key = keys.update_branch(pull.base, pull.head)
+    yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
+
+
+def offer(judged: Judged) -> Wanted:
+    """Say that a pull request which is behind its base is ready, where people start the merge."""
     view, pull = judged.view, judged.view.pull
-    if pull is not None and view.current:
-        key = keys.update_branch(pull.base, pull.head)
-        yield do.UpdateBranch(key=key, number=pull.number, head=pull.head)
+    if pull is not None and not merges(view):
+        by_hand = view.policy.auto_merge is AutoMerge.OFF
+        topic = "ready_behind_by_hand" if by_hand else "ready_behind"
+        yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)
 
 
 def update_asked(judged: Judged) -> Wanted:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lifecycle.judge.judge import Judged, Wanted
-from lifecycle.judge.rules import has_pull, ready
+from lifecycle.judge.rules import has_pull, ready, ready_but_behind
 from lifecycle.judge.signals import (
     REMEMBERED,
     Ci,
@@ -120,6 +120,7 @@ REACTIONS: Final = (
     Reaction(UNDER_WAY - {S.WORKING, S.STUCK}, runs.park, waits_on_people),
     Reaction(frozenset({S.PAUSED}), runs.pause),
     Reaction(ON_PULL, pull_requests.land, ready, each=True),
+    Reaction(ON_PULL, pull_requests.offer, ready_but_behind, each=True),
     Reaction(UNDER_WAY, pull_requests.take_out_of_queue, queued, each=True, people=True),
     Reaction(frozenset({S.MERGED, S.CLEANUP}), pull_requests.tidy, merged),
     Reaction(frozenset({S.MERGED}), runs.release),

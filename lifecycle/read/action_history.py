@@ -99,6 +99,11 @@ class ActionHistory:
         """Every pushed commit, with the time of its push."""
         return {key.cause[0]: at for key, at in self._of(_PUSH)}
 
+    @property
+    def branch_moves(self) -> list[datetime]:
+        """When the bot pushed a commit, or had the branch updated from its base."""
+        return [at for _, at in self._of(_PUSH, *_UPDATES)]
+
     @cached_property
     def interrupted(self) -> set[int]:
         """Runs whose program the bot stopped during its work."""

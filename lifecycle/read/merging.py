@@ -8,9 +8,12 @@ from lifecycle.read.session_view import SessionView
 
 
 def merge_command(view: SessionView) -> Command | None:
-    """Return the command to merge this head into this base branch; None if there is none."""
+    """Return the command to merge this head into this base branch; None if there is none.
+
+    It holds after an update of the branch that only merged the base.
+    """
     command, pull = view.command("merge"), view.pull
-    if command is None or pull is None or command.head != pull.head:
+    if command is None or pull is None or command.head not in (pull.head, *pull.carried):
         return None
     if pull.base_since is not None and command.at < pull.base_since:
         return None

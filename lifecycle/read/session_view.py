@@ -141,9 +141,9 @@ class SessionView:
 
     @property
     def next_push_at(self) -> datetime | None:
-        """When the limit of pushes per hour allows the next one; None: now."""
+        """When the limit of pushes and updates per hour allows the next one; None: now."""
         most = self.policy.pushes_per_hour
-        newest = sorted(self.history.pushes.values(), reverse=True) if most else []
+        newest = sorted(self.history.branch_moves, reverse=True) if most else []
         allowed = [first + _HOUR for first in newest[most - 1 :][:1]]
         return allowed[0] if allowed and self.now < allowed[0] else None
 

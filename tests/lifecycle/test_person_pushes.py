@@ -252,21 +252,6 @@ def test_an_approval_survives_a_branch_update_but_not_a_commit() -> None:
     assert decision(taken(pull=old)).status is Status.REVIEW_PENDING
 
 
-def test_a_branch_behind_its_base_is_updated_once() -> None:
-    behind = with_pull({"merge": Merge.BEHIND})
-    update = do.UpdateBranch(key=parse(f"update_branch:{BASE}:{HEAD}"), number=34, head=HEAD)
-    assert ordered(behind) == [update]
-    assert keys(with_pull({"merge": Merge.BEHIND}, done=done(update.key))) == []
-    assert keys(with_pull({"merge": Merge.BEHIND, "base": NEXT}, done=done(update.key))) == [
-        f"update_branch:{NEXT}:{HEAD}"
-    ]
-    assert keys(with_pull({"merge": Merge.BEHIND}, agent=AT_WORK)) == []
-    pushed_since = Work(base=BASE, head=NEXT, dirty=False)
-    assert (
-        keys(with_pull({"merge": Merge.BEHIND}, work=pushed_since, done=done(f"push:{NEXT}"))) == []
-    )
-
-
 def test_a_refused_branch_update_goes_to_the_agent_as_a_conflict() -> None:
     key = f"update_branch:{BASE}:{HEAD}"
     no = {key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="merge conflict")}

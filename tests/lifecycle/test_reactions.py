@@ -59,11 +59,6 @@ def kinds(session: Facts) -> list[str]:
     return [action.key.kind for action in effects(decision(session))]
 
 
-def test_requests_are_ordered_before_a_branch_update() -> None:
-    behind = with_pull({"merge": Merge.BEHIND, "comments": (remark(),)})
-    assert kinds(behind) == ["address_review", "update_branch"]
-
-
 def test_a_handover_is_announced_before_a_question_and_its_label() -> None:
     push = {"head": OTHER, "head_by": Mover.PERSON, "person": Push(sha=OTHER, at=ago(9))}
     asks = with_pull(push, agent=ASKING)
