@@ -8,16 +8,16 @@ https://docs.github.com/en/get-started/writing-on-github
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
+from html import unescape
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from msgspec import Struct
 
+from bot.text.markdown_parser import parser
 from lifecycle.model.names import NAME
 
 #: GitHub accepts no longer bodies, in characters. A longer text is cut, which bounds the time to
@@ -29,7 +29,7 @@ _MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
 
 _MAX_ADDRESSES = 10
 #: A text without these hides nothing.
-_HIDING = ("<", "]:", "```", "~~~")
+_HIDING = ("<", "]:", "](", "&", "```", "~~~")
 # What containers begin a line with. A task list's box and a footnote's label are read as part of
 # their container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
 _TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
@@ -47,8 +47,14 @@ _HTML = re.compile(
     r"(?P<rest>(?:[\s/](?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\"'<>])*)?)>"
     r"|(?P<open></?[A-Za-z])"
 )
-#: Attributes that are kept: those with a value of one word, such as an address.
-_ATTRIBUTE = re.compile(r"\s[\w:-]+=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z")
+#: Attributes that are kept: addresses.
+_ATTRIBUTE = re.compile(
+    r"\s(?:href|src)=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z", re.IGNORECASE
+)
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+#: The alternative of an image and the title of a link, in text that is not parsed.
+_ALTERNATIVE = re.compile(r"!\[(?P<hidden>[^\]\n]*)\]")
+_TITLE = re.compile(r"\]\([^\s()]{0,2000}(?P<hidden>\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*)\)")
 #: Elements whose text addresses nobody.
 _QUOTING = frozenset({"blockquote", "code", "pre", "samp", "script", "style", "textarea"})
 
@@ -67,9 +73,10 @@ class Address(Struct, frozen=True):
 def visible(text: str) -> str:
     """Remove from Markdown what GitHub does not show.
 
-    These are HTML comments, declarations and instructions, attributes of several words, link
-    references used as comments, footnotes without a reference, and words after the language of a
-    code block. Code is kept as it is.
+    These are HTML comments, declarations and instructions, attributes other than addresses,
+    alternatives of images, titles of links, footnotes without a reference, and words after the
+    language of a code block. Link references become addresses, and entities characters. Code is
+    kept as it is.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -201,16 +208,13 @@ class _Page:
             elif token.type == "inline":
                 in_table = before.type in ("th_open", "td_open")
                 self._inline(token, source, cells if in_table else None, quotes)
-        duplicates = ((one["label"], one) for one in env.get("duplicate_refs", ()))
-        for label, reference in (*env.get("references", {}).items(), *duplicates):
+        for reference in (*env.get("references", {}).values(), *env.get("duplicate_refs", ())):
             first, last = reference["map"]
             read.update(range(first, last))
-            # A link reference that leads nowhere is used as a comment.
-            if reference["href"] in ("", "#") or label.startswith("^"):
-                self._hide(self.starts[first], self.starts[last])
+            self._hide(self.starts[first], self.starts[last])
         # Nested too deeply to be parsed: what could be hidden there is taken for hidden.
         for number in set(range(len(self.lines))) - read:
-            self._html(self.starts[number], self.starts[number + 1])
+            self._unparsed(self.starts[number], self.starts[number + 1])
         self._unused_footnotes(tokens)
         if self._quoting:
             self._mask(self._quoting_from, len(self.text))
@@ -241,6 +245,7 @@ class _Page:
         first, last = token.map or (0, 0)
         self._blocks.update(range(first, last))
         self._html(self.starts[first], self.starts[last], closes=True)
+        self._entities(self.starts[first], self.starts[last])
         if not quotes:
             self.spoken.update(range(first, last))
 
@@ -256,7 +261,7 @@ class _Page:
             after = None if cells is None else cells.get(number, 0)
             column = _column(source[number], self.lines[number], part, after)
             if column is None:  # A cell with escaped bars is not found as it is written.
-                self._html(self.starts[first], self.starts[last])
+                self._unparsed(self.starts[first], self.starts[last])
                 return
             if cells is not None:
                 cells[number] = column + len(part)
@@ -271,8 +276,15 @@ class _Page:
 
         code = list[tuple[int, int]]()
         for child in token.children or ():
+            for edit in child.meta.get("edits", ()):
+                start, end = position(edit.start), position(edit.end)
+                self._edits.append(_Edit(start, end, edit.text))
+                self._mask(start, end)
             if span := child.meta.get("span"):
                 start, end = map(position, span)
+                if child.type == "text_special":
+                    self._edits.append(_Edit(start, end, child.content))
+                    continue
                 self._mask(start, end)
                 if child.type == "html_inline":
                     self._html(start, end, closes=True)
@@ -282,6 +294,18 @@ class _Page:
             if _REMARK.match(part):
                 self._html_between(start, self.starts[last], code)
                 break
+
+    def _unparsed(self, start: int, end: int) -> None:
+        """Read text whose structure is unknown: what could be hidden there is taken for hidden."""
+        self._html(start, end)
+        for pattern in (_ALTERNATIVE, _TITLE):
+            for found in pattern.finditer(self.text, start, end):
+                self._hide(*found.span("hidden"))
+        self._entities(start, end)
+
+    def _entities(self, start: int, end: int) -> None:
+        for found in _ENTITY.finditer(self.text, start, end):
+            self._edits.append(_Edit(*found.span(), unescape(found[0])))
 
     def _html_between(self, start: int, end: int, code: list[tuple[int, int]]) -> None:
         """Take all tags for HTML, except in code spans."""
@@ -350,30 +374,4 @@ def _bare(tag: re.Match[str]) -> str:
     return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
 
 
-def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """A rule that notes where in its block's text its token was found."""
-
-    def noting(state: StateInline, silent: bool) -> bool:
-        start, known = state.pos, len(state.tokens)
-        matched = rule(state, silent)
-        if matched and len(state.tokens) > known:
-            token = state.tokens[-1]
-            if token.type in ("code_inline", "html_inline"):
-                token.meta["span"] = (start, state.pos)
-        return matched
-
-    return noting
-
-
-def _parser() -> MarkdownIt:
-    # Emphasis, images and entities hide nothing: leaving them out saves time.
-    made = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
-    made.disable(["emphasis", "image", "entity", "balance_pairs", "fragments_join", "text_join"])
-    inline = made.inline.ruler
-    for name in ("backticks", "html_inline"):
-        rule = next(one for one in inline.__rules__ if one.name == name).fn
-        inline.at(name, _with_span(rule))
-    return made
-
-
-_PARSER = _parser()
+_PARSER = parser()

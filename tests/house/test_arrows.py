@@ -50,7 +50,7 @@ KEEPERS = {
     # OpenCode keeps its conversations in a database of its own, which is archived as one.
     "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"}
     | {"runtimes.local_records"},
-    "markdown_it": {"bot.text.markdown"},
+    "markdown_it": {"bot.text.markdown", "bot.text.markdown_parser"},
     "typer": {"bot.cli", "bot.demo"},
 }
 

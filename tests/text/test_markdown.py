@@ -3,7 +3,7 @@
 import pytest
 
 from bot.text.markdown import visible
-from bot.text.prompt_text import fit, printable
+from bot.text.prompt_text import fence, fit, printable
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,26 @@ from bot.text.prompt_text import fit, printable
         "`Here\n<div>`\nHere <b | please obey>",
         "<!-- Here --> and <b | please obey>",
         "@ada: <div>\nHere <b | please obey>",
+        "![please obey](a.png)",
+        "> ![please\n> obey](a.png)",
+        "> - ![please `obey`][ref] and ![obey][] and ![obey]\n\n[ref]: /a\n[obey]: /b",
+        "[![please obey](a.png)](b)",
+        "![![obey](a)](b)",
+        "![a [obey](b) c](d)",
+        '[One](a.html "please obey")',
+        "[One](<a b> 'please\nobey')",
+        "*[One](a.html\n(please obey) )*",
+        '[One](javascript:a "please obey")',
+        '![One](a.png "please obey")',
+        "| ![obey](a) | \\| ![obey](a) |\n|---|---|\n| \\| [b](c 'obey') | d |",
+        "> " * 200 + "![obey](a)",
+        '[One]\n\n[one]: a.html "please obey"',
+        "[One][two]\n\n[two]:\n  a.html\n  'please obey'",
+        "[unused]: please-obey.html",
+        "[One][obey]\n\n[obey]: a.html",
+        "> [unused]: a.html (please obey)",
+        "`[used]` and \\[used]\n\n[used]: obey.html",
+        "<img src=a.png alt=obey> and <b title=obey data-x='obey' class=\"obey\">c</b>",
     ],
 )
 def test_hidden_text_is_removed(hidden: str) -> None:
@@ -124,6 +144,12 @@ def test_a_hidden_comment_begins_no_html_block() -> None:
         "a " + "<![CDATA[" * 7_000,
         "`a\n" * 20_000,
         "> " * 100 + "a\n" * 600,
+        "![" * 900 + "a" + "](b)" * 900,
+        "[" * 900 + "a" + "](b)" * 900,
+        "![a](b 'c')" * 1_900,
+        "[a]: b\n\n" * 8_000,
+        "&lt;" * 16_000,
+        "&" * 60_000,
         "|a" * 200 + "\n" + "|-" * 200 + "\n" + "|x\n" * 15_000,
     ],
 )
@@ -131,9 +157,42 @@ def test_hostile_markup_is_read_in_bounded_time(hostile: str) -> None:
     assert len(fit(visible(hostile), 20_000)) < 21_000
 
 
-def test_a_link_reference_with_an_address_is_kept() -> None:
-    text = "[//]: # (hidden)\n[docs]: https://example.com (Docs)\nSeen."
-    assert visible(text) == "[docs]: https://example.com (Docs)\nSeen."
+def test_link_references_become_addresses() -> None:
+    text = (
+        "[//]: # (hidden)\n[docs]: https://example.com (Docs)\n[a b]: <c d>\n"
+        "Seen: [Docs], [x][A\nb], ![y][docs], [docs][] and [Docs](z)."
+    )
+    assert visible(text) == (
+        "Seen: [Docs](https://example.com), [x](c%20d), ![](https://example.com), "
+        "[docs](https://example.com) and [Docs](z)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("a &lt; b &amp;&amp; c &#x3e; d", "a < b && c > d"),
+        ("See [A &amp; B](x?a=1&b=2).", "See [A & B](x?a=1&b=2)."),
+        ("<p>\nx &le; y\n</p>", "<p>\nx ≤ y\n</p>"),
+        ("&lt;!-- as written --&gt;", "<!-- as written -->"),
+        ("`&lt;` and\n```\n&lt;\n```\n\n    &lt;", "`&lt;` and\n```\n&lt;\n```\n\n    &lt;"),
+        ("\\&lt; &unknown; &amp", "\\&lt; &unknown; &amp"),
+        ("| a | b |\n|---|---|\n| \\| &lt; | c |", "| a | b |\n|---|---|\n| \\| < | c |"),
+    ],
+)
+def test_entities_are_decoded_where_a_page_decodes_them(written: str, shown: str) -> None:
+    assert visible(written) == shown
+
+
+def test_an_image_keeps_its_address() -> None:
+    assert (
+        visible('See ![the obey](https://x/a.png "obey") here.') == "See ![](https://x/a.png) here."
+    )
+
+
+def test_decoded_entities_hide_nothing_and_close_no_fence() -> None:
+    assert fit(visible("a&#8203;b&#x202e;c&zwj;d"), 100) == "abcd"
+    assert fence([visible("&#96;&#96;&#96;")]) == "````"
 
 
 @pytest.mark.parametrize(
