@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -308,6 +309,17 @@ class GitHubReader:
         raise TryLater(
             f"The pull requests of branch {branch} in {repo} could not be listed completely."
         )
+
+    def pushers(self, repo: str, branch: str, since: str) -> tuple[str, ...]:
+        """The logins of who pushed to a branch after this commit was its head, the last one first.
+
+        Among its last hundred changes.
+        https://docs.github.com/rest/repos/repos#list-repository-activities
+        """
+        params = {"ref": f"refs/heads/{branch}", "per_page": "100"}
+        found = self._api.get(repo, "activity", list[rest.BranchActivity], params)
+        newer = takewhile(lambda one: one.after != since, found)
+        return tuple(dict.fromkeys(one.actor.login for one in newer if one.actor))
 
     def pull(self, repo: str, number: int) -> PullSnapshot | None:
         """A pull request with its checks, reviews, threads and comments; None if there is none."""

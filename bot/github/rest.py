@@ -186,6 +186,16 @@ class PullResponse(Struct, frozen=True):
     merge_commit_sha: str | None = None
 
 
+class BranchActivity(Struct, frozen=True):
+    """A change of a branch: a push, a merge, its creation or deletion.
+
+    https://docs.github.com/rest/repos/repos#list-repository-activities
+    """
+
+    after: str  #: The commit after it.
+    actor: Login | None
+
+
 class CheckRunOutput(Struct, frozen=True):
     title: str | None = None
     summary: str | None = None

@@ -10,7 +10,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, TryLater
+from bot.github.errors import GitHubFailure, Refused, TryLater
 from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.discussions import Discussions
@@ -127,12 +127,35 @@ class PullFacts:
         was = before or Pull(number=pull.number)
         if before is not None and was.head == pull.head:
             mover, since, person, carried = was.head_by, was.head_since, was.person, was.carried
+            contributors = was.contributors
         else:
             mover, since = self.who_pushed(session, pull, before), now
-            person = Push(sha=pull.head, at=now) if mover is Mover.PERSON else was.person
+            person, contributors = was.person, was.contributors
+            if mover is Mover.PERSON:
+                pushers = self._pushers(session, pull.branch, was.head)
+                person = Push(sha=pull.head, at=now, by=pushers[0] if pushers else "")
+                contributors |= frozenset(pushers)
             kept = before is not None and mover is Mover.UPDATE
             carried = was.carried | {was.head} if kept else frozenset()
-        return replace(pull, head_by=mover, head_since=since, person=person, carried=carried)
+        return replace(
+            pull,
+            head_by=mover,
+            head_since=since,
+            person=person,
+            contributors=contributors,
+            carried=carried,
+        )
+
+    def _pushers(self, session: Session, branch: str, since: str) -> tuple[str, ...]:
+        """The people who pushed to a branch since this head, the last first."""
+        project = self.projects.get(session.project)
+        fork = project.fork if project and project.push_to == "fork" else ""
+        try:
+            pushers = self.github.read.pushers(fork or session.repository, branch, since)
+        except Refused as refused:
+            log.info("%s: who pushed is unknown: %s", session.id, refused)
+            return ()
+        return tuple(login for login in pushers if login != self.github.read.me())
 
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check

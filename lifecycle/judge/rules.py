@@ -172,7 +172,7 @@ BLOCKERS: Final = (
     BlockerRule(
         "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested: {asked}"
     ),
-    BlockerRule("review_required", one_of(Review.PENDING), "a review is required"),
+    BlockerRule("review_required", one_of(Review.PENDING), "a review is required{ignored}"),
     BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
     BlockerRule("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
     BlockerRule("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),

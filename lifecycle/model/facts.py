@@ -209,6 +209,7 @@ class Push(Struct, frozen=True, kw_only=True):
 
     sha: str
     at: datetime  #: When it was first seen there.
+    by: str = ""  #: The login of who pushed it; empty: unknown.
 
 
 class Dequeued(Struct, frozen=True, kw_only=True):
@@ -231,6 +232,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     head: str = ""
     head_by: Mover = Mover.BOT  #: Who moved the branch there.
     person: Push | None = None  #: The newest commit that a person brought there.
+    contributors: frozenset[str] = frozenset()  #: Logins of people who pushed commits to it.
     #: Earlier heads whose approval this one keeps: only the base was merged into them since.
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.

@@ -69,6 +69,8 @@ class Policy(
     delete_branch: bool = True
     close_issue: bool = True
     require_review: bool = True  #: Merge only with an approval, whatever GitHub requires.
+    #: Whether approvals by people who pushed commits to the branch count.
+    contributors_approve: bool = False
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
     resolve_threads: bool = False  #: Resolve a thread when a commit answers it.
     bots: tuple[str, ...] = ()  #: Bots that count like people.

@@ -110,7 +110,7 @@ def park(judged: Judged) -> Wanted:
         pull.head_since if pull else None,
         pull.green_since if pull else None,
     )
-    since = max([at for at in times if at], default=view.facts.created)
+    since = max(filter(None, times), default=view.facts.created)
     yield view.wait(since, view.policy.park_seconds) or _park(judged, _AT_REST)
 
 

@@ -7,10 +7,12 @@ from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
-from lifecycle.model.status import Activity, Blocker
+from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
-from lifecycle.read.merging import missing_checks
+from lifecycle.read.merging import merge_command, missing_checks
 from lifecycle.read.session_view import SessionView
+
+_PENDING = Review.PENDING
 
 
 def short(sha: str) -> str:
@@ -74,6 +76,21 @@ def _pending(view: SessionView) -> str:
     return "the age of the last push is unknown"
 
 
+def _ignored(view: SessionView) -> str:
+    """Return the approvals that do not count with their reasons, and what the requester can do."""
+    if view.approved:
+        return " by GitHub, in addition to the one that it has"
+    why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
+    if not why:
+        command = merge_command(view)
+        if command is None or command.actor != view.facts.requester:
+            return ""
+        why = f"@{command.actor} requested this work and cannot approve it"
+    if view.pull is not None and view.pull.review is _PENDING:
+        return f": {why}; another person's review is needed"
+    return f": {why}; another person's review is needed, or `require-review = false`"
+
+
 def _failed(view: SessionView) -> str:
     """The failed checks; those that fail on the base branch too are marked."""
     return ", ".join(
@@ -91,6 +108,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "held": lambda view: names(view.held_checks),
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
+    "ignored": _ignored,
     "expected": lambda view: ", ".join(missing_checks(view)),
     "asked": _asked,
 }
@@ -109,6 +127,8 @@ def sentence(
     if "{" not in template:
         return template
     parts = list(_parts(template))
+    if len(parts) == 3 and (fill := NAMES.get(parts[1])):  # As in nearly every decision.
+        return parts[0] + fill(view) + parts[2]
     for place in range(1, len(parts), 2):
         name = parts[place]
         if name == "why":

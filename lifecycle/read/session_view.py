@@ -11,11 +11,12 @@ from typing import Final
 from msgspec import Struct
 
 from lifecycle.model import keys
-from lifecycle.model.facts import Check, Command, Dequeued, Facts, Pull, Remark, Thread
+from lifecycle.model.facts import Check, Dequeued, Facts, Pull, Remark, Thread, Verdict
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
 from lifecycle.read.action_history import ActionHistory
+from lifecycle.read.approvals import fault
 from lifecycle.read.availability import (
     Availability,
     availability_of,
@@ -25,6 +26,7 @@ from lifecycle.read.availability import (
     span,
 )
 from lifecycle.read.budgets import budget_state
+from lifecycle.read.command_queries import CommandQueries
 from lifecycle.read.pulls import foremost, landing_key
 
 _PASSED, _FAILED, _PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
@@ -42,8 +44,6 @@ _REVIEW: Final = frozenset({KeyKind.ADDRESS_REVIEW})
 CLASH: Final = "conflict"
 #: Commands that resume the agent after a pause, and on a branch that a person pushed to.
 RESUMING: Final = ("resume", "restart", "tell", "answer")
-#: Commands that may name the agent that continues the session.
-_NAMES_AGENT: Final = ("agent", "review", "start")
 
 
 class Recheck(Struct, frozen=True, gc=False):
@@ -59,7 +59,7 @@ def earliest(one: datetime | None, other: datetime | None) -> datetime | None:
     return one if one < other else other
 
 
-class SessionView:
+class SessionView(CommandQueries):
     """Facts under a policy at an instant, read about one pull request.
 
     Lives for one decision. If several pull requests are open there is a view of each.
@@ -151,33 +151,6 @@ class SessionView:
         """Whether the agent ended its turn without a commit since the message sent at `sent`."""
         return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
 
-    # -- commands ----------------------------------------------------------------------------------
-
-    def command(self, kind: str) -> Command | None:
-        """The newest command of a kind."""
-        if not self.facts.commands:
-            return None
-        commands = [command for command in self.facts.commands if command.kind == kind]
-        return max(commands, key=lambda command: command.at, default=None)
-
-    def commanded_since(self, at: datetime, *kinds: str) -> bool:
-        """Whether a person gave one of these commands after `at`."""
-        return any(command.kind in kinds and command.at > at for command in self.facts.commands)
-
-    @property
-    def requested_agent(self) -> Command | None:
-        """The command that last named another agent, until that agent has the session."""
-        facts = self.facts
-        named = [one for one in facts.commands if one.kind in _NAMES_AGENT and one.text]
-        last = max(named, key=lambda command: command.at, default=None)
-        return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
-
-    @property
-    def merge_cancelled(self) -> bool:
-        """Whether a person cancelled the merge, and nobody has requested it since."""
-        merge, cancel = self.command("merge"), self.command("cancel")
-        return cancel is not None and (merge is None or cancel.at > merge.at)
-
     # -- the pull request: checks ------------------------------------------------------------------
 
     def _dequeued(self) -> Dequeued | None:
@@ -259,43 +232,45 @@ class SessionView:
 
     def _read_review(self) -> None:
         """Read the reviews and comments that count."""
-        #: Threads that await an answer. A commit that changes the line makes one outdated: it
-        #: blocks nothing any more, but is sent and answered all the same.
+        #: Threads that await an answer; an outdated one blocks nothing, but is sent and answered.
         self.threads: list[Thread] = []
         self.open_threads: list[Thread] = []
         #: Who requests changes in a review, and may.
         self.objectors: list[str] = []
-        #: Whether this head was approved by somebody who may and did not request the work.
+        #: Whether this head has an approval that counts.
         self.approved = False
+        #: The authors of approvals that do not count, with why.
+        self.ignored: list[tuple[str, str]] = []
         #: Remarks of people with write access that were not sent to the agent yet.
         self.unsent_remarks: list[Remark] = []
         #: What such people wrote about the issue.
         self.discussion: list[Remark] = []
-        pull, remarks = self.pull, list[Remark]()
+        pull, remarks = self.pull, self.unsent_remarks
         if self.facts.issue.remarks:
             self.discussion = [one for one in self.facts.issue.remarks if self.counts(one)]
             if pull is None or pull is foremost(self.facts.pulls):
                 remarks += self.discussion
         if pull is not None:
-            remarks += self._read_reviews(pull)
+            if pull.threads:
+                self.threads = [thread for thread in pull.threads if self._awaits_answer(thread)]
+                self.open_threads = [thread for thread in self.threads if not thread.outdated]
+                remarks += [remark for thread in self.threads for remark in thread.remarks]
+            for verdict in pull.verdicts:
+                if verdict.approved:
+                    self._read_approval(verdict, pull)
+                elif verdict.allowed:
+                    self.objectors.append(verdict.author)
+                if not verdict.approved and verdict.remark is not None:
+                    remarks.append(verdict.remark)
+            remarks += pull.comments
         if remarks:
             self.unsent_remarks = [remark for remark in remarks if self._is_unsent(remark)]
 
-    def _read_reviews(self, pull: Pull) -> list[Remark]:
-        """Read the reviews of a pull request; return its remarks."""
-        if pull.threads:
-            self.threads = [thread for thread in pull.threads if self._awaits_answer(thread)]
-            self.open_threads = [thread for thread in self.threads if not thread.outdated]
-        remarks = [remark for thread in self.threads for remark in thread.remarks]
-        for verdict in pull.verdicts:
-            if not verdict.approved and verdict.remark is not None:
-                remarks.append(verdict.remark)
-            if verdict.allowed and not verdict.approved:
-                self.objectors.append(verdict.author)
-            elif verdict.allowed and verdict.author != self.facts.requester:
-                at_head = verdict.sha == pull.head or verdict.sha in pull.carried
-                self.approved |= at_head and verdict.for_base
-        return [*remarks, *pull.comments]
+    def _read_approval(self, approval: Verdict, pull: Pull) -> None:
+        if why := fault(approval, pull, self.facts.requester, self.policy):
+            self.ignored.append((approval.author, why))
+        else:
+            self.approved = True
 
     def _is_unsent(self, remark: Remark) -> bool:
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
@@ -317,9 +292,8 @@ class SessionView:
         facts, pull = self.facts, self.pull
         if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
             return True
-        if self.failed_checks or self.held_checks or not self.passes:
-            return True
-        if pull is not None and pull.merge is _CONFLICT:
+        wrong = self.failed_checks or self.held_checks or not self.passes
+        if wrong or (pull is not None and pull.merge is _CONFLICT):
             return True
         return bool(self.unsent_remarks or self.open_threads or self.objectors)
 

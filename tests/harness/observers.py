@@ -47,6 +47,7 @@ class GitHub:
         self.pulls: dict[int, Any] = {}
         self.blocked: dict[int, tuple[str, ...]] = {}
         self.log: Any = "it broke"
+        self.pushed_by: Any = ()  #: The people who pushed, the last first.
         self.refuses: set[str] = set()
         self.asked = 0
         self.seen: dict[int, Any] = {}
@@ -87,6 +88,10 @@ class GitHub:
 
     def pull(self, repository: str, number: int) -> Any:
         return answer(self.pulls.get(number))
+
+    def pushers(self, repository: str, branch: str, since: str) -> tuple[str, ...]:
+        found: tuple[str, ...] = answer(self.pushed_by)
+        return found
 
     def pulls_of(self, repository: str, branch: str, home: str = "") -> list[int]:
         return sorted(self.pulls)

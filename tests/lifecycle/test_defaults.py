@@ -4,14 +4,12 @@ A row says what is decided just below a threshold and at it. Another default fai
 does a threshold that no decision uses.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from msgspec.structs import fields, replace
 
-from lifecycle.decide import Decision, decide
-from lifecycle.model import actions as do
+from lifecycle.decide import decide
 from lifecycle.model.facts import Facts, Spending, Work
 from lifecycle.model.policy import (
     PROTECTED_PATHS,
@@ -23,6 +21,17 @@ from lifecycle.model.policy import (
 )
 from lifecycle.model.status import Activity, PullState, Review, Status
 from lifecycle.read.availability import Availability
+from tests.lifecycle.decisions import with_pull
+from tests.lifecycle.defaults import (
+    Choice,
+    Reading,
+    Threshold,
+    availability,
+    of_action,
+    orders,
+    reported_cost,
+    status,
+)
 from tests.lifecycle.measured import (
     asked_for_changes,
     crashed_runs,
@@ -54,58 +63,6 @@ from tests.lifecycle.universe import (
     remark,
     thread,
 )
-
-Reading = Callable[[Decision], object]
-
-
-class Threshold(NamedTuple):
-    """A default that counts or measures something."""
-
-    default: float
-    given: Callable[[float], Facts]  #: A session with so much of it.
-    reading: Reading
-    below: object
-    at: object
-    step: float = 1  #: The least that makes a difference.
-    also: dict[str, Any] = {}  # noqa: RUF012 - never changed
-
-
-class Choice(NamedTuple):
-    """A default that is one of several."""
-
-    default: object
-    other: object
-    given: Facts
-    reading: Reading
-    says: object
-    otherwise: object
-    also: dict[str, Any] = {}  # noqa: RUF012 - never changed
-
-
-def status(decision: Decision) -> Status:
-    return decision.status
-
-
-def availability(decision: Decision) -> Availability:
-    return decision.signals.availability
-
-
-def orders(beginning: str) -> Reading:
-    """Whether an action with this key prefix is ordered."""
-    return lambda decision: any(str(a.key).startswith(beginning) for a in decision.actions)
-
-
-def of_action(kind: str, field: str) -> Reading:
-    """A field of the action with this key prefix."""
-    return lambda decision: next(
-        getattr(a, field) for a in decision.actions if str(a.key).startswith(kind)
-    )
-
-
-def reported_cost(decision: Decision) -> str:
-    """The cost in the report on the issue."""
-    return next(a.summary.cost for a in decision.actions if isinstance(a, do.Report))
-
 
 #: A thread that was sent to the agent, and a push by the agent since.
 ANSWERED = published(
@@ -314,6 +271,14 @@ CHOICES = {
     "close_issue": Choice(True, False, MERGED, orders("close_issue"), says=True, otherwise=False),
     "require_review": Choice(
         True, False, published(), status, Status.REVIEW_PENDING, Status.MERGEABLE
+    ),
+    "contributors_approve": Choice(
+        False,
+        True,
+        with_pull({"verdicts": (approval(),), "contributors": frozenset({"rob"})}),
+        status,
+        Status.REVIEW_PENDING,
+        Status.MERGEABLE,
     ),
     "threads_block": Choice(
         True,

@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Dequeued, Facts
 from lifecycle.model.key import parse
 from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
-from lifecycle.model.status import Blocker, CheckState, Merge, Reason, Status
+from lifecycle.model.status import Blocker, CheckState, Merge, Reason, Review, Status
 from tests.lifecycle.decisions import READY, decision, effects, keys, ordered, with_pull
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
@@ -212,6 +212,71 @@ def test_an_approval_of_an_earlier_base_branch_does_not_count() -> None:
     assert merging(ready(verdicts=(earlier, again)), mode=Mode.MERGE)
 
 
+IGNORED = {
+    "the requester": (approval(author="alice"), {}, "@alice approved but requested this work"),
+    "a contributor": (
+        approval(),
+        {"contributors": frozenset({"rob"})},
+        "@rob approved but pushed commits to the branch",
+    ),
+    "no writer": (approval(allowed=False), {}, "@rob approved but has no write access"),
+    "a bot": (
+        replace(approval(allowed=False), bot=True),
+        {},
+        "@rob approved but is not listed in `bots`",
+    ),
+    "an earlier commit": (approval(NEXT), {}, "@rob approved but did so for an earlier commit"),
+    "another base branch": (
+        replace(approval(), for_base=False),
+        {},
+        "@rob approved but did so for another base branch",
+    ),
+}
+
+
+@pytest.mark.parametrize(("verdict", "fields", "says"), IGNORED.values(), ids=IGNORED)
+def test_an_approval_that_does_not_count_is_named_with_the_reason(
+    verdict: Any, fields: dict[str, Any], says: str
+) -> None:
+    found = decision(with_pull({"verdicts": (verdict,), **fields}), mode=Mode.MERGE)
+    assert found.status is Status.REVIEW_PENDING
+    (blocker,) = found.blockers
+    assert blocker.name == "review_required"
+    ways = "; another person's review is needed, or `require-review = false`"
+    assert blocker.sentence == f"a review is required: {says}{ways}"
+    (report,) = [action for action in found.actions if isinstance(action, do.ReportCheck)]
+    assert report.summary.blockers == found.blockers
+    required = with_pull({"verdicts": (verdict,), "review": Review.PENDING, **fields})
+    (blocker,) = decision(required).blockers
+    assert blocker.sentence == f"a review is required: {says}; another person's review is needed"
+
+
+def test_an_approval_by_another_person_counts_beside_those_that_do_not() -> None:
+    contributors = frozenset({"rob"})
+    both = (approval(), approval(author="ann"))
+    assert merging(ready(verdicts=both, contributors=contributors), mode=Mode.MERGE)
+    assert not merging(ready(contributors=contributors), mode=Mode.MERGE)
+    assert merging(ready(contributors=contributors), mode=Mode.MERGE, contributors_approve=True)
+
+
+def test_a_requester_whose_merge_command_waits_for_a_review_gets_the_reason() -> None:
+    says = answers(decision(ready(MERGE_COMMAND, verdicts=())))["command_applied:comment-merge"]
+    assert says.endswith(
+        "- a review is required: @alice requested this work and cannot approve it; another "
+        "person's review is needed, or `require-review = false`"
+    )
+    other = command("merge", head=HEAD, actor="rob")
+    says = answers(decision(ready(other, verdicts=())))["command_applied:comment-merge"]
+    assert says.endswith("- a review is required")
+
+
+def test_a_further_review_that_github_requires_is_named_as_such() -> None:
+    (blocker,) = decision(ready(review=Review.PENDING)).blockers
+    assert blocker.sentence == (
+        "a review is required by GitHub, in addition to the one that it has"
+    )
+
+
 def test_a_merge_names_the_base_branch_it_was_judged_for() -> None:
     for queue in (False, True):
         (action,) = merging(ready(base_branch="release", queue=queue), mode=Mode.MERGE)
@@ -224,6 +289,6 @@ def test_an_approval_of_an_older_commit_merges_nothing() -> None:
     life.agent_commits().agent_rests().ci_passes()
     life.verdicts_are(approved)
     assert life.sent("merge:") == []
-    assert Blocker("review_required", "a review is required") in life.decision.blockers
+    assert [blocker.name for blocker in life.decision.blockers] == ["review_required"]
     life.reviewer_approves()
     assert life.sent("merge:") == [f"merge:{life.pull.head}"]

@@ -17,7 +17,6 @@ from lifecycle.model.status import (
     Probe,
     PullState,
     Reason,
-    Review,
     Status,
 )
 from tests.lifecycle.universe import (
@@ -229,7 +228,7 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
         "head_since": ago(5),
     },
     Blocker("changes_requested", "changes were requested: @rob"): {"threads": (thread(),)},
-    Blocker("review_required", "a review is required"): {"review": Review.PENDING},
+    Blocker("review_required", "a review is required"): {"verdicts": ()},
     Blocker("conflict", "it conflicts with the base branch"): {"merge": Merge.CONFLICT},
     Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},
     Blocker("queued", "it is in GitHub's merge queue"): {"merge": Merge.QUEUED},

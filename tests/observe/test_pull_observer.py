@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bot.github.errors import TryLater
+from bot.github.errors import Refused, TryLater
 from bot.github.snapshots import Labeling
 from lifecycle.model.facts import Check, Frozen, Remark, Thread, Verdict
 from lifecycle.model.names import FREEZES
@@ -157,15 +157,33 @@ def test_a_branch_update_keeps_approvals_and_a_persons_push_is_remembered(bench:
         (pull,) = bench.reads()
     assert (pull.head_by, pull.carried) == (Mover.UPDATE, frozenset({"a1", "a2"}))
     bench.mover = Mover.PERSON
+    bench.github.pushed_by = ("ada", "mergewright-bot", "rob")
     bench.pull(head="a4")
     (pull,) = bench.reads()
-    assert (pull.head_by, pull.carried) == (Mover.PERSON, frozenset())
     assert pull.person is not None
+    assert (pull.person.by, pull.contributors) == ("ada", frozenset({"ada", "rob"}))
+    assert (pull.head_by, pull.carried) == (Mover.PERSON, frozenset())
     assert (pull.person.sha, pull.person.at) == ("a4", pull.head_since)
     bench.mover = Mover.BOT
     bench.pull(head="a5")
     (later,) = bench.reads()
     assert (later.head_by, later.person) == (Mover.BOT, pull.person)
+    assert later.contributors == pull.contributors
+
+
+def test_a_push_by_an_unknown_person_is_remembered_and_an_outage_changes_nothing(
+    bench: Bench,
+) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    before = bench.reads()
+    bench.mover, bench.github.pushed_by = Mover.PERSON, TryLater("down")
+    bench.pull(head="a2")
+    assert bench.reads() == before
+    bench.github.pushed_by = Refused("There is no such list.", 404)
+    (pull,) = bench.reads()
+    assert pull.person is not None
+    assert (pull.person.by, pull.contributors) == ("", frozenset())
 
 
 def test_the_time_is_kept_when_another_base_branch_was_first_seen(bench: Bench) -> None:

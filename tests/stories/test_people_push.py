@@ -8,7 +8,7 @@ import pytest
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from tests.world.waiting import eventually
-from tests.world.world import ALICE, World
+from tests.world.world import ALICE, ROB, World
 
 
 def test_three_failed_repairs_are_escalated_until_a_person_pushes(
@@ -26,7 +26,7 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     assert issue.becomes("needs_input").reason == "repairs_exhausted"
     pull.has_comment("still fail after 3 repairs")
 
-    world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ALICE)
+    world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ROB)
     pull.ci_fails("unit", log="it broke once more")
     assert issue.becomes("ci_failed").reason == "person_pushed"
     pull.has_comment("the agent gets no more work on it for now")
@@ -37,7 +37,11 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     head = pull.pull.head
     issue.agent.commits({"widgets.txt": "fixed\n"}).ends_its_turn()
     pull.moves_from(head)
-    pull.ci_passes().reviewer_approves()
+    pull.ci_passes().reviewer_approves(by=ROB)
+    says = "@rob approved but pushed commits to the branch"
+    eventually(lambda: says in str(issue.session and issue.session.blockers), "it does not count")
+    world.repo.permission(world.github.user("carol").login, "write")
+    pull.reviewer_approves(by="carol")
     issue.becomes("merged")
     assert world.repo.git.run("show", "main:fix.txt") == "by hand\n"
 

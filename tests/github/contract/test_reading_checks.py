@@ -27,6 +27,16 @@ def test_check_runs_statuses_and_required_checks_are_read(github: GitHub, pull: 
     assert found.merge is Merge.PROTECTED
 
 
+def test_the_people_who_pushed_since_a_head_are_read(github: GitHub, pull: Pull) -> None:
+    name, branch, first = pull.repo.full_name, pull.head_branch, pull.head
+    assert github.read.pushers(name, branch, first) == ()
+    for login in ("ann", "eve", "ann", "wright"):
+        pull.repo.push(branch, {"retry.py": f"by {login}, after {pull.head}\n"}, by=login)
+    pull.repo.push("other", {"a.py": "1\n"}, by="renovate[bot]")
+    assert github.read.pushers(name, branch, first) == ("wright", "ann", "eve")
+    assert github.read.pushers(name, branch, pull.head) == ()
+
+
 def test_a_suite_without_runs_is_ignored(github: GitHub, pull: Pull) -> None:
     pull.repo.checks.suite(pull.world.app("other-ci"), pull.head)
     found = read(github, pull).pull

@@ -1,5 +1,6 @@
 """REST routes of repositories, permissions, and webhook deliveries."""
 
+from bot.demo.github.hosting import Move
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
 from bot.demo.github.webhooks import Delivery, Webhooks, delivery_item, delivery_whole
@@ -26,6 +27,24 @@ def _permission(request: Request) -> Answer:
     can["pull"] = repo.allows(user.login, "read")
     about = {**base.user(user, request.world), "permissions": can, "role_name": level}
     return Answer(body={"permission": coarse, "role_name": level, "user": about})
+
+
+def _activity(request: Request) -> Answer:
+    """Changes of branches, the last first."""
+    ref = request.query.get("ref")
+    moves = [move for move in request.repo.moves if ref in (None, f"refs/heads/{move.branch}")]
+    return request.page(list(reversed(moves)), lambda move: _move(request, move))
+
+
+def _move(request: Request, move: Move) -> dict[str, object]:
+    kind = "push" if move.before and move.after else "branch_deletion"
+    return {
+        "before": move.before or "0" * 40,
+        "after": move.after or "0" * 40,
+        "ref": f"refs/heads/{move.branch}",
+        "activity_type": "branch_creation" if not move.before else kind,
+        "actor": base.user(request.world.account(move.user), request.world),
+    }
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
@@ -65,5 +84,6 @@ def _one(request: Request, webhooks: Webhooks) -> Delivery:
 
 ROUTES: list[Route] = [
     ("GET", "/repos/{owner}/{repo}", _repository),
+    ("GET", "/repos/{owner}/{repo}/activity", _activity),
     ("GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", _permission),
 ]
