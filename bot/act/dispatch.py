@@ -196,11 +196,11 @@ class ActionDispatcher:
             case actions.CloseIssue(number=number):
                 self.github.write.close_issue(repository, number)
                 return Completed()
-            case actions.DeleteBranch(branch=branch, sha=sha):
-                self.github.write.delete_branch(
-                    self.locations.projects[session.project].home, branch, sha
-                )
-                return Completed()
+            case actions.DeleteBranch(branch=branch, sha=sha, base=base):
+                home = self.locations.projects[session.project].home
+                onto = base if home == repository else ""
+                kept = self.github.write.delete_branch(home, branch, sha, onto)
+                return Completed(result=kept and f"kept: {kept}")
             case _ as never:
                 assert_never(never)
 

@@ -196,15 +196,36 @@ class GitHubWriter:
             closed = {"state": "closed", "state_reason": "completed"}
             self._api.do(repo, "PATCH", f"issues/{number}", closed)
 
-    def delete_branch(self, repo: str, branch: str, sha: str) -> None:
-        """Delete a branch that is still at `sha`.
+    def delete_branch(self, repo: str, branch: str, sha: str, base: str = "") -> str:
+        """Delete a merged branch that is still at `sha`; return why it is kept, if it is.
+
+        Open pull requests based on it get the base branch `base`, as GitHub does where a person
+        deletes the branch: https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
+        A deletion through the API would close them. Without `base` the branch is kept for them.
 
         https://docs.github.com/rest/git/refs#delete-a-reference
         """
         name = quote(branch)
         with IgnoreRefused(404, "Reference does not exist"):
-            if self._api.get(repo, f"git/ref/heads/{name}", RefResponse).object.sha == sha:
-                self._api.do(repo, "DELETE", f"git/refs/heads/{name}")
+            if self._api.get(repo, f"git/ref/heads/{name}", RefResponse).object.sha != sha:
+                return f"{branch} has other commits than the merged ones"
+            if kept := self._retarget(repo, branch, base):
+                return kept
+            self._api.do(repo, "DELETE", f"git/refs/heads/{name}")
+        return ""
+
+    def _retarget(self, repo: str, branch: str, base: str) -> str:
+        """Change the base of open pull requests from `branch`; return why one keeps it."""
+        params = {"base": branch, "state": "open"}
+        for pull in list(self._api.pages(repo, "pulls", PullResponse, params)):
+            if not base:
+                return f"#{pull.number} is based on {branch}"
+            try:
+                # https://docs.github.com/rest/pulls/pulls#update-a-pull-request
+                self._api.do(repo, "PATCH", f"pulls/{pull.number}", {"base": base})
+            except Refused as refusal:
+                return f"#{pull.number} is based on {branch} and cannot be moved: {refusal}"
+        return ""
 
     def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
         owner = repo.partition("/")[0]

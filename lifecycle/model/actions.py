@@ -224,10 +224,14 @@ class CloseIssue(_OnNumber, frozen=True, kw_only=True):
 
 
 class DeleteBranch(_Action, frozen=True, kw_only=True):
-    """Delete the session's branch on GitHub, if it is still at the merged commit."""
+    """Delete the session's branch on GitHub, if it is still at the merged commit.
+
+    Open pull requests that are based on it are moved to the base branch of the merged one.
+    """
 
     branch: str
     sha: str
+    base: str = ""
 
 
 class Stop(_OnRun, frozen=True, kw_only=True):

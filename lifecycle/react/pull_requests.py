@@ -155,7 +155,8 @@ def tidy(judged: Judged) -> Wanted:
         return
     if policy.delete_branch:
         key = keys.delete_branch(view.facts.branch)
-        yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head)
+        base = pull.base_branch
+        yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head, base=base)
     if policy.close_issue:
         yield do.CloseIssue(key=keys.close_issue(), number=view.facts.issue.number)
 

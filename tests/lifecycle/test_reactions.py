@@ -391,4 +391,4 @@ def test_the_branch_is_deleted_at_the_merged_commit() -> None:
     session = published(pulls=(closed, pull(state=PullState.MERGED)), agent=AT_WORK)
     (deleted, _) = ordered(session)
     assert isinstance(deleted, do.DeleteBranch)
-    assert deleted.sha == HEAD
+    assert (deleted.sha, deleted.base) == (HEAD, "main")

@@ -241,8 +241,13 @@ class Pull(Proposal):
         self.world.head_moved(self)
 
     def base_pushed(self, by: str) -> None:
-        """Mark it as merged if its commits reached the base by another way."""
-        if self.state == "open" and self.repo.git.contains(self.base_tip, self.head):
+        """Mark it as merged if its commits reached the base by another way.
+
+        GitHub closes a pull request whose base branch is deleted through its API.
+        """
+        if self.state == "open" and self.base_branch not in self.repo.heads:
+            self.close(by)
+        elif self.state == "open" and self.repo.git.contains(self.base_tip, self.head):
             self.set_merged(by, self.base_tip)
 
     def set_merged(self, by: str, sha: str) -> None:

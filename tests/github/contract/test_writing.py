@@ -210,6 +210,30 @@ def test_a_branch_is_deleted_only_at_the_expected_commit(
     github.write.delete_branch(repo.full_name, BRANCH, pull.head)
 
 
+def test_pull_requests_based_on_a_deleted_branch_get_the_base_of_the_merged_one(
+    github: GitHub, repo: Repository, pull: Pull
+) -> None:
+    repo.push("next", {"next.txt": "next"}, by="ann", start=BRANCH)
+    child = repo.open_pull("next", BRANCH, title="Next", by="ann")
+    kept = github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+    assert kept == f"#{child.number} is based on {BRANCH}"
+    assert BRANCH in repo.heads
+    assert github.write.delete_branch(repo.full_name, BRANCH, pull.head, "main") == ""
+    assert (child.state, child.base_branch) == ("open", "main")
+    assert BRANCH not in repo.heads
+
+
+def test_a_branch_is_kept_if_a_pull_request_based_on_it_cannot_be_moved(
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
+) -> None:
+    repo.push("next", {"next.txt": "next"}, by="ann", start=BRANCH)
+    child = repo.open_pull("next", BRANCH, title="Next", by="ann")
+    server.fail_next("PATCH", "/pulls", 422, body=b'{"message": "Validation Failed"}')
+    kept = github.write.delete_branch(repo.full_name, BRANCH, pull.head, "main")
+    assert kept.startswith(f"#{child.number} is based on {BRANCH} and cannot be moved")
+    assert (child.state, BRANCH in repo.heads) == ("open", True)
+
+
 def test_a_branch_deleted_meanwhile_is_no_error(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:

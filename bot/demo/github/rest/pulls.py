@@ -80,7 +80,11 @@ def _patch(request: Request) -> Answer:
         raise invalid("PullRequest", "state")
     if given.get("state") == "open" and pull.merged:
         raise _custom("Pull request is already merged.")
+    if given.get("base", pull.base_branch) not in repo.heads:
+        raise invalid("PullRequest", "base")
     pull.edit(by=request.login, title=given.get("title"), body=given.get("body"))
+    if given.get("base", pull.base_branch) != pull.base_branch:
+        pull.change_base(given["base"], request.login)
     if given.get("state") == "closed":
         pull.close(request.login)
     if given.get("state") == "open":
