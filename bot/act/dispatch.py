@@ -174,7 +174,7 @@ class ActionDispatcher:
                 self.github.merges.dequeue(repository, number)
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Reply(number=number, threads=threads) as reply:
-                body, key = messages.comment_body(reply.topic, reply.values), _marker(due)
+                body, key = messages.comment_body(reply.topic, reply.values), marker_of(due)
                 self.github.reviews.reply(repository, number, threads, body, key)
                 if reply.resolve:
                     self.github.reviews.resolve(repository, threads)
@@ -209,7 +209,7 @@ class ActionDispatcher:
         match post:
             case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
-                written = self.github.write.comment(due.repository, number, body, _marker(due))
+                written = self.github.write.comment(due.repository, number, body, marker_of(due))
                 return Completed(result=f"comment {written}")
             case actions.React(comment=0, issue=number, content=content):
                 self.github.write.react_to_issue(due.repository, number, content)
@@ -279,6 +279,6 @@ class ActionDispatcher:
         return f"{self.public_url}sessions/{session.id}"
 
 
-def _marker(due: DueAction) -> str:
+def marker_of(due: DueAction) -> str:
     """The hidden key of a comment, by which a repeated action finds it."""
     return keys.marker(due.session, due.action.key) if due.session else str(due.action.key)

@@ -43,8 +43,12 @@ class Publishing:
         if mirror.take(workspace) != head:
             # Not withdrawn: until the new head is observed, the same push would be ordered again.
             return RetryLater("the agent has committed since")
-        if stopped := self._refusal(session, mirror, publish) or check():
-            return stopped
+        if refused := self._refusal(session, mirror, publish):
+            return refused
+        with mirror.exclusive():
+            return check() or self._push(session, mirror, head, check)
+
+    def _push(self, session: Session, mirror: Mirror, head: str, check: FinalCheck) -> ActionResult:
         pushed = self._pushes(session.id)
         #: The commit that the bot pushed last; empty: the branch must not exist.
         last = max(pushed, key=pushed.__getitem__, default="")
@@ -62,6 +66,8 @@ class Publishing:
             if there and not pushed and mirror.is_ancestor(there, session.work.base):
                 why = messages.push_refused(messages.foreign_branch(session.branch))
                 return Rejected(why, Reason.PUSH_REFUSED)
+            if stopped := check():
+                return stopped
             mirror.push(head, session.branch, expected=there)
         return Completed(result=head, refreshes=(refresh(session, f"branch:{session.branch}"),))
 

@@ -154,6 +154,7 @@ class App:
 
     def _lead(self) -> None:
         """Start acting: this bot got the lease."""
+        self.wiring.late_effects.begin()
         if self._settings.key_variables:
             self.wiring.model_proxy.start()
         self._ticker.start()
@@ -237,6 +238,7 @@ class App:
 
     def _resync_all(self) -> None:
         wiring = self.wiring
+        wiring.late_effects.remove()
         wiring.access_observer.read_all()
         if wiring.policies.adopt(wiring.repository_config.read()):
             self._on_policy_change()

@@ -9,6 +9,7 @@ from threading import Event
 from msgspec import Struct
 
 from bot.act.dispatch import ActionDispatcher
+from bot.act.late_effects import LateEffects
 from bot.act.merging import Merger
 from bot.act.message_sender import MessageSender
 from bot.act.outbox import Attempts, Outbox
@@ -112,6 +113,7 @@ class Wiring:
         self.leader_lease = LeaderLease(
             store.lease, store.outbox, data, seconds, clock, wakes.leads, stopping
         )
+        self.github.write_only_while(self.leader_lease.may_act)
         self._wire_decide(wakes.decided)
         self.people = WriteAccess(self.github, clock, self.policies.is_listed)
         self._wire_observe(wakes.turn_ended)
@@ -216,6 +218,10 @@ class Wiring:
             clock,
             settings.public_url,
             settings.github.app_slug,
+        )
+        self.late_effects = LateEffects(
+            *(store.outbox, store.sessions, store.facts, dispatcher),
+            *(store.lease.former_runs, self.leader_lease.may_act, clock),
         )
         attempts = Attempts(
             most=settings.timing.action_tries,

@@ -75,6 +75,8 @@ class ApiClient:
         #: The scopes of a classic token, known after the first request; None for other credentials.
         self.scopes: frozenset[str] | None = None
         self.tokens = AccessTokens(credentials, self._transport, self._installation_token, clock)
+        #: Whether writes may be sent; asked again after the wait for their turn.
+        self.may_write: Callable[[], bool] = lambda: True
         self._me = ""
         self._me_lock = Lock()
         base = self._transport.config.base_url
@@ -346,6 +348,8 @@ class ApiClient:
         account, token = self._account(repository), self.tokens.of(repository)
         if writes:
             self._limits.wait_turn(account, resource)
+            if not self.may_write():
+                raise TryLater(f"{request}: not sent: this bot does not lead any more.")
         try:
             response = self._transport.send(request, token)
         except Refused as refusal:

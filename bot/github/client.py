@@ -46,6 +46,10 @@ class GitHub:
         self.merges = PullMerger(self._api)
         self.hook = AppWebhook(self._api)
 
+    def write_only_while(self, may_write: Callable[[], bool]) -> None:
+        """Have writes refused with `TryLater` while `may_write` is false."""
+        self._api.may_write = may_write
+
     def caching(self) -> AbstractContextManager[None]:
         """Cache the lists that are read inside, unless the block raises.
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from bot.github.api_client import ApiClient
 from bot.github.comment_markers import KEY, has_marker, own_comments, with_marker
-from bot.github.errors import Refused, TryLater
+from bot.github.errors import IgnoreRefused, Refused, TryLater
 from bot.github.shapes import GraphQLShape, NodeList, OfPull
 
 #: The wait for a pending review that a person has pending with the bot's token.
@@ -67,6 +67,17 @@ class ReviewReplies:
         elif left:
             self._reply_in_review(repo, number, left, body)
         return len(left)
+
+    def remove_duplicates(self, repo: str, number: int, threads: Iterable[str], key: str) -> None:
+        """Delete all but the oldest of the bot's replies with this key in each of these threads.
+
+        https://docs.github.com/rest/pulls/comments#delete-a-review-comment-for-a-pull-request
+        """
+        for thread in threads:
+            path = f"pulls/{number}/comments"
+            for doubled in list(own_comments(self._api, repo, path, f"{key}/{thread}"))[1:]:
+                with IgnoreRefused(404):
+                    self._api.do(repo, "DELETE", f"pulls/comments/{doubled.id}")
 
     def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
         """Reply in several threads with one review; deleted threads are skipped."""

@@ -40,6 +40,15 @@ class GitHubWriter:
             return mine.id
         return self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, Identified).id
 
+    def remove_duplicates(self, repo: str, number: int, key: str) -> None:
+        """Delete all but the oldest of the bot's comments with this key.
+
+        https://docs.github.com/rest/issues/comments#delete-an-issue-comment
+        """
+        for doubled in list(own_comments(self._api, repo, f"issues/{number}/comments", key))[1:]:
+            with IgnoreRefused(404):
+                self._api.do(repo, "DELETE", f"issues/comments/{doubled.id}")
+
     def label(self, repo: str, number: int, *names: str) -> None:
         """Add labels to an issue or pull request. GitHub creates missing ones.
 

@@ -22,6 +22,13 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
 class LeaseTable(StoreTable):
     """The one row that names the leader, with an expiry and an epoch."""
 
+    #: The leader whose lease was taken over without being released; empty: there was none.
+    former = ""
+
+    def former_runs(self) -> bool:
+        """Whether the former leader may still run, as one that was suspended does."""
+        return bool(self.former) and not _gone(self.former)
+
     def acquire(self, owner: str, now: datetime, seconds: float) -> int | None:
         """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
 
@@ -39,6 +46,7 @@ class LeaseTable(StoreTable):
             leader = connection.execute(_LEADER).fetchone()
             if leader and leader["expires"] > now.timestamp() and not _gone(leader["owner"]):
                 return None
+            self.former = leader["owner"] if leader else ""
             (taken,) = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
             return int(taken["epoch"])
 

@@ -39,6 +39,9 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY first.created, seq LIMIT ?2"""
+EVERY_DUE = """SELECT seq, coalesce(session, '') AS session,
+        coalesce(outbox.repository, sessions.repository) AS repository, action, attempts, receipt
+    FROM outbox LEFT JOIN sessions ON sessions.id = session WHERE state = 'due'"""
 ENDS_PROGRAM = """SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
     AND action ->> 'type' IN ('stop', 'release') LIMIT 1"""
 OF_SESSION = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
@@ -83,6 +86,10 @@ class OutboxTable(StoreTable):
         attempt delays no other: a stop does not wait for a comment.
         """
         return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
+
+    def every_due(self) -> list[DueAction]:
+        """All actions that are not carried out yet, also those that wait for their next attempt."""
+        return list(skip_corrupt(_due, self._all(EVERY_DUE)))
 
     def ends_program(self, session: str) -> bool:
         """Whether an action that ends the session's program is due."""

@@ -11,7 +11,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +84,12 @@ class Mirror:
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other threads from fetching and pushing meanwhile, which may take minutes."""
+        with self._lock:
+            yield
 
     def refresh(self) -> None:
         """Fetch all branches and drop those that are gone; make the mirror if there is none."""

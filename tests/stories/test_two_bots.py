@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bot.app.application import App
 from lifecycle.model.key import KeyKind
 from tests.world.waiting import eventually
-from tests.world.world import SECRET, TOKEN, World
+from tests.world.world import SECRET, TOKEN, IssueStory, World
 
 
 def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
@@ -92,3 +92,75 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         assert sorted(set(kinds)) == ["open_pull", "push", "report", "start"]
         assert len(kinds) - kinds.count(KeyKind.REPORT) == 3, "each once; a report tells news again"
     assert len(world.repo.pulls) == 2
+
+
+def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
+    """It froze after the last check of four actions; another bot did all of them meanwhile."""
+    settings = world.settings(resync_seconds=1)
+    folder = world.folder / "frozen"
+    folder.mkdir()
+    log = (world.folder / "frozen.log").open("wb")
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
+    frozen = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.world.frozen_bot"),
+            *(str(world.folder / "mergewright.toml"), str(folder)),
+        ],
+        env={**os.environ, **secrets},
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        issues = [world.issue(f"Add widget {number}").is_labelled() for number in range(1, 5)]
+        for number, issue in enumerate(issues):
+            issue.agent.commits({f"widget-{number}.txt": "one\n"})
+        for effect, place in {"start": 0, "comment": 1, "pull": 3, "push": 2}.items():
+            # The push comes last, because it keeps others from fetching and pushing.
+            if effect in ("pull", "push"):
+                issues[place].agent.ends_its_turn()
+            eventually((folder / effect).exists, f"it is frozen before its {effect}")
+        frozen.send_signal(signal.SIGSTOP)
+        os.waitpid(frozen.pid, os.WUNTRACED)
+
+        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
+        world.app.start()
+        for issue in issues[:2]:
+            issue.agent.ends_its_turn()
+        pulls = [issue.pull for issue in issues]
+        for pull in pulls:
+            pull.ci_passes().reviewer_approves()
+        for issue in issues:
+            issue.becomes("merged")
+        eventually(lambda: set(world.repo.heads) == {"main"}, "the branches are deleted")
+
+        facts = world.store.facts
+        eventually(lambda: not any(facts.get(one.id).pending for one in issues), "all is done")
+        commented = len(posts(world, issues[1]))
+        (folder / "gate").touch()
+        frozen.send_signal(signal.SIGCONT)
+        assert frozen.wait(30) == 1, "it saw that it had lost its place"
+    finally:
+        frozen.kill()
+        frozen.wait()
+        log.close()
+
+    pushed = pulls[2].pull.head_branch
+    assert len(posts(world, issues[1])) == commented + 1, "the comment was posted again"
+    eventually(
+        lambda: len([move for move in world.repo.moves if move.branch == pushed]) == 4,
+        "the branch was pushed and deleted twice",
+    )
+    assert set(world.repo.heads) == {"main"}
+    eventually(lambda: len(issues[1].comments_by()) == commented, "the comment is there once")
+    assert len(world.repo.pulls) == 4
+    workspaces = world.folder / "data" / "workspaces"
+    runtime = world.app.wiring.locations.host.runtime
+    eventually(lambda: not any(workspaces.iterdir()), "no workspace is left")
+    eventually(lambda: not runtime.look(), "no program is left")
+
+
+def posts(world: World, issue: IssueStory) -> list[str]:
+    """The comments that were posted on an issue, also those deleted since."""
+    end = f"issues/{issue.issue.number}/comments"
+    requests = world.github.requests
+    return [one.path for one in requests if one.method == "POST" and one.path.endswith(end)]

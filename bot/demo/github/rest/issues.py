@@ -214,6 +214,7 @@ ROUTES: list[Route] = [
     ("GET", f"{_COMMENT}/reactions", _reactions),
     ("POST", f"{_COMMENT}/reactions", _react),
     ("GET", _REVIEW_COMMENT, _comment),
+    ("DELETE", _REVIEW_COMMENT, _delete_comment),
     ("GET", f"{_REVIEW_COMMENT}/reactions", _reactions),
     ("POST", f"{_REVIEW_COMMENT}/reactions", _react),
 ]

@@ -1,0 +1,130 @@
+"""Removes what a former leader did after it had lost its lease.
+
+Every action is checked right before its effect, but a process can be suspended between the two: by
+a signal, a debugger, or with its machine. When it continues, a request or a `git push` that was on
+its way takes effect, although another bot has carried the same action out meanwhile. A `git push`
+even outlives its process. What can be doubled so are the actions that were due when this bot began
+to lead; each is found again by its key.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from bot.act.dispatch import ActionDispatcher, marker_of
+from bot.github.errors import GitHubFailure
+from bot.store import DueAction, FactsReader, OutboxTable, Session, SessionsTable
+from bot.system.clock import Clock
+from lifecycle.model import actions, keys
+from lifecycle.model.key import KeyKind
+from runtimes.base import RuntimeFailure
+from runtimes.host import run_name
+from runtimes.workspaces.git import GitFailure
+
+log = logging.getLogger(__name__)
+
+#: How often the actions are looked at after the former leader has ended.
+_LOOKS = 2
+#: How long a former leader is expected to come back, where its end cannot be observed.
+_LONGEST = timedelta(days=1)
+#: What a former leader may have replaced by an older state.
+_Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Label
+
+
+@dataclass(eq=False)
+class LateEffects:
+    """Removes doubled effects, in each resync until the former leader has ended."""
+
+    outbox: OutboxTable
+    sessions: SessionsTable
+    facts: FactsReader
+    dispatcher: ActionDispatcher
+    former_runs: Callable[[], bool]  #: Whether the former leader may still run.
+    may_act: Callable[[], bool]  #: Whether this bot holds the lease.
+    clock: Clock
+    _suspects: list[DueAction] = field(default_factory=list, init=False)
+    _looks: int = field(default=0, init=False)  #: Since the former leader has ended.
+    _since: datetime | None = field(default=None, init=False)
+
+    def begin(self) -> None:
+        """Note which actions a former leader may be carrying out; this bot begins to lead."""
+        self._suspects, self._looks, self._since = self.outbox.every_due(), 0, self.clock()
+
+    def remove(self) -> None:
+        """Remove what was doubled by now."""
+        if not self._suspects or self._since is None:
+            return
+        expected = self.former_runs() and self.clock() < self._since + _LONGEST
+        for due in self._suspects:
+            if not self.may_act():
+                return
+            try:
+                self._remove(due)
+            except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
+                log.warning("%s: %s: not compared: %s", due.subject, due.action.key, failure)
+                expected = True  # In the next resync.
+        self._looks = 0 if expected else self._looks + 1
+        if self._looks >= _LOOKS:
+            self._suspects = []
+
+    def _remove(self, due: DueAction) -> None:
+        github, action = self.dispatcher.github, due.action
+        if isinstance(action, actions.Comment):
+            github.write.remove_duplicates(due.repository, action.number, marker_of(due))
+        session = self.sessions.get(due.session) if due.session else None
+        if session is None or session.project not in self.dispatcher.locations.projects:
+            return
+        match action:
+            case actions.Report(number=number):
+                key = keys.marker(session.id, keys.report(number))
+                github.write.remove_duplicates(session.repository, number, key)
+                self._show_again(due, action)
+            case actions.ReportCheck() | actions.ShowStatus() | actions.Label():
+                self._show_again(due, action)
+            case actions.Reply(number=number, threads=threads):
+                key = marker_of(due)
+                github.reviews.remove_duplicates(session.repository, number, threads, key)
+            case actions.Publish(head=head) if self._did(session, KeyKind.DELETE_BRANCH):
+                home = self.dispatcher.locations.projects[session.project].home
+                github.write.delete_branch(home, session.branch, head)
+            case actions.Start() | actions.MergeRemote() if self._did(session, KeyKind.RELEASE):
+                self._release_again(session)
+            case _:
+                pass  # It has no second effect: GitHub or git compares the commit it names.
+
+    def _did(self, session: Session, kind: KeyKind) -> bool:
+        """Whether an action of this kind was the end of the session, and it was not restored."""
+        return session.ended is not None and any(
+            key.kind is kind for key in self.facts.get(session.id).done
+        )
+
+    def _show_again(self, due: DueAction, action: _Shown) -> None:
+        """Carry out the newest action of the same kind again, if there is a newer one."""
+        done = [entry.action for entry in self.outbox.of(due.session) if entry.state == "done"]
+        newest = next((one for one in done if _place(one) == _place(action)), action)
+        if newest != action:
+            self.dispatcher.do(replace(due, action=newest), lambda: None)
+
+    def _release_again(self, session: Session) -> None:
+        """Release a session whose workspace or program was made again after its release."""
+        locations = self.dispatcher.locations
+        runs = {run_name(session.id, number) for number in range(1, session.run + 1)}
+        if locations.workspace_of(session).exists or runs & locations.host.runtime.look().keys():
+            log.warning("%s: released again: it was started by a former leader", session.id)
+            self.dispatcher.agents.release(session, session.run)
+
+
+def _place(action: actions.Action) -> object:
+    """What an action that shows a state writes to; different for each kind."""
+    match action:
+        case actions.Report(number=number) | actions.ShowStatus(number=number):
+            return type(action), number
+        case actions.ReportCheck(head=head):
+            return type(action), head
+        case actions.Label(number=number, name=name):
+            return type(action), number, name
+        case _:
+            return action.key
