@@ -7,6 +7,7 @@ from bot.store import Configuration, FetchedFile, Store
 from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
 from lifecycle.model import keys
+from lifecycle.model.accounts import is_bot
 from lifecycle.model.actions import FaultyLine, ReportConfiguration
 from lifecycle.model.policy import Mode, Policy
 
@@ -46,7 +47,7 @@ class Policies:
         """Whether the configuration lets a person or bot give commands, independent of GitHub."""
         if login.casefold() in self._people.get(repository.casefold(), ()):
             return True
-        return login.endswith("[bot]") and self.is_bot_listed(repository, login)
+        return is_bot(login) and self.is_bot_listed(repository, login)
 
     def is_silenced(self, repository: str) -> bool:
         """Whether the bot must not write to a repository: it is frozen or in mode `observe`."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from bot.github.checks import BEGINNING, BaseChecks, checks_of, failed_queue_checks, required_checks
 from bot.github.shapes import Actor, CommentNode, PullRequest, ReviewNode, ReviewThread
 from bot.github.snapshots import PullSnapshot
+from lifecycle.model.accounts import BOT, bot_login
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
 from lifecycle.model.status import Merge, PullState
 from lifecycle.model.status import Review as ReviewState
@@ -37,11 +38,10 @@ _PULL_STATES = {state.name: state for state in PullState}
 
 
 def login_of(actor: Actor | None) -> str:
-    """An account's login as REST spells it, with `[bot]` for an App; empty if it was deleted."""
+    """An account's login, which ends with `[bot]` for every bot; empty if it was deleted."""
     if actor is None:
         return ""
-    bot = actor.typename == "Bot" and not actor.login.endswith("[bot]")
-    return f"{actor.login}[bot]" if bot else actor.login
+    return bot_login(actor.login) if actor.typename == BOT else actor.login
 
 
 def pull_snapshot(
@@ -196,7 +196,7 @@ def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
 
 
 def _is_bot(actor: Actor | None) -> bool:
-    return actor is not None and actor.typename == "Bot"
+    return actor is not None and actor.typename == BOT
 
 
 def _edits(

@@ -13,6 +13,8 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from lifecycle.model.accounts import BOT, bot_login
+
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
@@ -79,6 +81,11 @@ class _User(Struct, frozen=True):
     login: str
     type: str
 
+    @property
+    def name(self) -> str:
+        """The login, which ends with `[bot]` for every bot: Copilot's does not in REST."""
+        return bot_login(self.login) if self.type == BOT else self.login
+
 
 class _Text(Struct, frozen=True, kw_only=True):
     """The fields that `issue`, `comment` and `review` share."""
@@ -100,7 +107,7 @@ class _Text(Struct, frozen=True, kw_only=True):
             id=id,
             repository=repository,
             number=number,
-            author=self.user.login,
+            author=self.user.name,
             author_type=self.user.type,
             body=self.body or "",
             at=at,

@@ -7,6 +7,7 @@ from bot.github.comment_markers import KEY
 from bot.intake.commands import parse
 from bot.intake.events import NewText, ParsedEvent, RepositoryPayload, parse_event
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
+from lifecycle.model.accounts import BOT
 
 #: In every comment the bot writes.
 OWN_MARKER = f"<!-- {KEY}"
@@ -111,7 +112,9 @@ class Inbox:
         """
         if OWN_MARKER in comment.body:
             return False
-        return comment.author_type == "User" or self._is_bot_listed(repository, comment.author)
+        if comment.author_type == BOT:
+            return self._is_bot_listed(repository, comment.author)
+        return comment.author_type == "User"
 
     def _is_ours(self, comment: NewText) -> bool:
         """Whether the bot wrote it, rather than the person who owns its account."""

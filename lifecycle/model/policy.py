@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lifecycle.model.accounts import bot_name
+
 
 class Mode(StrEnum):
     """What the bot does without a person's command."""
@@ -119,16 +121,12 @@ class Policy(
 
         The suffix `[bot]` is optional.
         """
-        return _bare(bot) in map(_bare, self.bots)
+        return bot_name(bot) in map(bot_name, self.bots)
 
     @property
     def merges_by_itself(self) -> bool:
         """Whether mergeable pull requests are merged without a command."""
         return self.mode is Mode.MERGE and self.auto_merge is AutoMerge.WHEN_APPROVED
-
-
-def _bare(bot: str) -> str:
-    return bot.casefold().removesuffix("[bot]")
 
 
 def delay(tries: int, first: float, most: float = 300.0) -> float:

@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.app.application import App
 from bot.decide.policies import Policies
+from bot.github.pulls import login_of
+from bot.github.shapes import Actor
+from bot.github.write_access import WriteAccess
 from bot.intake.dry_run import Effect, WebhookFile, effects
 from bot.intake.inbox import Inbox
 from bot.store import Configuration
@@ -83,6 +87,48 @@ def test_a_kept_file_that_cannot_be_parsed_any_more_is_ignored(bench: Bench) -> 
     assert policies.of("widgets") == Policy()
 
 
+#: GitHub's logins of two bots: with and without the suffix, and Copilot's by REST and by GraphQL.
+BOTS = {
+    "ci-bot[bot]": ("ci-bot", "ci-bot[bot]", "CI-Bot[bot]"),
+    "Copilot": ("Copilot", "copilot[bot]", "copilot-pull-request-reviewer[bot]"),
+}
+
+
+@pytest.mark.parametrize(
+    ("login", "listed"), [(login, name) for login, names in BOTS.items() for name in names]
+)
+def test_a_listed_bot_is_recognised_by_webhook_query_and_policy(
+    bench: Bench, login: str, listed: str
+) -> None:
+    bench.scenario.session()
+    projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
+    policies = Policies(bench.store, projects, Policy(bots=(listed,)))
+    webhook = _a_bot_says("/mergewright pause", login)
+    repositories = frozenset(policies.repositories.values())
+    inbox = Inbox(bench.store, repositories, lambda: None, policies.is_bot_listed)
+    (command,) = inbox.interpret(webhook.event, webhook.body)[1]
+    github: Any = bench.github
+    people = WriteAccess(github, bench.scenario.clock, policies.is_listed)
+    assert people.may_command(REPOSITORY, command.actor)
+    assert not people.may_write(REPOSITORY, command.actor)
+    for spelled in (name for names in BOTS.values() if listed in names for name in names):
+        queried = login_of(Actor(typename="Bot", login=spelled.removesuffix("[bot]")))
+        assert people.may_command(REPOSITORY, queried)
+        assert policies.of("widgets").lists(queried)
+
+
+@pytest.mark.parametrize("login", [name for names in BOTS.values() for name in names])
+def test_a_person_with_the_name_of_a_listed_bot_is_not_that_bot(bench: Bench, login: str) -> None:
+    login = login.removesuffix("[bot]")
+    projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
+    policies = Policies(bench.store, projects, Policy(bots=tuple(BOTS)))
+    webhook = _a_bot_says("/mergewright pause", login, "User")
+    inbox = Inbox(bench.store, frozenset([REPOSITORY]), lambda: None, policies.is_bot_listed)
+    (command,) = inbox.interpret(webhook.event, webhook.body)[1]
+    assert not policies.is_listed(REPOSITORY, command.actor)
+    assert not policies.is_listed(REPOSITORY, login_of(Actor(typename="User", login=login)))
+
+
 def _effects(bench: Bench, policies: Policies) -> list[Effect]:
     repositories = frozenset(policies.repositories.values())
     webhook = _a_bot_says("/mergewright pause")
@@ -90,7 +136,7 @@ def _effects(bench: Bench, policies: Policies) -> list[Effect]:
     return effects(bench.store, inbox, webhook)
 
 
-def _a_bot_says(text: str) -> WebhookFile:
+def _a_bot_says(text: str, login: str = "ci-bot[bot]", type: str = "Bot") -> WebhookFile:
     body = {
         "action": "created",
         "repository": {"id": 1, "full_name": REPOSITORY},
@@ -99,7 +145,7 @@ def _a_bot_says(text: str) -> WebhookFile:
             "id": 7,
             "created_at": "2026-11-20T10:00:00Z",
             "body": text,
-            "user": {"login": "ci-bot[bot]", "type": "Bot"},
+            "user": {"login": login, "type": type},
         },
     }
     return WebhookFile(event="issue_comment", body=json.dumps(body).encode())

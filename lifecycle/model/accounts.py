@@ -1,0 +1,28 @@
+"""Logins of bots on GitHub: a login is that of a bot if it ends with `[bot]`."""
+
+from typing import Final
+
+#: GitHub's type of the account.
+BOT: Final = "Bot"
+_SUFFIX: Final = "[bot]"
+#: Bots that GitHub names differently by REST (`Copilot`) and by GraphQL.
+_ALIASES: Final = {
+    "copilot-pull-request-reviewer": "copilot",
+    "copilot-swe-agent": "copilot",
+}
+
+
+def bot_login(login: str) -> str:
+    """A bot's login with the suffix, which GraphQL omits, and REST for Copilot."""
+    return login if is_bot(login) else f"{login}{_SUFFIX}"
+
+
+def is_bot(login: str) -> bool:
+    """Whether a login is that of a bot; no person's login can have the suffix."""
+    return login.endswith(_SUFFIX)
+
+
+def bot_name(login: str) -> str:
+    """A bot's name for comparisons: one for all its spellings."""
+    name = login.casefold().removesuffix(_SUFFIX)
+    return _ALIASES.get(name, name)
