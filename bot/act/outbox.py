@@ -12,6 +12,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from bot.act.dispatch import ActionDispatcher
+from bot.act.outages import PAUSE, LocalOutages
 from bot.act.results import (
     ActionResult,
     AwaitingReceipt,
@@ -57,6 +58,7 @@ class Outbox:
 
     outbox: OutboxTable
     incidents: IncidentsTable
+    outages: LocalOutages
     writable: Callable[[], bool]  #: Whether the store can record results now.
     #: Whether an action of a session is still right; None: it is frozen.
     still_wanted: Callable[[str, Action], bool | None]
@@ -75,6 +77,7 @@ class Outbox:
 
         Returns how many were handed over. Must be called by one thread at a time.
         """
+        self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
         self._under_way = {s: work for s, work in self._under_way.items() if not work.done()}
         handed = [due for due in self.outbox.due(self.clock()) if due.queue not in self._under_way]
@@ -96,6 +99,12 @@ class Outbox:
         """Carry out one action and record its result; whether one was recorded."""
         try:
             return self._record(due, self._carried_out(due))
+        except StoreFailure as failure:
+            # Nothing could be recorded, an attempt neither: it is repeated at the next beat.
+            self.outages.met(str(failure))
+            about = due.subject, due.action.key
+            log.error("%s: %s: its result could not be recorded: %s", *about, failure)
+            return False
         except Exception as error:
             log.exception("%s: %s: its result could not be recorded", due.subject, due.action.key)
             with suppress(StoreFailure):
@@ -175,8 +184,11 @@ class Outbox:
     def _retry(self, due: DueAction, later: RetryLater) -> None:
         """Schedule another attempt, unless all are used up.
 
-        A wait until a known time, such as the reset of a rate limit, is not a failed attempt.
+        A wait until a known time, such as the reset of a rate limit, is not a failed attempt, nor
+        is an outage of this machine, such as a full disk.
         """
+        if self.outages.met(later.why):
+            later = RetryLater(later.why, self.clock() + PAUSE)
         if later.at is not None:
             log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
             self.outbox.defer(due.seq, later.at, later.why)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
-from bot.store import LeaseTable, OutboxTable, this_process
+from bot.store import LeaseTable, OutboxTable, StoreFailure, this_process
 from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -63,9 +63,11 @@ class LeaderLease:
             try:
                 epoch = self.lease.acquire(self._owner, asked, self.seconds)
                 self._apply(epoch, asked + timedelta(seconds=self.seconds))
-            except Exception:
+            except StoreFailure as failure:
                 # A full disk, for example. Without a renewal the bot stops acting when the lease
                 # expires, and continues once it can be renewed.
+                log.error("the lease could not be taken or renewed: %s", failure)
+            except Exception:
                 log.exception("the lease could not be taken or renewed")
             self.stopping.wait(self.seconds / 6)
 

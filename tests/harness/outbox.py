@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from bot.act.dispatch import ActionDispatcher
+from bot.act.outages import LocalOutages
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck
 from bot.store import DueAction
@@ -25,6 +26,8 @@ class OutboxBench:
         self.wakes = 0
         self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
+        store = scenario.store
+        self.outages = LocalOutages(store.incidents, store.path.parent, scenario.clock)
         attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
         self.outbox = self.with_attempts(attempts)
 
@@ -33,6 +36,7 @@ class OutboxBench:
         return Outbox(
             store.outbox,
             store.incidents,
+            self.outages,
             store.writable,
             self.still_wanted,
             lambda _: self.silenced,

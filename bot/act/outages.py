@@ -1,0 +1,145 @@
+"""Outages of this machine: what it ran out of, an incident for people, and when it is over.
+
+An action that meets one waits and uses up no try, because nothing is wrong with its session.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.store import IncidentsTable, StoreFailure
+from bot.system.clock import Clock
+
+#: How long an action waits before it is tried again during an outage.
+PAUSE = timedelta(seconds=5)
+#: How often the end of an outage is looked for.
+_LOOK_SECONDS = 2.0
+#: A disk with less free space is full, also where a message does not say so.
+_FULL_BYTES = 1024 * 1024
+#: What must be possible for an outage to be over.
+_PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
+
+
+def _writes(folder: Path) -> bool:
+    """Whether a file of some size can be written; quotas count, too."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_PROBE_BYTES))
+            probe.flush()
+    except OSError:
+        return False
+    return True
+
+
+def _opens(_: Path) -> bool:
+    with ExitStack() as opened:
+        try:
+            for _number in range(_PROBE_FILES):
+                opened.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            return False
+    return True
+
+
+def _forks(_: Path) -> bool:
+    try:
+        subprocess.run(["/bin/true"], check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return True
+
+
+class Resource(NamedTuple):
+    """Something a machine runs out of."""
+
+    key: str  #: Of its incident.
+    words: re.Pattern[str]  #: In the messages of what needs it.
+    text: str  #: For people: what happened, and the remedy.
+    over: Callable[[Path], bool]  #: Whether there is enough again; the folder holds the data.
+
+
+RESOURCES = (
+    Resource(
+        "disk",
+        re.compile(
+            r"\[Errno (28|122)\]|No space left|[Oo]ut of disk ?space|[Dd]isk quota|disk is full"
+        ),
+        "the disk with {folder} is full: free some space there",
+        _writes,
+    ),
+    Resource(
+        "files",
+        re.compile(r"\[Errno (23|24)\]|Too many open files"),
+        "the bot has too many open files: raise the limit of its service (LimitNOFILE, ulimit -n)",
+        _opens,
+    ),
+    Resource(
+        "processes",
+        re.compile(r"\[Errno 12\]|Cannot allocate memory|Resource temporarily unavailable"),
+        "the bot cannot start programs: free memory, or raise the limits of its service (TasksMax,"
+        " ulimit -u)",
+        _forks,
+    ),
+)
+_ENDS = ". Actions that need it wait, use up no try and continue by themselves."
+
+
+@dataclass(eq=False)
+class LocalOutages:
+    """The outages of this machine that are not over, as incidents. One thread calls `look`."""
+
+    incidents: IncidentsTable
+    folder: Path  #: The folder on the disk that must not be full.
+    clock: Clock
+    _open: dict[str, bool] = field(default_factory=dict, init=False)  #: Whether it is recorded.
+    _looked: float = field(default=-_LOOK_SECONDS, init=False)
+    _loaded: bool = field(default=False, init=False)
+
+    def met(self, message: str) -> bool:
+        """Whether a failure with this message is due to an outage, which is then open."""
+        found = [one.key for one in RESOURCES if one.words.search(message)]
+        if not found and self._is_full():
+            found = ["disk"]
+        for key in found:
+            self._open.setdefault(key, False)
+        return bool(found)
+
+    def look(self) -> None:
+        """Record outages, and close those that are over. Cheap; probes now and then."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        if self._is_full():
+            self._open.setdefault("disk", False)
+        with suppress(StoreFailure):  # A full disk has no space for its incident; later it has.
+            if not self._loaded:
+                keys = {incident.key for incident in self.incidents.current()}
+                self._open.update({key: True for one in RESOURCES if (key := one.key) in keys})
+                self._loaded = True
+            for one in RESOURCES:
+                if one.key in self._open:
+                    self._follow(one)
+
+    def _follow(self, resource: Resource) -> None:
+        if not self._open[resource.key]:
+            text = resource.text.format(folder=self.folder) + _ENDS
+            self.incidents.report(resource.key, text, self.clock())
+            self._open[resource.key] = True
+        if resource.over(self.folder):
+            self.incidents.clear(resource.key, self.clock())
+            del self._open[resource.key]
+
+    def _is_full(self) -> bool:
+        try:
+            disk = os.statvfs(self.folder)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _FULL_BYTES
