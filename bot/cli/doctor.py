@@ -5,14 +5,13 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli import agent_health, context, github_checks
+from bot.cli import agent_health, context, github_checks, server_checks
 from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
@@ -34,10 +33,25 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", fail(says, hint)))
     else:
-        findings += [(name, check(installed)) for name, check in CHECKS]
-    found = [{"name": name, **asdict(finding)} for name, finding in findings]
+        findings += _checked(installed)
+    found = [
+        {"name": name, "severity": one.severity, "says": one.says, "remedy": one.remedy}
+        for name, one in findings
+    ]
     report(found, _table(findings), as_json=as_json)
     return all(finding.severity is not Severity.FAIL for _, finding in findings)
+
+
+def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
+    """Run all checks; those of GitHub only if it can be asked at all."""
+    outage = False
+    for name, check in CHECKS:
+        if outage and name in OF_GITHUB:
+            continue
+        finding = check(installed)
+        if finding is not None:
+            outage |= finding.outage
+            yield name, finding
 
 
 def not_installed(installed: Installation) -> list[str]:
@@ -183,14 +197,14 @@ def incidents(installed: Installation) -> CheckResult:
 def sandbox(installed: Installation) -> CheckResult:
     if installed.settings.runtime.sandbox == "none":
         return warn("none: agents run with the rights of this user", "as configured")
-    return warn(
-        "not configured: agents run with the rights of this user",
+    return fail(
+        "not decided: agents run with the rights of this user",
         'set runtime.sandbox = "none" to accept this, and run Mergewright as its own user',
     )
 
 
 #: Every check that needs the configuration, with its name, in the order they are printed.
-CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("configuration", configuration),
     ("tmux", tmux),
     ("data folder", data),
@@ -201,12 +215,22 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult]], ...] = (
     ("workflows", github_checks.workflows),
     ("signatures", github_checks.signatures),
     ("clock", github_checks.clock),
+    ("webhook", github_checks.webhook),
+    ("labels", github_checks.labels),
+    ("port", server_checks.port),
+    ("public URL", server_checks.public_url),
     ("webhook secret", webhook_secret),
     ("page token", page_token),
     ("secret files", secret_files),
     ("agents", agents),
     ("sandbox", sandbox),
     ("incidents", incidents),
+)
+
+
+#: The checks that one outage of GitHub makes impossible.
+OF_GITHUB = frozenset(
+    {"permissions", "events", "workflows", "signatures", "clock", "webhook", "labels"}
 )
 
 

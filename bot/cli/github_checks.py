@@ -1,20 +1,19 @@
 """The doctor's checks of GitHub: credentials, permissions, events and workflows."""
 
-import re
 from collections.abc import Callable
 from contextlib import closing
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Final
 
 import httpx
 from msgspec import Struct
 
 from bot.app.github_client import github_client
 from bot.cli.context import Installation
+from bot.cli.workflow_secrets import secrets_for_branches
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, NotInstalled
-from bot.setup.manifest import EVENTS_ASKED
+from bot.github.errors import GitHubFailure, NotInstalled, Refused, TryLater
+from bot.setup.manifest import EVENTS_ASKED, webhook_url
 from bot.system.clock import utc_now
 from config.load import no_credentials
 from config.repository import PATH, RepositoryError, narrowed
@@ -38,6 +37,7 @@ class CheckResult(Struct, frozen=True):
     severity: Severity
     says: str
     remedy: str = ""
+    outage: bool = False  #: Whether GitHub cannot be asked anything, so that no other check can.
 
 
 def ok(says: str) -> CheckResult:
@@ -54,12 +54,12 @@ def fail(says: str, remedy: str = "") -> CheckResult:
 
 def _with_client(
     check: Callable[[Installation, GitHub], CheckResult],
-) -> Callable[[Installation], CheckResult]:
-    """Run a check with a client; if GitHub cannot be reached, the check `github` reports it."""
+) -> Callable[[Installation], CheckResult | None]:
+    """Run a check with a client; None without credentials, which the check `github` reports."""
 
-    def run(installed: Installation) -> CheckResult:
+    def run(installed: Installation) -> CheckResult | None:
         if no_credentials(installed.settings, installed.secrets):
-            return warn("not checked: no credentials")
+            return None
         try:
             with closing(github_client(installed.settings, installed.secrets)) as us:
                 return check(installed, us)
@@ -80,6 +80,13 @@ def github(installed: Installation) -> CheckResult:
                 us.read.repository(project.repository)
     except NotInstalled as failure:
         return fail(str(failure))  # Its message has the remedy.
+    except TryLater as failure:
+        return CheckResult(
+            Severity.FAIL,
+            f"{failure} Nothing else about GitHub was checked.",
+            "check the network and github.api-url, then run `mergewright doctor` again",
+            outage=True,
+        )
     except GitHubFailure as failure:
         return fail(str(failure), "check github.api-url and the credentials")
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
@@ -114,7 +121,7 @@ def permissions(installed: Installation, us: GitHub) -> CheckResult:
     return fail("\n".join([*wrong, *unseen]), remedy)
 
 
-def events(installed: Installation) -> CheckResult:
+def events(installed: Installation) -> CheckResult | None:
     if installed.settings.polls or not installed.settings.github.app_id:
         return ok("not checked: only Apps subscribe to events")
     return _app_events(installed)
@@ -122,13 +129,65 @@ def events(installed: Installation) -> CheckResult:
 
 @_with_client
 def _app_events(installed: Installation, us: GitHub) -> CheckResult:
-    places = [project.repository for project in installed.settings.projects.values()]
-    missing = {place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in places}
+    missing = {
+        place: set(EVENTS_ASKED).difference(us.read.events(place)) for place in _places(installed)
+    }
     lines = [f"{place}: {', '.join(sorted(some))}" for place, some in missing.items() if some]
     if not lines:
         return ok("the App is subscribed to all events")
     remedy = "subscribe to them in the App's settings, below its permissions"
     return warn("the App is not subscribed to\n" + "\n".join(lines), remedy)
+
+
+def webhook(installed: Installation) -> CheckResult | None:
+    if installed.settings.polls:
+        return ok("not used: the bot polls GitHub")
+    return _webhooks(installed)
+
+
+@_with_client
+def _webhooks(installed: Installation, us: GitHub) -> CheckResult:
+    url = webhook_url(installed.settings.public_url)
+    if us.hook.is_available:
+        there = us.hook.url()
+        if there == url:
+            return ok(f"the App's webhook sends to {url}")
+        remedy = f"set the webhook URL in the App's settings to {url}"
+        return fail(f"the App's webhook sends to {there or 'no address'}", remedy)
+    missing, unseen = [], []
+    for place in _places(installed):
+        try:
+            hooks = [hook for hook in us.read.webhooks(place) if hook.config.url == url]
+        except Refused:  # Only administrators may see them.
+            unseen.append(place)
+            continue
+        heard = {event for hook in hooks if hook.active for event in hook.events}
+        if "*" not in heard and (lost := set(EVENTS_ASKED) - heard):
+            what = f"does not send {', '.join(sorted(lost))}" if heard else "is missing or inactive"
+            missing.append(f"{place}: the webhook {what}")
+    remedy = f"add {url} in the repository's settings: application/json, the secret, all events"
+    if missing:
+        return fail("\n".join(missing), remedy)
+    if unseen:
+        return warn(f"not visible to this token: {', '.join(unseen)}", f"if missing, {remedy}")
+    return ok(f"every repository sends to {url}")
+
+
+@_with_client
+def labels(installed: Installation, us: GitHub) -> CheckResult:
+    missing = [
+        f"{project.repository} has no label `{project.label}`"
+        for project in installed.settings.projects.values()
+        if project.label.casefold()
+        not in map(str.casefold, us.read.labels(project.repository, project.label))
+    ]
+    if missing:
+        return fail("\n".join(missing), "create it on the repository's page of labels")
+    return ok("every repository has its label")
+
+
+def _places(installed: Installation) -> list[str]:
+    return [project.repository for project in installed.settings.projects.values()]
 
 
 @_with_client
@@ -191,33 +250,3 @@ def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
         return narrowed(us.read.file(repository, PATH).text or "", server)
     except RepositoryError:
         return server
-
-
-#: Events that run a workflow for a branch with an agent's commits.
-_EVENTS: Final = ("push", "pull_request", "pull_request_target", "create", "workflow_run")
-_SECRET: Final = re.compile(r"\bsecrets\s*(?:\.\s*([A-Za-z_]\w*)|\[\s*['\"](\w+)['\"]\s*\])")
-_ALL: Final = re.compile(r"^\s*secrets:\s*inherit\b", re.MULTILINE)
-_COMMENT: Final = re.compile(r"(?:^|\s)#.*$", re.MULTILINE)
-#: `on` and what is indented below it; some quote it, because YAML 1.1 reads it as true.
-_TRIGGERS: Final = re.compile(
-    r"^(['\"]?)on\1\s*:(.*\n?(?:(?:[ \t]+.*|[ \t]*)(?:\n|$))*)", re.MULTILINE
-)
-#: The `push` trigger and what is indented below it.
-_PUSH: Final = re.compile(r"^([ \t]+)push:[ \t]*\n((?:\1[ \t]+.*(?:\n|\Z))*)", re.MULTILINE)
-
-
-def secrets_for_branches(workflow: str) -> list[str]:
-    """Return the secrets a workflow has when it runs for a pushed branch; `*` is all of them.
-
-    In doubt, a workflow is taken to run. `GITHUB_TOKEN` does not count.
-    """
-    text = _COMMENT.sub("", workflow)
-    triggers = _TRIGGERS.search(text)
-    events = triggers[2] if triggers else ""
-    push = _PUSH.search(events)
-    if push and "branches:" in push[2] and "*" not in push[2]:
-        events = events.replace(push[0], "")  # Only branches listed by name.
-    if not re.search(rf"\b(?:{'|'.join(_EVENTS)})\b", events):
-        return []
-    named = {one or other for one, other in _SECRET.findall(text)} - {"GITHUB_TOKEN"}
-    return sorted(named | ({"*"} if _ALL.search(text) else set()))

@@ -96,15 +96,20 @@ def serve(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file.")],
 ) -> None:
-    """Check a configuration file and print every problem."""
+    """Check a configuration file, with the secrets it needs, and print every problem."""
     from bot.cli import context
     from bot.text.prompts import PromptError, Prompts
+    from config.load import missing, undecided
 
-    settings = context.settings(file)
+    installed = context.installation(file)
+    settings = installed.settings
     try:
         Prompts(settings.prompts)
     except PromptError as failure:
         raise CliError(f"{file}: server.prompts: {failure}") from failure
+    wanted = [*missing(settings, installed.secrets), *undecided(settings)]
+    if wanted:
+        raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
     projects = ", ".join(settings.projects) or "none yet"
     print(f"{file} is valid. Projects: {projects}.")
 

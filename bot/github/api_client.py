@@ -218,6 +218,11 @@ class ApiClient:
             query = {**query, "cursor": httpx.URL(following["url"]).params.get("cursor", "")}
         raise TryLater(f"{path}: the list has more than {MAX_PAGES} pages.")
 
+    def get_as_app(self, path: str, shape: type[T]) -> T:
+        """Read one object of the App itself."""
+        request = GitHubRequest("GET", path)
+        return decode(request, self._as_app(request).content, shape)
+
     def do_as_app(self, method: str, path: str) -> None:
         """Send a write request as the App itself, and ignore the response."""
         self._limits.wait_turn(_APP, _CORE)

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from bot.github.api_client import ApiClient
+from bot.github.rest import HookConfiguration
 
 _DELIVERIES = "app/hook/deliveries"
 #: Status codes below 500 of deliveries that no server answered: 0 means no connection. A
@@ -70,6 +71,13 @@ class AppWebhook:
     def is_available(self) -> bool:
         """Whether the bot is an App."""
         return self._api.tokens.is_app
+
+    def url(self) -> str:
+        """The address that the App's webhooks are sent to; empty if it has none.
+
+        https://docs.github.com/rest/apps/webhooks#get-a-webhook-configuration-for-an-app
+        """
+        return self._api.get_as_app("app/hook/config", HookConfiguration).url
 
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
         """Yield the attempts since a time that no server answered properly, newest first.

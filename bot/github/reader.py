@@ -170,6 +170,13 @@ class GitHubReader:
         """The webhook events that the App is subscribed to in a repository."""
         return self._api.installation(repo).events
 
+    def webhooks(self, repo: str) -> list[rest.RepositoryWebhook]:
+        """The repository's own webhooks, which only its administrators may see.
+
+        https://docs.github.com/rest/repos/webhooks#list-repository-webhooks
+        """
+        return list(self._api.pages(repo, "hooks", rest.RepositoryWebhook))
+
     def identity(self, repo: str) -> rest.RepositoryIdentity:
         """A repository's id and its name today."""
         return self._found(repo, rest.RepositoryIdentity)

@@ -53,6 +53,20 @@ class RepositoryRights(Struct, frozen=True):
     permissions: _Permissions | None = None
 
 
+class HookConfiguration(Struct, frozen=True):
+    """Where a webhook is sent."""
+
+    url: str = ""
+
+
+class RepositoryWebhook(Struct, frozen=True, kw_only=True):
+    """A webhook of one repository."""
+
+    active: bool
+    events: tuple[str, ...]
+    config: HookConfiguration
+
+
 class RepositorySettings(Struct, frozen=True, kw_only=True):
     """A repository's settings that the bot uses.
 

@@ -42,6 +42,11 @@ class NewApp(Struct, frozen=True):
         return [("id", self.id)]
 
 
+def webhook_url(public_url: str) -> str:
+    """Return where GitHub sends webhooks; `public_url` ends with a slash."""
+    return f"{public_url}webhooks/github"
+
+
 def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]:
     """Return the manifest of a private App with the least permissions.
 
@@ -51,7 +56,7 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
     return {
         "name": f"mergewright-{owner}"[:_NAME_LENGTH].rstrip("-"),
         "url": public_url,
-        "hook_attributes": {"url": f"{public_url}webhooks/github", "active": True},
+        "hook_attributes": {"url": webhook_url(public_url), "active": True},
         "redirect_url": callback,
         "public": False,
         "default_permissions": {one.name: one.level for one in PERMISSIONS},

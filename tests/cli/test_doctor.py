@@ -2,18 +2,22 @@
 
 import json
 import re
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
 import respx
 
+from bot.cli.doctor import OF_GITHUB
 from bot.store import Store
 from tests.cli.conftest import CommandLine, Deployment
 
@@ -42,6 +46,12 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return install
 
 
+def configured(deployment: Deployment, table: str, lines: str) -> None:
+    """Add lines to a table of the configuration."""
+    text = deployment.file.read_text()
+    deployment.file.write_text(text.replace(table, f"{table}\n{lines}"))
+
+
 def printed(protected: bool = False, *rules: str) -> dict[str, Any]:
     """The GraphQL response: login, no workflows, rules of the base branch."""
     ref = {
@@ -49,7 +59,15 @@ def printed(protected: bool = False, *rules: str) -> dict[str, Any]:
         "rules": {"nodes": [{"type": rule} for rule in rules]},
     }
     viewer = {"login": "mergewright-bot"}
-    return {"viewer": viewer, "repository": {"object": None, "defaultBranchRef": None, "ref": ref}}
+    labels = {"nodes": [{"name": "Mergewright"}, {"name": "mergewright:codex"}]}
+    repository = {"object": None, "defaultBranchRef": None, "ref": ref, "labels": labels}
+    return {"viewer": viewer, "repository": repository}
+
+
+def hook(**fields: Any) -> dict[str, Any]:
+    """The repository's webhook, as the REST API returns it."""
+    url = "https://bot.example/webhooks/github"
+    return {"active": True, "events": ["*"], "config": {"url": url}, **fields}
 
 
 @pytest.fixture
@@ -58,6 +76,9 @@ def github() -> Iterator[respx.MockRouter]:
     with respx.mock(assert_all_called=False) as router:
         router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
         router.post(GRAPHQL).respond(json={"data": printed()})
+        router.get(f"{API}repos/acme/widgets/hooks").respond(json=[hook()])
+        router.get("https://bot.example/healthz").respond(text='{"alive":true}')
+        router.route(host="127.0.0.1").pass_through()
         router.get(f"{API}repos/acme/widgets").respond(
             json={
                 "id": 7,
@@ -82,6 +103,7 @@ def lines(
     """The results of doctor for an installation without problems."""
     with deployment.file.open("a") as file:
         file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
+    configured(deployment, "[server]", 'port = 0\npublic-url = "https://bot.example/"')
     monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "w" * 32)
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "p" * 32)
@@ -112,6 +134,10 @@ def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
     assert found["clock"] == "ok in sync with GitHub"
     assert found["agents"].startswith("ok shell /")
     assert found["sandbox"].startswith("warn none: agents run with the rights of this user")
+    assert found["webhook"] == "ok every repository sends to https://bot.example/webhooks/github"
+    assert found["labels"] == "ok every repository has its label"
+    assert found["port"] == "ok any free one"
+    assert found["public URL"] == "ok https://bot.example/ leads to this server"
     assert [name for name, text in found.items() if text.startswith("fail")] == []
 
 
@@ -243,7 +269,111 @@ def test_an_unreachable_github_fails(lines: LineTail, github: respx.MockRouter) 
         route.side_effect = httpx.ConnectError("refused")
     found = lines()
     assert found["GitHub"].startswith("fail ")
-    assert found["clock"].startswith(f"fail {API} does not answer: refused")
+    assert "Nothing else about GitHub was checked. -> check the network" in found["GitHub"]
+    assert not found.keys() & OF_GITHUB, "one outage is one line"
+
+
+def test_a_clock_that_cannot_be_compared_fails(lines: LineTail, github: respx.MockRouter) -> None:
+    github.head(API).side_effect = httpx.ConnectError("refused")
+    assert lines()["clock"].startswith(f"fail {API} does not answer: refused")
+
+
+@pytest.mark.parametrize(
+    ("hooks", "expected"),
+    [
+        ([], "fail acme/widgets: the webhook is missing or inactive -> add https://"),
+        ([hook(active=False)], "fail acme/widgets: the webhook is missing or inactive"),
+        ([hook(config={"url": "https://else.example/"})], "fail acme/widgets: the webhook is mis"),
+        ([hook(events=["push"])], "fail acme/widgets: the webhook does not send check_run, "),
+        (None, "warn not visible to this token: acme/widgets -> if missing, add https://"),
+    ],
+)
+def test_a_missing_webhook_is_found(
+    lines: LineTail, github: respx.MockRouter, hooks: list[Any] | None, expected: str
+) -> None:
+    route = github.get(f"{API}repos/acme/widgets/hooks")
+    if hooks is None:
+        route.respond(404, json={"message": "Not Found"})
+    else:
+        route.respond(json=hooks)
+    assert lines()["webhook"].startswith(expected)
+
+
+def test_a_missing_label_is_found(lines: LineTail, deployment: Deployment) -> None:
+    configured(deployment, "[projects.widgets]", 'label = "agents"')
+    assert lines()["labels"].startswith("fail acme/widgets has no label `agents` -> create it")
+
+
+@contextmanager
+def http_server(port: int, says: bytes) -> Iterator[None]:
+    """A program that answers every request with these bytes."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(says)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", port), Answer) as server:
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield
+        server.shutdown()
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as there:
+        return int(there.getsockname()[1])
+
+
+def test_a_taken_port_is_found(lines: LineTail, deployment: Deployment) -> None:
+    taken = free_port()
+    deployment.file.write_text(deployment.file.read_text().replace("port = 0", f"port = {taken}"))
+    with http_server(taken, b"someone else"):
+        found = lines()
+    expected = f"fail 127.0.0.1:{taken}: another program listens there -> stop that program, or"
+    assert found["port"].startswith(expected)
+
+
+def test_a_server_that_runs_already_is_recognized(lines: LineTail, deployment: Deployment) -> None:
+    ours = free_port()
+    deployment.file.write_text(
+        deployment.file.read_text()
+        .replace("port = 0", f"port = {ours}")
+        .replace("https://bot.example/", f"http://127.0.0.1:{ours}/")
+    )
+    with http_server(ours, b'{"alive":true}'):
+        found = lines()
+    assert found["port"] == f"ok 127.0.0.1:{ours}: the server is running"
+    assert found["public URL"] == f"ok http://127.0.0.1:{ours}/ leads to this server"
+
+
+def test_a_public_url_is_tried_before_the_server_runs(
+    lines: LineTail, deployment: Deployment
+) -> None:
+    ours, elsewhere = free_port(), free_port()
+    text = deployment.file.read_text().replace("port = 0", f"port = {ours}")
+    deployment.file.write_text(text.replace("https://bot.example/", f"http://127.0.0.1:{ours}/"))
+    found = lines()
+    assert found["port"] == f"ok 127.0.0.1:{ours} is free"
+    assert found["public URL"] == f"ok http://127.0.0.1:{ours}/ leads to this server"
+    other = f"http://127.0.0.1:{elsewhere}/"
+    deployment.file.write_text(text.replace("https://bot.example/", other))
+    says = lines()["public URL"]
+    assert says.startswith(f"fail {other} cannot be reached from here: ")
+    assert f"-> make it lead to 127.0.0.1:{ours}, for example" in says
+    with http_server(elsewhere, b"someone else"):
+        says = lines()["public URL"]
+    assert says.startswith(f"fail {other} does not lead to this server: it answers 200")
+
+
+def test_webhooks_need_a_public_url(lines: LineTail, deployment: Deployment) -> None:
+    text = deployment.file.read_text().replace('public-url = "https://bot.example/"', "")
+    deployment.file.write_text(text)
+    assert lines()["public URL"].startswith("fail not set: GitHub cannot send webhooks")
+    configured(deployment, "[github]", 'events = "polling"')
+    assert lines()["public URL"].startswith("ok not set: links lead to http://127.0.0.1:0/")
 
 
 def test_a_wrong_clock_fails(lines: LineTail, github: respx.MockRouter) -> None:
@@ -282,7 +412,7 @@ def test_an_app_without_its_private_key_fails_even_with_a_token(
     deployment.file.write_text(text.replace("[github]", f"[github]\n{app}"))
     found = lines()
     assert found["GitHub"].startswith("fail no private key for the GitHub App -> set github.priv")
-    assert found["permissions"] == "warn not checked: no credentials"
+    assert not found.keys() & (OF_GITHUB - {"clock"})
     assert "no private key for the GitHub App: set github.private-key-file" in " ".join(
         mergewright("serve").err.split()
     )
@@ -337,9 +467,9 @@ def test_files_written_by_setup_are_checked_too(lines: LineTail, deployment: Dep
     assert lines()["secret files"] == "ok private"
 
 
-def test_an_unconfigured_sandbox_is_a_warning(lines: LineTail, deployment: Deployment) -> None:
+def test_an_undecided_sandbox_fails(lines: LineTail, deployment: Deployment) -> None:
     deployment.file.write_text(deployment.file.read_text().replace('sandbox = "none"', ""))
-    assert "not configured" in lines()["sandbox"]
+    assert lines()["sandbox"].startswith("fail not decided: agents run with the rights")
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

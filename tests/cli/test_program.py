@@ -43,8 +43,15 @@ def test_wrong_usage_ends_with_2(mergewright: CommandLine, words: tuple[str, ...
     assert "Usage: mergewright" in result.err
 
 
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITHUB_TOKEN", "WEBHOOK_SECRET", "PAGE_TOKEN"):
+        monkeypatch.setenv(f"MERGEWRIGHT_{name}", "x" * 32)
+
+
+@pytest.mark.usefixtures("secrets")
 def test_a_missing_configuration_has_a_remedy(
-    mergewright: CommandLine, deployment: Deployment
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment.file.unlink()
     result = mergewright("ls")
@@ -52,6 +59,7 @@ def test_a_missing_configuration_has_a_remedy(
     assert "mergewright config example > mergewright.toml" in result.err
 
     deployment.file.write_text(mergewright("config", "example").out)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 32)
     assert mergewright("config", "check", str(deployment.file)).code == 0
 
 
@@ -71,9 +79,51 @@ def test_the_configuration_can_be_named_by_an_environment_variable(
     assert mergewright("ls").code == 0
 
 
+@pytest.mark.usefixtures("secrets")
 def test_a_configuration_is_checked(mergewright: CommandLine, deployment: Deployment) -> None:
+    with deployment.file.open("a") as file:
+        file.write('[runtime]\nsandbox = "none"\n')
     result = mergewright("config", "check", str(deployment.file))
     assert (result.code, result.out) == (0, f"{deployment.file} is valid. Projects: widgets.\n")
+
+
+@pytest.mark.usefixtures("secrets")
+@pytest.mark.parametrize(
+    ("added", "unset", "problems"),
+    [
+        (None, "", ["no project: add a table [projects.NAME]", "runtime.sandbox is not decided"]),
+        ("", "", ["runtime.sandbox is not decided: agents run with the rights of this user"]),
+        ("[runtime]\nsandbox = 'none'", "GITHUB_TOKEN", ["no GitHub token: set MERGEWRIGHT_GIT"]),
+        ("[runtime]\nsandbox = 'none'", "WEBHOOK_SECRET", ["no webhook secret: set MERGEWRIGHT"]),
+        (
+            "[runtime]\nsandbox = 'none'\n[agent-types.x]\nprogram = 'shell'\nkey = 'X_KEY'",
+            "",
+            ["no model key: set X_KEY (named by agent-types.x.key)"],
+        ),
+        (
+            "[runtime]\nsandbox = 'none'\n[github]\napp-id = '7'\nallowed-owners = ['acme']\n"
+            "private-key-file = 'missing.pem'",
+            "",
+            ["github.private-key-file: ", "missing.pem cannot be read: No such file"],
+        ),
+    ],
+    ids=["empty", "sandbox", "token", "webhook secret", "model key", "key file"],
+)
+def test_a_configuration_with_which_no_agent_could_work_is_refused(
+    mergewright: CommandLine,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    added: str | None,
+    unset: str,
+    problems: list[str],
+) -> None:
+    monkeypatch.delenv(f"MERGEWRIGHT_{unset}", raising=False)
+    text = "" if added is None else f"{deployment.file.read_text()}\n{added}\n"
+    deployment.file.write_text(text)
+    result = mergewright("config", "check", str(deployment.file))
+    assert (result.code, result.out) == (2, "")
+    for problem in problems:
+        assert problem in result.err
 
 
 def test_every_problem_of_a_configuration_is_printed(

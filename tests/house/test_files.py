@@ -34,6 +34,7 @@ CONVENTION = {
     "SECURITY.md",
     "docs",
     "pyproject.toml",
+    "requirements-dev.txt",
     "requirements.txt",
 }
 
