@@ -66,6 +66,11 @@ class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
         return ""
 
 
+#: Templates with unknown names in braces are errors.
+_ONLY_NAMES_OF_TITLE = r"^(?:[^{}\n]|\{(?:title|number|issue)\})*$"
+_ONLY_NAMES_OF_MESSAGE = r"^(?:[^{}]|\{(?:title|number|issue|commits|body)\})*$"
+
+
 class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     """A repository: `[projects.NAME]`."""
 
@@ -84,6 +89,12 @@ class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     fork: str = ""  #: `owner/name` of the fork.
     pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: May use `{number}` too.
     pull_labels: tuple[str, ...] = ()  #: Labels of new pull requests.
+    #: Templates of merge commits: `{title}`, `{number}` and `{issue}`.
+    merge_title: Annotated[str, Meta(min_length=1, pattern=_ONLY_NAMES_OF_TITLE)] = (
+        "{title} (#{number})"
+    )
+    #: May use `{commits}` and `{body}`, the pull request's description, too.
+    merge_message: Annotated[str, Meta(pattern=_ONLY_NAMES_OF_MESSAGE)] = "{commits}"
     sign_off: bool = False  #: Whether commits get a `Signed-off-by` trailer.
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Merges pull requests, directly or through GitHub's merge queue."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,10 +12,13 @@ from bot.github.write_access import WriteAccess, is_local
 from bot.store import RefreshesTable, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from bot.text import messages
+from bot.text.merge_messages import merge_message, merge_title, trailers
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.mirror import Commit
+
+#: The end of the author of the agents' commits (`runtimes.workspaces.repositories`).
+_OURS = "@localhost>"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Merger:
         return self._landed(session, action.number, queue)
 
     def merge(self, session: Session, merge: MergePull, check: FinalCheck) -> ActionResult:
-        """Merge the judged commit, with a message made of its commits' subjects."""
+        """Merge the judged commit."""
         if unsure := self._recheck_access(session, merge):
             return unsure
         mirror = self.locations.mirror(session.project)
@@ -48,11 +51,10 @@ class Merger:
         # Commits that an update of the branch merged are on its base already.
         base = mirror.head_of(pull.base_branch) if pull and pull.base_branch else None
         commits = mirror.commits(merge.sha, base or session.work.base)
-        title = messages.merge_title(pull.title if pull else session.issue.title, merge.number)
-        message = messages.merge_message(session.issue.number, [c.subject for c in commits])
         method = self._method(session, merge, commits)
         if isinstance(method, Rejected):
             return method
+        title, message = self._message(session, merge, method, commits)
         if stopped := self._recheck_base(session, merge) or check():
             return stopped
         return self._landed(
@@ -62,6 +64,30 @@ class Merger:
                 session.repository, merge.number, merge.sha, method, title, message
             ),
         )
+
+    def _message(
+        self, session: Session, merge: MergePull, method: MergeMethod, commits: Sequence[Commit]
+    ) -> tuple[str, str]:
+        """The title and the message of the merge commit, by the project's templates."""
+        project, issue = self.locations.projects[session.project], session.issue
+        pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
+        title, credited = pull.title if pull else issue.title, tuple[str, ...]()
+        if method is MergeMethod.SQUASH:  # The commits themselves stay otherwise.
+            people = [one.author for one in commits if not one.author.endswith(_OURS)]
+            credited = trailers([one.body for one in commits], people)
+        body = ""
+        if "{body}" in project.merge_message:
+            body = self.github.merges.description(session.repository, merge.number)
+        message = merge_message(
+            project.merge_message,
+            title=title,
+            number=merge.number,
+            issue=issue.number,
+            subjects=[commit.subject for commit in commits],
+            body=body,
+            trailers=credited,
+        )
+        return merge_title(project.merge_title, title, merge.number, issue.number), message
 
     def _recheck_access(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
         """Read uncached whether everyone who approved or requested the merge may still write.

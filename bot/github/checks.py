@@ -76,8 +76,14 @@ def checks_of(
             identity not in newest or _age(newest[identity]) < _age(context)
         ):
             newest[identity] = context
-    checks = [_check(identity, context, base) for identity, context in newest.items()]
-    missing = sorted((required or frozenset()) - {check_identity(each).name for each in contexts})
+    checks = [
+        _check(identity, context, base, required or frozenset())
+        for identity, context in newest.items()
+    ]
+    wanted, names = required or frozenset(), {check_identity(each).name for each in contexts}
+    missing = sorted(
+        wanted - names - {prefix for prefix in wanted if _is_reported(prefix, contexts)}
+    )
     return (
         *sorted(checks, key=lambda check: check.id),
         *(
@@ -91,6 +97,18 @@ def checks_of(
             for name in missing
         ),
     )
+
+
+def _is_reported(required: str, contexts: Iterable[HeadCheck]) -> bool:
+    """Whether a commit status reports a required one below its name.
+
+    GitHub accepts `continuous-integration/travis-ci/pr` for `continuous-integration/travis-ci`.
+    """
+    return any(_is_below(required, context) for context in contexts)
+
+
+def _is_below(required: str, context: HeadCheck) -> bool:
+    return bool(context.context) and context.context.startswith(f"{required}/")
 
 
 def needs_base_checks(checks: Sequence[Check]) -> bool:
@@ -199,13 +217,15 @@ def _age(context: HeadCheck) -> tuple[datetime, int]:
     return (context.created_at or BEGINNING, context.database_id)
 
 
-def _check(identity: CheckIdentity, context: HeadCheck, base: BaseChecks) -> Check:
+def _check(
+    identity: CheckIdentity, context: HeadCheck, base: BaseChecks, required: frozenset[str]
+) -> Check:
     state = check_state(context)
     return Check(
         id=" / ".join(filter(None, identity)),
         name=identity.name,
         state=state,
-        required=context.is_required,
+        required=context.is_required or any(_is_below(name, context) for name in required),
         url=context.details_url or context.target_url or "",
         log=tail(context.description or "") if state is CheckState.FAILED else "",
         run_id=context.database_id or None,

@@ -78,6 +78,10 @@ class PullMerger:
             except Refused as no:
                 return self._unless_merged(repo, number, sha, no)
 
+    def description(self, repo: str, number: int) -> str:
+        """The text of a pull request."""
+        return self._api.get(repo, f"pulls/{number}", PullResponse).body or ""
+
     def base_branch(self, repo: str, number: int) -> str:
         """The branch that a pull request is to be merged into, now."""
         return self._queueable(repo, number).base_ref_name

@@ -198,6 +198,7 @@ class PullResponse(Struct, frozen=True):
     draft: bool = False
     merged: bool = False  #: Not in lists.
     merge_commit_sha: str | None = None
+    body: str | None = None
 
 
 class BranchActivity(Struct, frozen=True):

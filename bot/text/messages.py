@@ -232,17 +232,6 @@ def pull_body(
     return "\n\n".join(filter(None, (ours, cut(text, _BODY_LIMIT), form)))
 
 
-def merge_title(title: str, number: int) -> str:
-    """Return the first line of a merge commit's message."""
-    return f"{one_line(title)} (#{number})"
-
-
-def merge_message(issue: int, subjects: list[str]) -> str:
-    """Return the body of a merge commit's message: the subjects of the commits it brings."""
-    text = "\n".join(f"* {one_line(subject)}" for subject in subjects)
-    return f"{cut(text, _BODY_LIMIT)}\n\nCloses #{issue}"
-
-
 def closes_others(message: str, issue: int) -> bool:
     """Whether a commit message would close issues other than this one on the default branch."""
     others = re.sub(rf"(?<![\w/])#{issue}\b", "x", message)

@@ -48,11 +48,12 @@ class PushRefused(Exception):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """A commit and its message."""
+    """A commit, its message and its author."""
 
     sha: str
     subject: str
     body: str = ""
+    author: str = ""  #: `NAME <EMAIL>`.
 
 
 class Preserved(Struct, frozen=True, kw_only=True):
@@ -143,11 +144,11 @@ class Mirror:
 
         Without `base`: those that are on no branch of GitHub.
         """
-        shown = ("-z", "--reverse", f"--max-count={COMMITS}", "--format=%H%n%s%n%b")
+        shown = ("-z", "--reverse", f"--max-count={COMMITS}", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
         text = git(self.path, "log", *shown, _sha(sha), "--not", known, "--")
-        records = [record.split("\n", 2) for record in text.split("\0") if record]
-        return tuple(Commit(sha=s, subject=t, body=b.strip()) for s, t, b in records)
+        records = [record.split("\n", 3) for record in text.split("\0") if record]
+        return tuple(Commit(sha=s, subject=t, author=a, body=b.strip()) for s, t, a, b in records)
 
     def take(self, workspace: Worktree) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""

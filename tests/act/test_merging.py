@@ -192,3 +192,20 @@ def test_commits_merged_by_an_update_of_the_branch_are_not_listed_as_the_agents(
     method, message = merger.lands(REBASE)
     assert method is REBASE
     assert "Theirs" not in message
+
+
+def test_a_squash_keeps_sign_off_and_credit(merger: Merger) -> None:
+    signed = "Signed-off-by: Ann <ann@example.org>"
+    merger.commits(f"Add it\n\n{signed}")
+    author = ("-c", "user.name=Bo", "-c", "user.email=bo@example.org")
+    git(merger.site.workspace.path, *author, "commit", "--quiet", "--allow-empty", "-m", "Mend it")
+    _, message = merger.lands(SQUASH)
+    text, _, credit = message.partition("\n\nCloses #12\n\n")
+    assert text.startswith("* Add it\n* Mend it\n")
+    assert {signed, "Co-authored-by: Bo <bo@example.org>"} <= set(credit.splitlines())
+
+
+def test_a_merge_commit_credits_nobody_again(merger: Merger) -> None:
+    merger.commits("Add it\n\nSigned-off-by: Ann <ann@example.org>")
+    _, message = merger.lands(MERGE)
+    assert message.endswith("Closes #12")

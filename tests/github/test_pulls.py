@@ -184,6 +184,17 @@ def test_a_required_check_that_never_reported_is_pending(rules: BaseRef) -> None
     assert [check.required for check in reported.checks] == [True]
 
 
+@pytest.mark.parametrize(
+    ("context", "counts"),
+    [("ci/travis/pr", True), ("ci/travis/push", True), ("ci/travis-2", False), ("ci", False)],
+)
+def test_a_required_status_is_satisfied_by_one_below_its_name(context: str, counts: bool) -> None:
+    rules = base(protects("ci/travis"))
+    pull = read(base_ref=rules, commits=checks(status(context, "SUCCESS"))).pull
+    required = [(check.name, check.reported) for check in pull.checks if check.required]
+    assert required == [(context, True) if counts else ("ci/travis", False)]
+
+
 def test_checks_required_by_protection_and_by_rulesets_are_expected() -> None:
     pull = read(base_ref=base(protects("unit"), requires("lint"), requires("types"))).pull
     assert [check.name for check in pull.checks] == ["lint", "types", "unit"]

@@ -193,11 +193,6 @@ def test_no_text_exceeds_githubs_limits() -> None:
     assert len(messages.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
     assert len(messages.pull_body(12, "claude", "alice", long, [])) < 65_536
     assert len(messages.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
-    message = messages.merge_message(12, [long] * 250)
-    assert len(message) < 65_536
-    assert message.endswith("Closes #12")
-    assert len(messages.merge_title(long, 34)) <= 256
-    assert messages.merge_title("x", 34) == "x (#34)"
     comment = {"session": "s", "because": long, "remedy": "", "priority": "action"}
     assert len(messages.comment_body("attention", comment)) < 5_000
     blocked = status_summary(

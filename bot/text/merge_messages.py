@@ -1,0 +1,74 @@
+"""The messages of merge commits, from a project's templates and the commits they bring."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line
+
+# GitHub accepts titles of up to 256 characters; longer texts are of no use to readers.
+_TITLE_LIMIT, _BODY_LIMIT, _MOST_TRAILERS = 256, 20_000, 50
+_PLACEHOLDER = re.compile(r"\{(title|number|issue|commits|body)\}")
+#: Credit and sign-off: https://docs.github.com/en/pull-requests/committing-changes-to-your-project/creating-and-editing-commits/creating-a-commit-with-multiple-authors
+_TRAILER = re.compile(
+    r"^(co-authored-by|signed-off-by):[ \t]*([^<>@#/\n]{1,100}?)[ \t]*"
+    r"<([\w.+\-\[\]]{1,100}@[\w.-]{1,100})>[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
+#: The bot's own lines at the start of a description, and what GitHub does not show.
+_OWN_LINES = re.compile(r"\ACloses #\d+\s+Written by the agent [^\n]*\n*")
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def merge_title(template: str, title: str, number: int, issue: int) -> str:
+    """Return the first line of a merge commit's message. The template may use all but texts."""
+    values = {"title": one_line(title), "number": str(number), "issue": str(issue)}
+    return cut(one_line(_filled(template, values)), _TITLE_LIMIT)
+
+
+def merge_message(
+    template: str,
+    *,
+    title: str,
+    number: int,
+    issue: int,
+    subjects: Iterable[str] = (),
+    body: str = "",
+    trailers: Iterable[str] = (),
+) -> str:
+    """Return the body of a merge commit's message; `trailers` are its last paragraph.
+
+    `{commits}` in the template are the subjects of the commits, `{body}` is the description of the
+    pull request without the bot's own lines.
+    """
+    described = _HIDDEN.sub("", _OWN_LINES.sub("", body.replace("\r\n", "\n")))
+    values = {
+        "title": one_line(title),
+        "number": str(number),
+        "issue": str(issue),
+        "commits": "\n".join(f"* {one_line(subject)}" for subject in subjects),
+        "body": neutralize(cut(described, _BODY_LIMIT)).strip(),
+    }
+    text = cut(_filled(template, values).strip(), _BODY_LIMIT)
+    return "\n\n".join(filter(None, (text, f"Closes #{issue}", "\n".join(trailers))))
+
+
+def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the `Co-authored-by` and `Signed-off-by` lines of commit messages, each once.
+
+    Each author (`NAME <EMAIL>`) is credited as a co-author. Lines that are no name and address, and
+    names with a mention, a command or a closing keyword, are left out.
+    """
+    found: dict[tuple[str, str], str] = {}
+    credited = (f"Co-authored-by: {author}" for author in authors)
+    for text in (*messages, *credited):
+        for kind, name, email in _TRAILER.findall(text):
+            if name.isprintable() and not has_closing_keyword(f"{name} {email}"):
+                line = f"{_NAMES[kind.lower()]}: {name} <{email}>"
+                found.setdefault((kind.lower(), email.lower()), line)
+    return tuple(found.values())[:_MOST_TRAILERS]
+
+
+def _filled(template: str, values: dict[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
