@@ -12,7 +12,7 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Item, Retention
 from bot.cli import context
 from bot.cli.screens import table
-from bot.store import ResourceOwner, this_process
+from bot.store import FailedDelivery, ResourceOwner, this_process
 from bot.system.clock import utc_now
 from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
@@ -83,3 +83,15 @@ def _table(items: Sequence[Item]) -> Table:
         bytes_ = Text(size(item.bytes), justify="right", no_wrap=True)
         rows.add_row(Text(item.thing, "dim"), name, bytes_, why)
     return rows
+
+
+def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> RenderableType:
+    """The deliveries that could not be decoded, and whether they are processed again."""
+    if not failed:
+        return Text("no delivery failed")
+    rows = table()
+    for one in failed:
+        at, error = f"{one.at:%Y-%m-%d %H:%M} UTC", Text(plain(one.error), overflow="fold")
+        rows.add_row(Text(at, "dim"), Text(one.event), Text(one.id, no_wrap=True), error)
+    note = "They are processed again by the bot." if retried else "To process them again: --retry"
+    return Group(rows, Text(f"\n{note}", "dim"))

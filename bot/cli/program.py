@@ -145,6 +145,25 @@ def cleanup(
 
 
 @app.command()
+def deliveries(
+    config: Config = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List webhook deliveries that could not be decoded, or process them again."""
+    from bot.cli import cleanup, context, screens
+
+    settings, redact = context.redacting(config)
+    with context.store(settings, redact if retry else None) as store:
+        failed = store.deliveries.failed()
+        retried = store.deliveries.retry(one.id for one in failed) if retry else 0
+    screen = cleanup.failed_deliveries(failed, retried=retry)
+    screens.report({"failed": failed, "retried": retried}, screen, as_json=as_json)
+
+
+@app.command()
 def setup(
     repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository to work in.")],
     url: Annotated[

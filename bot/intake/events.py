@@ -15,6 +15,8 @@ from msgspec import Meta, Raw, Struct
 
 from lifecycle.model.accounts import BOT, bot_login
 
+#: What decoding a body raises that is not a payload of its event.
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
@@ -73,7 +75,9 @@ class ParsedEvent(Struct, frozen=True, kw_only=True):
     access_changed: bool = False  #: Whether the bot's permissions or repositories may differ.
 
 
-class _Numbered(Struct, frozen=True):
+class Numbered(Struct, frozen=True):
+    """An issue or a pull request."""
+
     number: _Id
 
 
@@ -122,7 +126,7 @@ class _Issue(_Text, frozen=True, kw_only=True):
     number: _Id
 
 
-class _CommentedIssue(_Numbered, frozen=True):
+class _CommentedIssue(Numbered, frozen=True):
     pull_request: Raw = Raw(b"null")
 
 
@@ -134,7 +138,7 @@ class _Base(Struct, frozen=True):
     repo: _Identified
 
 
-class _ListedPull(_Numbered, frozen=True):
+class _ListedPull(Numbered, frozen=True):
     base: _Base
 
 
@@ -243,7 +247,7 @@ class _IssueDependencies(WebhookEvent, frozen=True):
 
     #: That of the blocked issue, unless `blocked_issue_repo` names another.
     repository: RepositoryPayload
-    blocked_issue: _Numbered | None = None
+    blocked_issue: Numbered | None = None
     blocked_issue_repo: RepositoryPayload | None = None
 
     def parsed(self) -> ParsedEvent:
@@ -290,7 +294,7 @@ class _Ping(WebhookEvent, frozen=True):
 class _PullRequest(_RepositoryEvent, frozen=True):
     """A pull request was opened, pushed to, labelled, closed or merged."""
 
-    pull_request: _Numbered
+    pull_request: Numbered
 
     def parsed(self) -> ParsedEvent:
         return self.repository.changed("pull", self.pull_request.number)

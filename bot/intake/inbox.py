@@ -1,14 +1,25 @@
 """Stores each webhook delivery once, then turns it into refresh requests and commands."""
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from bot.github.comment_markers import KEY
 from bot.intake.commands import parse
-from bot.intake.events import NewText, ParsedEvent, RepositoryPayload, parse_event
+from bot.intake.events import (
+    UNDECODABLE,
+    NewText,
+    ParsedEvent,
+    RepositoryPayload,
+    parse_event,
+)
+from bot.intake.salvage import salvage
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.accounts import BOT
 
+log = logging.getLogger(__name__)
+
+_INCIDENT = "undecoded-deliveries"
 #: In every comment the bot writes.
 OWN_MARKER = f"<!-- {KEY}"
 
@@ -34,6 +45,7 @@ class Inbox:
         self._is_bot_listed = is_bot_listed
         self._app_slug = app_slug
         self._is_me = is_me
+        self._counted = False
         # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
         self._wake = wake
@@ -47,8 +59,8 @@ class Inbox:
     def process(self) -> int:
         """Process the waiting deliveries, oldest first; returns how many.
 
-        A delivery that cannot be decoded is marked as failed, with the reason. Unknown events and
-        repositories have no effect.
+        A delivery that cannot be decoded is marked as failed, with the reason, and what it names is
+        read again; an incident counts those. Unknown events and repositories have no effect.
         """
         waiting = self._store.deliveries.waiting()
         for delivery in waiting:
@@ -56,12 +68,39 @@ class Inbox:
             try:
                 refreshes, commands = self.interpret(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
-                self._store.deliveries.mark_failed(
-                    delivery.id, f"{type(problem).__name__}: {problem}"
-                )
+                self._fail(delivery, problem)
                 continue
             self._store.deliveries.mark_done(delivery.id, refreshes, commands)
+        if waiting or not self._counted:
+            self._count_failed()
         return len(waiting)
+
+    def _fail(self, delivery: Delivery, problem: Exception) -> None:
+        name, error = delivery.event, f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, UNDECODABLE):
+            log.error("delivery %s (%s) could not be decoded: %s", delivery.id, name, error)
+        else:
+            log.exception("delivery %s (%s) could not be processed", delivery.id, name)
+        refreshes = self._refreshes(ParsedEvent(changed=salvage(delivery.body)))
+        self._store.deliveries.mark_failed(delivery.id, error, refreshes)
+
+    def _count_failed(self) -> None:
+        """Open an incident for the deliveries that failed, or close it."""
+        count, now = self._store.deliveries.failed_count(), self._store.clock()
+        if count:
+            (last,) = self._store.deliveries.failed(limit=1)
+            many = "1 webhook delivery" if count == 1 else f"{count} webhook deliveries"
+            self._store.incidents.report(
+                _INCIDENT,
+                f"{many} could not be decoded, last a {last.event} event ({last.error})."
+                " The issues and pull requests they name were read again; commands in them were"
+                " not applied. `mergewright deliveries` lists them; upgrade Mergewright, then run"
+                " `mergewright deliveries --retry`",
+                now,
+            )
+        else:
+            self._store.incidents.clear(_INCIDENT, now)
+        self._counted = True
 
     def interpret(
         self, event: str, body: bytes

@@ -52,6 +52,7 @@ from bot.store.values import (
     DeliveryOutcome,
     DueAction,
     DueRefresh,
+    FailedDelivery,
     HistoryKind,
     HistoryRow,
     LiveSession,

@@ -9,7 +9,14 @@ from bot.store.commands import add_commands
 from bot.store.database import StoreTable
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import RowDecoder, encoded
-from bot.store.values import Delivery, DeliveryOutcome, NewCommand, RefreshRequest, StoredSize
+from bot.store.values import (
+    Delivery,
+    DeliveryOutcome,
+    FailedDelivery,
+    NewCommand,
+    RefreshRequest,
+    StoredSize,
+)
 
 PRUNE_STEP = 1000
 
@@ -20,6 +27,9 @@ _INSERT_NEW = f"{_INSERT} VALUES {_ROW} ON CONFLICT (id) DO NOTHING"
 _BATCH = 64
 _RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
+FAILED = """SELECT id, event, at, error FROM deliveries
+    WHERE state = 'failed' ORDER BY at DESC LIMIT ?"""
+FAILED_COUNT = "SELECT count(*) AS many FROM deliveries WHERE state = 'failed'"
 KNOWN = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
 WAITING = """SELECT id, event, at, body FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
@@ -31,6 +41,7 @@ PRUNE = """DELETE FROM deliveries WHERE id IN
     (SELECT id FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 _delivery = RowDecoder(Delivery, "deliveries")
+_failed = RowDecoder(FailedDelivery, "deliveries")
 
 
 class DeliveriesTable(StoreTable):
@@ -79,9 +90,32 @@ class DeliveriesTable(StoreTable):
         if body != delivery.body:
             self._execute(_REDACT, (body, delivery.id))
 
-    def mark_failed(self, id: str, error: str) -> None:
-        """Mark a delivery as failed. A redelivery of it is processed again."""
-        self._execute(_MARK, ("failed", error, self._db.clock().timestamp(), id))
+    def mark_failed(self, id: str, error: str, refreshes: Sequence[RefreshRequest] = ()) -> None:
+        """Mark a delivery as failed and write its refreshes, in one transaction.
+
+        It is processed again by `retry`, or if GitHub redelivers it.
+        """
+        now = self._db.clock()
+
+        def work(connection: sqlite3.Connection) -> None:
+            if connection.execute(_MARK, ("failed", error, now.timestamp(), id)).rowcount:
+                add_refreshes(connection, refreshes, now)
+
+        self._db.write(work)
+
+    def failed(self, limit: int = -1) -> list[FailedDelivery]:
+        """The deliveries that could not be decoded, newest first; -1: all."""
+        return list(map(_failed, self._all(FAILED, (limit,))))
+
+    def failed_count(self) -> int:
+        """How many deliveries could not be decoded."""
+        (row,) = self._all(FAILED_COUNT)
+        return int(row["many"])
+
+    def retry(self, ids: Iterable[str]) -> int:
+        """Have failed deliveries processed again; returns how many of these had failed."""
+        values = [(name,) for name in ids]
+        return self._db.write(lambda connection: connection.executemany(_RETRY, values).rowcount)
 
     def processed_size(self, before: datetime) -> StoredSize:
         """The size of the deliveries processed before then, which `prune` deletes."""

@@ -27,6 +27,7 @@ _STATEMENTS = (
         body BLOB NOT NULL
     ) STRICT""",
     "CREATE INDEX deliveries_new ON deliveries (at) WHERE state = 'new'",
+    "CREATE INDEX deliveries_failed ON deliveries (at DESC) WHERE state = 'failed'",
     "CREATE INDEX deliveries_done_at ON deliveries (done_at) WHERE done_at IS NOT NULL",
     """CREATE TABLE refreshes (
         repository TEXT NOT NULL,

@@ -25,6 +25,15 @@ class Delivery(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
+class FailedDelivery(Struct, frozen=True, kw_only=True):
+    """A webhook that could not be decoded."""
+
+    id: str
+    event: str
+    at: datetime
+    error: str
+
+
 class DeliveryOutcome(StrEnum):
     """Whether `deliveries.add` stored a delivery or knew it already."""
 

@@ -2,12 +2,13 @@
 
 import json
 import re
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from bot.store import Store, this_process
+from bot.store import Delivery, Store, this_process
 from runtimes.workspaces.git import git, init
 from tests.cli.conftest import CommandLine, Deployment
 
@@ -108,3 +109,20 @@ def test_a_system_error_is_one_line(mergewright: CommandLine, deployment: Deploy
     output = mergewright("logs", "widgets-12")
     assert output.code == 1
     assert output.err.endswith(": Is a directory\n")
+
+
+def test_undecodable_deliveries_are_listed_and_processed_again(
+    deployment: Deployment, mergewright: CommandLine
+) -> None:
+    deployment.has_session(12)
+    assert "no delivery failed" in mergewright("deliveries").out
+    with closing(Store(deployment.paths.database)) as store:
+        one = Delivery(id="a-1", event="issues", at=deployment.now, body=b"odd")
+        store.deliveries.add([one]).result()
+        store.deliveries.mark_failed("a-1", "DecodeError: odd")
+    listed = mergewright("deliveries").out
+    assert re.search(r"issues +a-1 +DecodeError: odd", listed)
+    assert "--retry" in listed
+    assert json.loads(mergewright("deliveries", "--retry", "--json").out)["retried"] == 1
+    with closing(Store(deployment.paths.database)) as store:
+        assert [one.id for one in store.deliveries.waiting()] == ["a-1"]
