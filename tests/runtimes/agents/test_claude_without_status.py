@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
@@ -122,6 +123,24 @@ def test_turns_begin_and_end_with_either_source(
         assert claude.reads(A.READY).since == ended
 
 
+@pytest.mark.parametrize("hooks", [True, False])
+def test_an_error_ends_the_turn_by_either_source(claude: FakeClaude, hooks: bool) -> None:
+    claude.hooks, claude.records = hooks, not hooks
+    claude.prompts()
+    claude.at += timedelta(seconds=2)
+    claude.calls("StopFailure", last_assistant_message="Overloaded.")
+    claude.writes("assistant", [{"type": "text", "text": "Overloaded."}], isApiErrorMessage=True)
+    assert claude.reads(A.BLOCKED).error == "Overloaded."
+
+
+def test_a_transcript_without_the_prompt_ends_the_turn(claude: FakeClaude) -> None:
+    claude.records = False
+    claude.prompts()
+    claude.records = True
+    claude.at += timedelta(seconds=2)
+    claude.writes("system", subtype="turn_duration").reads(A.READY)
+
+
 def test_hooks_that_stop_working_hide_no_turn_of_the_transcript(claude: FakeClaude) -> None:
     claude.prompts().ends_its_turn()
     claude.hooks = False
@@ -165,6 +184,18 @@ def test_a_request_lasts_until_its_call_returns(claude: FakeClaude) -> None:
     claude.returns("t2").reads(A.ACTIVE)
 
 
+def test_a_request_of_a_subagent_lasts_until_its_call_returns(
+    files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, claude: FakeClaude
+) -> None:
+    claude.prompts().calls("PermissionRequest", **BASH).reads(A.WAITING_INPUT)
+    below = replace(launch, native_id=f"{launch.native_id}/subagents/agent-1")
+    subagent = FakeClaude(files, below, reader, alive)
+    subagent.at = claude.at
+    subagent.uses("t1", BASH).returns("t1")
+    claude.at = subagent.at
+    claude.writes("assistant", []).reads(A.ACTIVE)
+
+
 def test_an_answered_request_whose_tool_runs_gives_way_to_the_input_box(claude: FakeClaude) -> None:
     claude.prompts().uses("t1", BASH).calls("PermissionRequest", **BASH)
     rule = "─" * 40
@@ -176,6 +207,14 @@ def test_a_request_like_an_answered_one_is_open(claude: FakeClaude) -> None:
     claude.prompts().uses("t1", BASH).calls("PermissionRequest", **BASH).returns("t1")
     claude.at += timedelta(seconds=2)
     claude.uses("t2", BASH).calls("PermissionRequest", **BASH).reads(A.WAITING_INPUT)
+
+
+def test_a_request_of_an_interrupted_turn_is_over(claude: FakeClaude) -> None:
+    claude.prompts().calls("PermissionRequest", **BASH).reads(A.WAITING_INPUT)
+    claude.hooks = False
+    claude.at += timedelta(seconds=3)
+    claude.writes("user", "[Request interrupted by user for tool use]").reads(A.READY)
+    claude.prompts().reads(A.ACTIVE)
 
 
 @pytest.mark.parametrize("event", ["Stop", "UserPromptSubmit"])
