@@ -12,7 +12,7 @@ from bot.app.github_client import github_client
 from bot.cli.context import Installation
 from bot.cli.workflow_secrets import secrets_for_branches
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure, NotInstalled, Refused, TryLater
+from bot.github.errors import GitHubFailure, Limited, NotInstalled, Refused, TryLater
 from bot.setup.manifest import EVENTS_ASKED, webhook_url
 from bot.system.clock import utc_now
 from config.load import no_credentials
@@ -80,6 +80,10 @@ def github(installed: Installation) -> CheckResult:
                 us.read.repository(project.repository)
     except NotInstalled as failure:
         return fail(str(failure))  # Its message has the remedy.
+    except Limited as failure:
+        remedy = "run `mergewright doctor` again after that"
+        says = f"{failure} Nothing else about GitHub was checked."
+        return CheckResult(Severity.FAIL, says, remedy, outage=True)
     except TryLater as failure:
         return CheckResult(
             Severity.FAIL,

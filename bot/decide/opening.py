@@ -90,6 +90,7 @@ class Opening:
                 actor=label.actor,
                 at=self.clock(),
                 text=label.agent if label.names_agent else "",
+                number=candidate.number,
             )
             self.store.commands.add_granted(session.id, command)
 
@@ -113,6 +114,7 @@ class Opening:
             kind="start",
             actor=reopened.actor,
             at=self.clock(),
+            number=reopened.number,
         )
         self.store.commands.add_granted(session.id, command)
 

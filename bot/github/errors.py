@@ -138,7 +138,7 @@ def http_failure(
         # Sessions act until the bot knows that it is archived; their actions wait.
         return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
-        return TryLater(f"{message} It is retried later.", _wait_of(headers, now))
+        return TryLater(message, _wait_of(headers, now))
     return Refused(f"{message} {_REMEDIES.get(status, '')}".rstrip(), status)
 
 
@@ -159,7 +159,7 @@ def graphql_failure(
     if any((problem.extensions or {}).get("code") for problem in problems):
         # The server does not know a field of the query.
         return Refused(f"{message} This GitHub is too old for Mergewright.", 400)
-    return TryLater(f"{message} It is retried later.")
+    return TryLater(message)
 
 
 def exhausted_limit(

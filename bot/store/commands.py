@@ -28,7 +28,7 @@ _GRANT = """UPDATE commands SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state IN ('new', 'authorized') RETURNING key, kind, actor, text"""
 _ADD_GRANTED = """INSERT INTO commands
         (key, repository, number, kind, actor, at, text, head, state, session)
-    SELECT :key, repository, number, :kind, :actor, :at, :text, :head, 'granted', id
+    SELECT :key, repository, :number, :kind, :actor, :at, :text, :head, 'granted', id
     FROM sessions WHERE id = :session ON CONFLICT (key) DO NOTHING
     RETURNING key, kind, actor, text"""
 _REFUSE = """UPDATE commands SET state = 'refused', refusal = ?

@@ -65,7 +65,7 @@ class NewCommand(Command, frozen=True, kw_only=True):
     """A command of a person before it is authorized and belongs to a session."""
 
     repository: str
-    number: int  #: Of the issue or pull request it concerns.
+    number: int  #: The issue or pull request that it concerns.
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
 
 

@@ -205,6 +205,12 @@ class Judged(Struct, frozen=True):
         one = self.view.pull or self.view.facts.issue
         return Comment(key=key, number=one.number, topic=topic, values=values)
 
+    def reply(self, command: str, key: Key, topic: str, **values: str) -> Comment:
+        """Return a comment where the command with this key was given."""
+        comment = self.comment(key, topic, **values)
+        given = next((one.number for one in self.asked if one.key == command), 0)
+        return replace(comment, number=given) if given else comment
+
     @property
     def people(self) -> bool:
         """Whether people did anything that may need a reply, or have to be notified or asked."""

@@ -265,7 +265,9 @@ class Command(Struct, frozen=True, kw_only=True):
     at: datetime  #: When it was granted.
     text: str = ""
     head: str = ""  #: The head that stood when it was written, for commands bound to one.
-    comment: int | None = None  #: The comment to answer and react to.
+    comment: int | None = None  #: The comment to react to.
+    #: The issue or pull request where it was given, and is answered; 0: not on GitHub.
+    number: int = 0
 
 
 class Done(Struct, frozen=True, kw_only=True):

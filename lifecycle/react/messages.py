@@ -102,7 +102,8 @@ def refuse(judged: Judged) -> Wanted:
             why = f"The agent could not get this answer: {failure.detail}."
         if why:
             text = f"{why}\n\n{facts.agent.question}".strip()
-            yield judged.comment(keys.answer_refused(command.key), "answer", text=text)
+            key = keys.answer_refused(command.key)
+            yield judged.reply(command.key, key, "answer", text=text)
 
 
 def review_prompt(view: SessionView) -> do.Prompt:

@@ -81,7 +81,7 @@ def acknowledge(judged: Judged) -> Wanted:
             key = keys.reaction(command.key)
             yield do.React(key=key, comment=command.comment, content=SEEN)
     for key, text in judged.answers:
-        yield judged.comment(key, "answer", text=text)
+        yield judged.reply(key.cause[0], key, "answer", text=text)
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
@@ -109,7 +109,7 @@ def post_review_result(judged: Judged) -> Wanted:
     if sent.run == agent.run and agent.since > sent.at:
         name = view.facts.agent_name or view.facts.agent_type
         key = keys.review_result(command.key)
-        yield judged.comment(key, "reviewed", agent=name, text=agent.summary)
+        yield judged.reply(command.key, key, "reviewed", agent=name, text=agent.summary)
 
 
 def notify_people(judged: Judged) -> Wanted:

@@ -273,6 +273,27 @@ def test_an_unreachable_github_fails(lines: LineTail, github: respx.MockRouter) 
     assert not found.keys() & OF_GITHUB, "one outage is one line"
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "ends"),
+    [
+        (502, {}, "-> check the network and github.api-url, then run `mergewright doctor` again"),
+        (429, {"retry-after": "60"}, "-> run `mergewright doctor` again after that"),
+    ],
+)
+def test_what_doctor_does_not_retry_is_not_announced(
+    lines: LineTail,
+    github: respx.MockRouter,
+    status: int,
+    headers: dict[str, str],
+    ends: str,
+) -> None:
+    github.post(GRAPHQL).respond(status, headers=headers, json={"message": "Sorry"})
+    found = lines()
+    assert found["GitHub"].endswith(ends)
+    assert not found.keys() & OF_GITHUB
+    assert not [text for text in found.values() if "later" in text]
+
+
 def test_a_clock_that_cannot_be_compared_fails(lines: LineTail, github: respx.MockRouter) -> None:
     github.head(API).side_effect = httpx.ConnectError("refused")
     assert lines()["clock"].startswith(f"fail {API} does not answer: refused")

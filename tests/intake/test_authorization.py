@@ -12,7 +12,7 @@ from bot.store import DueAction, NewCommand, NewSession, Observation
 from bot.text import messages
 from lifecycle.judge.judge import judge
 from lifecycle.model.actions import Comment, React, Start
-from lifecycle.model.facts import Issue, Pull
+from lifecycle.model.facts import Command, Issue, Pull
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import PullState
 from lifecycle.react import runs
@@ -290,6 +290,23 @@ def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(
     )
     conversation.command("merge")
     assert conversation.heads() == ["n" * 40]
+
+
+def test_a_command_keeps_where_it_was_given(conversation: Conversation) -> None:
+    conversation.bench.scenario.session()
+    now = conversation.bench.scenario.clock()
+    conversation.command("why")
+    page = Command(key="page:1", kind="pause", actor="page:visitor", at=now)
+    label = Command(key="label:1", kind="start", actor="ada", at=now, number=12)
+    for command in (page, label):
+        conversation.store.commands.add_granted("widgets-12", command)
+    session = conversation.store.sessions.get("widgets-12")
+    assert session is not None
+    assert {one.kind: one.number for one in session.commands} == {
+        "why": 12,
+        "pause": 0,
+        "start": 12,
+    }
 
 
 def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(

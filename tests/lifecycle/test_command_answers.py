@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from lifecycle.model import actions as do
 from lifecycle.model.facts import Facts, Failure, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.status import TERMINAL, Activity, Reason, Status
@@ -72,6 +73,15 @@ def test_a_merged_session_is_not_started_again() -> None:
             "The session cannot be started again (`merged`): pull request #34 was merged."
         )
     }
+
+
+@pytest.mark.parametrize(("given", "answered"), [(12, 12), (34, 34), (0, 34)])
+@pytest.mark.parametrize("kind", ["why", "start", "review"])
+def test_a_command_is_answered_where_it_was_given(kind: str, given: int, answered: int) -> None:
+    """On the issue too, while a pull request is open; elsewhere, on the pull request."""
+    found = asking(kind, IN[S.REVIEW_PENDING], number=given)
+    (reply,) = (a for a in found.actions if isinstance(a, do.Comment) and a.topic == "answer")
+    assert reply.number == answered
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -113,6 +113,11 @@ def test_commands_by_outsiders_in_edits_or_by_the_bot_are_ignored(
     issue.pull.pull.comment("Please write two.", by=ALICE)
     reply = issue.agent.receives("Please write two.")
     assert "mergewright-bot why" not in reply["text"]
+    issue.issue.comment("/mergewright status", by=ALICE)
+    eventually(
+        lambda: any("spent: " in posted for posted in issue.comments_by()),
+        "the command is answered on the issue, where it was given",
+    )
     session = issue.session
     assert session is not None
     assert session.status != "killed"
