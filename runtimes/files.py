@@ -1,12 +1,15 @@
 """Files that an agent may have replaced: nothing here follows a link or waits at a named pipe."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+#: Errors that say nothing about a file: the machine lacks descriptors or memory, or its disk fails.
+_UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
 
 
@@ -20,11 +23,23 @@ def open_regular(path: Path | str) -> Iterator[BinaryIO]:
         yield file
 
 
+def is_about_file(error: OSError) -> bool:
+    """Whether an error of opening or reading a file comes from the file, not from the machine."""
+    return error.errno not in _UNRELATED
+
+
 def read_text(path: Path) -> str:
-    """Read at most 4 MiB of a file as stripped text; empty if the file cannot be read."""
-    with suppress(OSError), open_regular(path) as file:
-        return file.read(_FILE_BYTES).decode(errors="replace").strip()
-    return ""
+    """Read at most 4 MiB of a file as stripped text; empty if the file cannot be read.
+
+    Raises `OSError` where the machine, not the file, is the reason.
+    """
+    try:
+        with open_regular(path) as file:
+            return file.read(_FILE_BYTES).decode(errors="replace").strip()
+    except OSError as error:
+        if is_about_file(error):
+            return ""
+        raise
 
 
 def write_private(path: Path, text: str) -> None:

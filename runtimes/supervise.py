@@ -77,8 +77,8 @@ def _stat(pid: int | str) -> list[str] | None:
     """The fields of /proc/PID/stat (proc(5)) from the third on: state, parent; start time at 19."""
     try:
         text = _read(f"/proc/{pid}/stat")
-    except OSError:
-        return None
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None  # Any other failure is the machine's, and says nothing about the process.
     return text[text.rindex(")") + 2 :].split()  # The name before it may hold spaces and ")".
 
 

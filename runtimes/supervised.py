@@ -15,7 +15,7 @@ import msgspec
 from lifecycle.model.facts import Exit
 from lifecycle.model.text import settled
 from runtimes.base import Launch, RuntimeFailure
-from runtimes.files import write_private
+from runtimes.files import is_about_file, write_private
 from runtimes.supervise import MARK, identity
 
 _TAIL_BYTES = 8192
@@ -125,8 +125,12 @@ def _born(folder: Path) -> _Identity | None:
     """The identity the supervisor had when it started; None: unknown, or an agent forged it."""
     try:
         return msgspec.json.decode((folder / "pid.json").read_bytes(), type=_Identity)
-    except (OSError, msgspec.DecodeError):
+    except msgspec.DecodeError:
         return None
+    except OSError as error:
+        if is_about_file(error):
+            return None
+        raise  # Otherwise a living run would count as ended.
 
 
 def _vanished(folder: Path) -> str:
@@ -144,8 +148,9 @@ def _marked(folder: Path) -> Iterator[int]:
         try:
             if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
                 yield int(entry.name)
-        except OSError:  # It ended, or belongs to another user.
-            continue
+        except OSError as error:
+            if not is_about_file(error):
+                raise  # It may be one with the mark. Otherwise it ended, or is another user's.
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
@@ -156,7 +161,9 @@ def _end(pid: int, number: int, seconds: float) -> None:
         return
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
-        select.select([handle], [], [], seconds)
+        ended = select.poll()  # `select` takes no descriptors above 1023.
+        ended.register(handle, select.POLLIN)
+        ended.poll(seconds * 1000)
     os.close(handle)
 
 

@@ -111,7 +111,10 @@ class Tmux:
                 end = self._end(name, code, killed, at)
                 seen = replace(seen, program=Probe.DEAD, exit=end)
             looked[name] = seen
-        lost = {name: self._lost(name) for name in known.difference(looked)}
+        try:
+            lost = {name: self._lost(name) for name in known.difference(looked)}
+        except OSError as error:
+            raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
         return looked | {name: seen for name, seen in lost.items() if seen is not None}
 
     def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:

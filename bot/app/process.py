@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from bot.app.application import App
 from bot.store import StoreDamaged, StoreFailure
+from bot.system.descriptors import raise_limit
 from bot.system.http_server import CannotListen
 from bot.system.redaction import Redaction
 from bot.text.prompts import PromptError
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 #: Failures that keep the bot from starting and that a person can fix; each names its remedy.
 CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure)
+#: With fewer open files a bot holds few connections.
+_FEW_FILES = 4096
 #: Credentials in URLs and headers.
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
@@ -35,6 +38,12 @@ def serve(settings: Settings, secrets: Secrets, *, new_database: bool = False) -
     """
     redact = Redaction(secret_values(settings, secrets, os.environ))
     set_up_log(settings.log, redact)
+    if (files := raise_limit()) < _FEW_FILES:
+        log.warning(
+            "this process may have only %s files open: raise the limit of its service "
+            "(LimitNOFILE, ulimit -n) to %s or more",
+            *(files, _FEW_FILES),
+        )
     for name in VARIABLES.values():
         # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)

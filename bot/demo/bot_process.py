@@ -97,9 +97,17 @@ class BotProcess:
     """`mergewright serve` with its configuration in `folder`; may be killed and started again."""
 
     def __init__(
-        self, folder: Path, config: str, secrets: Mapping[str, str], name: str = "mergewright"
+        self,
+        folder: Path,
+        config: str,
+        secrets: Mapping[str, str],
+        name: str = "mergewright",
+        descriptors: int = 0,
     ) -> None:
-        """`name` is that of its files; bots of one folder need different ones."""
+        """`name` is that of its files; bots of one folder need different ones.
+
+        `descriptors` limits its open files, for good; 0: the limit of this process.
+        """
         self.folder = folder
         self.name = name
         self.port = int(tomllib.loads(config)["server"]["port"])
@@ -107,6 +115,9 @@ class BotProcess:
         self.page_token = secrets["MERGEWRIGHT_PAGE_TOKEN"]
         self.config = folder / f"{name}.toml"
         self.config.write_text(config)
+        self._limited = (
+            ("sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh") if descriptors else ()
+        )
         self._environment = {**os.environ, **secrets}
         self._process: subprocess.Popen[bytes] | None = None
         self.log = folder / f"{name}.log"
@@ -120,7 +131,10 @@ class BotProcess:
         """Start it without waiting until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bot.cli", "serve", "--config", str(self.config)],
+                [
+                    *self._limited,
+                    *(sys.executable, "-m", "bot.cli", "serve", "--config", str(self.config)),
+                ],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -139,6 +153,12 @@ class BotProcess:
                 pass
             time.sleep(0.02)
         raise RuntimeError(f"the bot did not become ready; the end of {self.log}:\n{self.tail()}")
+
+    def is_healthy(self, seconds: float = 5.0) -> bool:
+        """Whether it answers its health route in time."""
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}healthz", timeout=seconds).status_code == 200
+        return False
 
     def wait(self, seconds: float) -> int | None:
         """Wait until it ends by itself; returns its exit code, None if it still runs."""

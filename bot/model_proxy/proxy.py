@@ -6,7 +6,6 @@ Both directions are streamed, including errors and aborted connections.
 
 import asyncio
 import logging
-import resource
 from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
@@ -22,6 +21,7 @@ from msgspec import Struct
 
 from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
+from bot.system.descriptors import connections
 from bot.system.http_server import CannotListen, HttpServer, log_failure
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import PROVIDER_DEFAULT, Endpoint
@@ -184,6 +184,5 @@ def _place(endpoint: Endpoint) -> str:
 
 
 def _capacity() -> int:
-    """Return the limit on concurrent requests: each needs two of the allowed open files."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MAX_TOTAL if files == resource.RLIM_INFINITY else min(_MAX_TOTAL, files // 4)
+    """Return the limit on concurrent requests: each needs a second connection, to the model."""
+    return min(_MAX_TOTAL, connections())

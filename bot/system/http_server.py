@@ -14,6 +14,8 @@ from litestar.exceptions import HTTPException
 from litestar.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from bot.system.descriptors import connections
+
 _log = logging.getLogger(__name__)
 
 _START_SECONDS = 30.0
@@ -37,12 +39,26 @@ class CannotListen(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with a time limit for headers."""
+    """HTTP with a time limit for headers, and a limit on connections.
+
+    A new connection beyond the limit takes the place of the one that has been without a request
+    for longest; where all have one, it is closed.
+    """
+
+    #: The connections without a request whose headers are complete, the oldest first, and the limit
+    #: on all; each server has a subclass with its own.
+    idle: dict["_Protocol", None]
+    most: int
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time limit of the first request."""
         super().connection_made(transport)
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
+        if len(self.connections) > self.most:
+            oldest = next(iter(self.idle), self)
+            self.idle.pop(oldest, None)
+            oldest.transport.abort()
+        self.idle[self] = None
 
     def on_message_begin(self) -> None:
         """Start the time limit of the next request."""
@@ -53,11 +69,18 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the time limit."""
         self._late.cancel()
+        self.idle.pop(self, None)
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Count the connection as idle until the next request."""
+        self.idle[self] = None
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the time limit."""
         self._late.cancel()
+        self.idle.pop(self, None)
         super().connection_lost(exc)
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -73,13 +96,14 @@ class HttpServer:
         `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
         """
         self._streams = app.state.streams
-        self._socket = _listening(host, port)
+        most = connections()
+        self._socket = _listening(host, port, most)
         self.port: int = self._socket.getsockname()[1]
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http=_Protocol,
+                http=type("_Limited", (_Protocol,), {"idle": {}, "most": most}),
                 ws="none",
                 lifespan="on",
                 access_log=False,
@@ -117,10 +141,10 @@ async def log_failure(problem: Exception, scope: Scope) -> None:
         _log.error("%s failed", scope["path"], exc_info=problem)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, backlog: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
         other = f"{error.strerror or error}; check `host` under [server]"
         why = _REASONS.get(error.errno or 0, other)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from runtimes.files import open_regular
+from runtimes.files import is_about_file, open_regular
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -49,7 +49,10 @@ def check_session(session: str) -> str:
 
 
 def commit_at(repository: Path, ref: str) -> str | None:
-    """The commit of a ref; None if there is none, or its file cannot be trusted."""
+    """The commit of a ref; None if there is none, or its file cannot be trusted.
+
+    Raises `OSError` where the machine, not the file, is the reason that it cannot be read.
+    """
     if os.path.lexists(repository / ref):
         return _commit(_read(repository, ref, _REF_BYTES))
     return _packed(repository).get(ref)
@@ -67,7 +70,7 @@ class Tip:
         self._commit: str | None = None
 
     def commit(self) -> str | None:
-        """See `commit_at`."""
+        """See `commit_at`. Raises `OSError` as it does."""
         if self._marker and not os.path.lexists(self._marker):
             return None
         files = (f"{self._repository}/{self._ref}", f"{self._repository}/packed-refs")
@@ -159,12 +162,20 @@ def _commit(text: str | None) -> str | None:
 
 
 def _read(repository: Path, name: str, limit: int) -> str | None:
-    """The text of a small regular file, without following links below the repository."""
+    """The text of a small regular file, without following links below the repository.
+
+    None: there is no such file, or it cannot be trusted. Raises `OSError` where the machine is the
+    reason that it cannot be read.
+    """
     try:
         if _is_linked(repository, name):
             return None
         with open_regular(repository / name) as file:
             data = file.read(limit + 1)
-    except (OSError, ValueError):
+    except OSError as error:
+        if is_about_file(error):
+            return None
+        raise  # Nothing is known then, least of all that there is no such ref.
+    except ValueError:
         return None
     return data.decode("ascii", "replace") if len(data) <= limit else None

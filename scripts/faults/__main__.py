@@ -36,7 +36,9 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
         print(f"{time.monotonic() - begun:6.1f} s  {line}", flush=True)
 
     violations: list[str] = []
-    with Lives(folder, sessions, log, disk_mb=fault.disk_mb) as lives:
+    with Lives(
+        folder, sessions, log, disk_mb=fault.disk_mb, descriptors=fault.descriptors
+    ) as lives:
         for _ in range(fault.bots):
             lives.start_bot()
         lives.wait_for_leader()

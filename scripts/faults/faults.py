@@ -33,6 +33,7 @@ class Fault:
     bots: int = 1
     runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
     disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
+    descriptors: int = 0  #: The open files a bot may have, for good; 0: the limit of this machine.
     seconds: float = 240.0  #: The time after which unfinished lives are a violation.
 
 
@@ -161,6 +162,8 @@ def descriptors(lives: Lives, dice: random.Random, over: threading.Event) -> Non
                 with contextlib.suppress(OSError):
                     held.enter_context(socket.create_connection(("127.0.0.1", bot.port), 1.0))
             lives.log(f"idle connections are held ({number})")
+            if not bot.is_healthy():
+                lives.violations_seen.append("the bot is silent beside idle connections")
             over.wait(dice.uniform(3.0, 8.0))
 
 
@@ -183,7 +186,12 @@ FAULTS: Sequence[Fault] = (
     ),
     Fault(name="connections", inject=connections, about="connections to GitHub are reset"),
     Fault(name="flood", inject=flood, about="unrelated webhooks arrive in masses"),
-    Fault(name="descriptors", inject=descriptors, about="idle connections use up descriptors"),
+    Fault(
+        name="descriptors",
+        inject=descriptors,
+        descriptors=1024,
+        about="idle connections use up descriptors",
+    ),
 )
 
 

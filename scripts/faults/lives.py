@@ -36,9 +36,18 @@ class Lives:
     """Sessions from their labels to their merges, and an audit from outside of what happened."""
 
     def __init__(
-        self, folder: Path, sessions: int, log: Callable[[str], None], *, disk_mb: int = 0
+        self,
+        folder: Path,
+        sessions: int,
+        log: Callable[[str], None],
+        *,
+        disk_mb: int = 0,
+        descriptors: int = 0,
     ) -> None:
-        """`log` receives each fault and what came of it; `disk_mb` gives the data a small disk."""
+        """`log` receives each fault and what came of it.
+
+        `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot.
+        """
         self.folder = folder
         self.sessions = sessions
         self.log = log
@@ -46,6 +55,7 @@ class Lives:
         self.bots: list[BotProcess] = []
         self.violations_seen: list[str] = []  #: What a fault saw while it was played.
         self._disk_mb = disk_mb
+        self._descriptors = descriptors
         self._agent_log = folder / "agent.log"
         self._stack = contextlib.ExitStack()
 
@@ -90,7 +100,8 @@ class Lives:
         config = configuration(
             self.folder, self.proxy.url, agent_log=self._agent_log, sessions=self.sessions
         )
-        bot = BotProcess(self.folder, config, self.scene.secrets, f"bot-{len(self.bots)}")
+        name = f"bot-{len(self.bots)}"
+        bot = BotProcess(self.folder, config, self.scene.secrets, name, self._descriptors)
         self.bots.append(bot)
         bot.start()
         self.scene.repo.webhook(f"{bot.url}webhooks/github", self.scene.secret)
