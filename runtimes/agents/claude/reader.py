@@ -215,18 +215,20 @@ class ClaudeReader(Reader):
         if tail is None:
             return
         offset = tail.offset
-        for record, message in self._records(tail.to_end()):
-            self._note(record, message)
+        for at, record, message in self._records(tail.to_end()):
+            self._note(at, record, message)
         if tail.offset != offset:  # The transcript grows when a subagent starts.
             for other in claude_files.subagent_transcripts(tail.path):
                 self._subagents.setdefault(other, LineTail(other))
         for tail in self._subagents.values():
-            for record, message in self._records(tail.to_end()):
+            for at, record, message in self._records(tail.to_end()):
                 self._count(record, message)
-                self._note_calls(record, message, set())
+                self._note_calls(at, message, set())
 
-    def _records(self, lines: Iterable[str]) -> Iterator[tuple[ClaudeRecord, ClaudeMessage]]:
-        """Yield the records of this run that have a message."""
+    def _records(
+        self, lines: Iterable[str]
+    ) -> Iterator[tuple[datetime, ClaudeRecord, ClaudeMessage]]:
+        """Yield the records of this run that have a message, after their time."""
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
                 continue
@@ -234,30 +236,30 @@ class ClaudeReader(Reader):
             if record.subtype == "turn_duration":
                 self._end_turn(record.timestamp)
             if record.message is not None:
-                yield record, record.message
+                yield record.timestamp, record, record.message
 
     def _count(self, record: ClaudeRecord, message: ClaudeMessage) -> None:
         if message.usage is not None and not record.is_api_error_message:
             self._counter.count(message.id, message.model, message.usage.usage())
 
-    def _note(self, record: ClaudeRecord, message: ClaudeMessage) -> None:
+    def _note(self, at: datetime, record: ClaudeRecord, message: ClaudeMessage) -> None:
         content = message.content
         self._count(record, message)
         if record.is_api_error_message:
             text = content if isinstance(content, str) else " ".join(text_parts(content))
             self._fail(text, record.error)
-            self._end_turn(record.timestamp)
+            self._end_turn(at)
         elif record.type == "user" and claude_files.is_interruption(content):
-            self._end_turn(record.timestamp)
+            self._end_turn(at)
         elif record.type == "user" and isinstance(content, str):
-            self._prompted = record.timestamp
+            self._prompted = at
             if not record.is_meta:
-                self._recorded.begin(record.timestamp)
+                self._recorded.begin(at)
             self._calls.clear()
             self._fail("", "")
-        self._note_calls(record, message, self._calls)
+        self._note_calls(at, message, self._calls)
 
-    def _note_calls(self, record: ClaudeRecord, message: ClaudeMessage, open_: set[str]) -> None:
+    def _note_calls(self, at: datetime, message: ClaudeMessage, open_: set[str]) -> None:
         """Note which tool calls began and returned, and so which requests were answered."""
         for block in message.content if isinstance(message.content, list) else ():
             if block.get("type") == "tool_use":
@@ -267,20 +269,19 @@ class ClaudeReader(Reader):
             elif block.get("type") == "tool_result":
                 call = str(block.get("tool_use_id"))
                 open_.discard(call)
-                returned, at = self._arguments.pop(call, None), record.timestamp
+                returned = self._arguments.pop(call, None)
                 open_requests = [
                     one
                     for one in self._asked
-                    if (one.hook.tool_name, one.hook.tool_input) != returned
-                    or (at is not None and at < one.time)
+                    if (one.hook.tool_name, one.hook.tool_input) != returned or at < one.time
                 ]
                 if len(open_requests) < len(self._asked):
                     self._asked, self._answered = open_requests, at
 
-    def _end_turn(self, at: datetime | None) -> None:
+    def _end_turn(self, at: datetime) -> None:
         """Note the end of a turn by the transcript. Its requests are answered or gone."""
         self._recorded.ended = at
-        self._asked = [one for one in self._asked if at is not None and at < one.time]
+        self._asked = [one for one in self._asked if at < one.time]
 
     def _fail(self, error: str, word: object) -> None:
         """Note the error that ended the turn; empty if it ended without one or has not ended."""

@@ -243,3 +243,14 @@ def test_a_status_file_that_vanishes_leaves_its_word_until_the_records_contradic
     claude.reads(A.WAITING_INPUT)
     claude.at += timedelta(seconds=20)
     claude.ends_its_turn().reads(A.READY)
+
+
+def test_another_tools_result_does_not_contradict_the_status_file(
+    files: RunFiles, launch: LaunchSpec, claude: FakeClaude
+) -> None:
+    claude.prompts().uses("t1", BASH)
+    path = status(files, launch, "waiting", ago=-10, waitingFor="dialog open")
+    claude.reads(A.WAITING_INPUT)
+    path.unlink()
+    claude.at += timedelta(seconds=20)
+    claude.returns("t1").reads(A.WAITING_INPUT)
