@@ -15,8 +15,6 @@ from msgspec import Meta, Raw, Struct
 
 from lifecycle.model.accounts import BOT, bot_login
 
-#: What decoding a body raises that is not a payload of its event.
-UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
@@ -76,8 +74,6 @@ class ParsedEvent(Struct, frozen=True, kw_only=True):
 
 
 class Numbered(Struct, frozen=True):
-    """An issue or a pull request."""
-
     number: _Id
 
 

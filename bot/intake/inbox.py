@@ -7,13 +7,12 @@ from concurrent.futures import Future
 from bot.github.comment_markers import KEY
 from bot.intake.commands import parse
 from bot.intake.events import (
-    UNDECODABLE,
     NewText,
     ParsedEvent,
     RepositoryPayload,
     parse_event,
 )
-from bot.intake.salvage import salvage
+from bot.intake.salvage import UNDECODABLE, salvage
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.accounts import BOT
 

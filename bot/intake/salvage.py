@@ -5,7 +5,10 @@ from contextlib import suppress
 import msgspec
 from msgspec import Raw, Struct
 
-from bot.intake.events import UNDECODABLE, ChangedSubject, Numbered, RepositoryPayload
+from bot.intake.events import ChangedSubject, Numbered, RepositoryPayload
+
+#: What decoding a body raises that is not a payload of its event.
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Unchecked(Struct, frozen=True):
