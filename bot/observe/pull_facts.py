@@ -22,7 +22,7 @@ from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Frozen, Pull, Push, Remark, Verdict
 from lifecycle.model.names import FREEZES
-from lifecycle.model.status import CheckState, Mover
+from lifecycle.model.status import CheckState, Merge, Mover
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,7 @@ class PullFacts:
             ),
             comments=tuple(map(remark, pull.comments)),
             green_since=now if _is_green(pull) and not _is_green(was) else was.green_since,
+            clean_since=_clean_since(pull, was, now),
             base_since=was.base_since if was.base_branch in ("", pull.base_branch) else now,
             frozen=self._frozen(repository, reading, was.frozen),
             read_at=before.read_at if before else now,
@@ -232,3 +233,10 @@ def _is_green(pull: Pull) -> bool:
     """Whether at least one check ran, and every check that ran has passed."""
     states = {check.state for check in pull.checks} - {CheckState.SKIPPED}
     return states == {CheckState.PASSED}
+
+
+def _clean_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
+    """Since when GitHub says that the head can be merged; None: it does not."""
+    if pull.merge is not Merge.CLEAN:
+        return None
+    return (was.clean_since if was.head == pull.head else None) or now

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lifecycle.judge.stalls import Finding, Found, Row, first, since
-from lifecycle.judge.waits import checks_missing
+from lifecycle.judge.waits import checks_disputed, checks_missing
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Merge, PullState, Reason
@@ -271,6 +271,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     repair_without_commit,
     red_on_base,
     checks_held,
+    checks_disputed,
     checks_missing,
     rounds_exhausted,
     review_without_commit,

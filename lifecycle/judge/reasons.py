@@ -82,6 +82,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.CHECKS_HELD: Advice(
         "Run the checks again on GitHub, or approve those that need approval."
     ),
+    Reason.CHECKS_DISPUTED: Advice(
+        "Merge it on GitHub if the check is not needed; otherwise start the check again."
+    ),
     Reason.CHECKS_MISSING: Advice(
         "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
     ),

@@ -8,7 +8,7 @@ from lifecycle.model import keys
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import span
 from lifecycle.read.merging import missing_checks
-from lifecycle.read.sentences import duration, short
+from lifecycle.read.sentences import duration, names, short
 from lifecycle.read.session_view import Recheck, SessionView
 
 _OPEN: Final = PullState.OPEN
@@ -51,3 +51,23 @@ def checks_missing(view: SessionView) -> Finding | Recheck | None:
     )
     key = keys.checks_missing(pull.head, str(late.before))
     return Finding(key, Reason.CHECKS_MISSING, why, late.until)
+
+
+def checks_disputed(view: SessionView) -> Finding | Recheck | None:
+    """GitHub says that the head can be merged, and a required check is pending as we read it."""
+    pull = view.pull
+    if pull is None or pull.draft or pull.clean_since is None or view.failed_checks:
+        return None
+    pending = [check for check in view.pending_checks if check.required]
+    if not pending:
+        return None
+    late = lateness(view, pull.clean_since, view.policy.checks_missing_seconds)
+    if not isinstance(late, Lateness):
+        return late
+    state = "is pending" if any(check.reported for check in pending) else "has not reported"
+    why = (
+        f"GitHub has said for {late.least} that {short(pull.head)} can be merged, but the required "
+        f"check {names(pending)} {state}"
+    )
+    key = keys.checks_disputed(pull.head, str(late.before))
+    return Finding(key, Reason.CHECKS_DISPUTED, why, late.until)

@@ -239,6 +239,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     base_branch: str = ""
     base_since: datetime | None = None  #: When another base branch was first seen; None: never.
     merge: Merge = Merge.UNKNOWN
+    clean_since: datetime | None = None  #: Since when GitHub says that this head can be merged.
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()
     checks_complete: bool = True  #: False: some page is missing; never read as passing.

@@ -129,6 +129,7 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     REPAIRS_EXHAUSTED = "repairs_exhausted"
     CHECKS_HELD = "checks_held"
+    CHECKS_DISPUTED = "checks_disputed"
     CHECKS_MISSING = "checks_missing"
     BASE_RED = "base_red"
     PROBE_FAILURE = "probe_failure"

@@ -295,6 +295,8 @@ class SessionView(CommandQueries):
         wrong = self.failed_checks or self.held_checks or not self.passes
         if wrong or (pull is not None and pull.merge is _CONFLICT):
             return True
+        if self.pending_checks and pull is not None and pull.clean_since is not None:
+            return True
         return bool(self.unsent_remarks or self.open_threads or self.objectors)
 
     # -- the pull request: its branch --------------------------------------------------------------

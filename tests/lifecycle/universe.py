@@ -274,6 +274,8 @@ def every_pull() -> Iterator[Pull]:
     for merge, draft in itertools.product(Merge, (True, False)):
         yield pull(merge=merge, draft=draft, verdicts=(approval(),))
         yield pull(merge=merge, draft=draft, checks=(), checks_expected=("unit",))
+    waits = (check(CheckState.PENDING, required=True),)
+    yield pull(checks=waits, clean_since=ago(9_999), verdicts=(approval(),))
     yield pull(state=PullState.CLOSED)
     yield pull(state=PullState.MERGED, merged_at=ago(10))
 

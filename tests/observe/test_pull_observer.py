@@ -331,6 +331,19 @@ def test_checks_are_green_since_every_one_that_ran_passed(
     assert bench.reads()[0].green_since == bench.scenario.clock()
 
 
+def test_a_head_is_clean_since_github_said_so(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull(merge=Merge.UNKNOWN)
+    assert bench.reads()[0].clean_since is None
+    bench.pull(merge=Merge.CLEAN)
+    since = bench.reads()[0].clean_since
+    assert since == bench.scenario.clock()
+    bench.scenario.clock.passes(60)
+    assert bench.reads()[0].clean_since == since
+    bench.pull(merge=Merge.PROTECTED)
+    assert bench.reads()[0].clean_since is None
+
+
 def test_a_pull_request_from_before_the_first_push_does_not_belong_to_the_session(
     bench: Bench,
 ) -> None:
