@@ -22,6 +22,6 @@ def github_client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) 
         settings.github.api_url,
         credentials,
         write_interval_seconds=settings.timing.write_interval_seconds,
-        redact=Redaction(secret_values(settings, secrets, os.environ)),
+        redact=Redaction(secret_values(settings, secrets, os.environ), common_forms=True),
         clock=clock,
     )

@@ -1,38 +1,48 @@
-"""Replaces secrets in output: known values, and anything in the form of GitHub's tokens.
+"""Replaces secrets in output: known values, and anything in the form of a token.
 
 It is applied to every request body sent to GitHub (`bot.github.transport`), every text written to
 the database (`bot.store.opening`), the log, the archive, and the transcripts and terminals shown.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
-from urllib.parse import quote
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bot.system.known_secrets import known_secrets
+from bot.system.secret_forms import COMMON, GITHUB, pattern_of
 
 T = TypeVar("T")
 
-#: Installation tokens are created while the bot runs, so they are recognized by their form.
-_FORMS = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_", "github_pat_")
-_TOKEN = re.compile(r"\b(?:gh[oprsu]_|github_pat_)[\w.-]{16,}")
-_TOKEN_BYTES = re.compile(_TOKEN.pattern.encode())
 _LONGEST_TOKEN = 1024
 _SHORTEST = 6  # What is shorter is found in words.
-_LINE = 20
 _GONE = "[secret]"
 
 
 class Redaction:
-    """Takes secrets out of texts and values. May be used from any thread."""
+    """Takes secrets out of texts and values. May be used from any thread.
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
+    Values are read string by string, and a string that is JSON likewise, so that no escape hides a
+    secret and no replacement breaks the JSON.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
+        """`common_forms`: also take out known secrets in Base64, and what has the form of another
+        service's token or key, as for everything that leaves the machine.
+        """
         # Longest first, so that a secret that holds another one goes whole.
-        self._known = sorted(known, key=len, reverse=True)
+        self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)
+        forms = (*GITHUB, *COMMON) if common_forms else GITHUB
+        self._anchors = tuple(dict.fromkeys(one.anchor for one in self._known))
+        self._anchor_bytes = tuple(anchor.encode() for anchor in self._anchors)
+        prefixes = "|".join(one.prefix for one in forms)
+        self._prefix, self._prefix_bytes = re.compile(prefixes), re.compile(prefixes.encode())
+        self._pattern = pattern_of(forms)
         #: The length of the longest secret in bytes.
-        self.longest = max([_LONGEST_TOKEN, *(len(one.encode()) for one in known)])
+        self.longest = max([_LONGEST_TOKEN, *(one.longest for one in self._known)])
 
     def __call__(self, value: T) -> T:
         """Return a text, bytes or JSON-encodable value without secrets."""
@@ -40,31 +50,76 @@ class Redaction:
             return self.masked(value)  # type: ignore[return-value]
         if isinstance(value, str):
             return self._text(value)  # type: ignore[return-value]
-        text = msgspec.json.encode(value).decode()
-        safe = self._text(text)
-        return value if safe is text else msgspec.json.decode(safe, type=type(value))
+        if not self._may_hold(msgspec.json.encode(value).decode()):
+            return value
+        return self._value(value)  # type: ignore[no-any-return]
 
     def finds(self, text: str) -> bool:
         """Whether a text contains a known secret."""
-        return any(secret in text for secret in self._known)
+        return any(
+            next(secret.spans(text), None) for secret in self._known if secret.anchor in text
+        )
 
     def masked(self, data: bytes) -> bytes:
         """Return the data with secrets replaced by stars, at the same length."""
-        for secret in map(str.encode, self._known):
-            data = data.replace(secret, b"*" * len(secret))
-        if not any(form.encode() in data for form in _FORMS):
+        if not (
+            any(anchor in data for anchor in self._anchor_bytes) or self._prefix_bytes.search(data)
+        ):
             return data
-        return _TOKEN_BYTES.sub(lambda found: b"*" * len(found[0]), data)
+        text = data.decode("utf-8", "surrogateescape")
+        safe = self._replaced(text, _stars)
+        return data if safe is text else safe.encode("utf-8", "surrogateescape")
+
+    def _may_hold(self, text: str) -> bool:
+        return any(anchor in text for anchor in self._anchors) or bool(self._prefix.search(text))
+
+    def _value(self, value: Any) -> Any:
+        """A value of any type with its strings redacted."""
+        if type(value) is str:  # Not an enumeration's word.
+            return self._text(value)
+        if isinstance(value, bytes):
+            return self.masked(value)
+        if isinstance(value, Struct):
+            before = {name: getattr(value, name) for name in value.__struct_fields__}
+            after = {name: self._value(part) for name, part in before.items()}
+            changed = {name: part for name, part in after.items() if part != before[name]}
+            return replace(value, **changed) if changed else value
+        if isinstance(value, Mapping):
+            return {self._value(name): self._value(part) for name, part in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return type(value)(self._value(part) for part in value)
+        return value
 
     def _text(self, text: str) -> str:
+        if not self._may_hold(text):
+            return text
+        if text[:1] in ("{", "[", '"'):
+            try:
+                value = msgspec.json.decode(text)
+                safe = self._value(value)
+                return text if safe == value else msgspec.json.encode(safe).decode()
+            except (msgspec.MsgspecError, RecursionError):
+                pass  # It is no JSON.
+        return self._replaced(text, lambda _: _GONE)
+
+    def _replaced(self, text: str, instead: Callable[[str], str]) -> str:
         for secret in self._known:
-            if secret in text:
-                text = text.replace(secret, _GONE)
-        return _TOKEN.sub(_GONE, text) if any(form in text for form in _FORMS) else text
+            if secret.anchor in text:
+                text = _without(text, secret.spans(text), instead)
+        if self._prefix.search(text):
+            text = _without(text, (one.span() for one in self._pattern.finditer(text)), instead)
+        return text
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """Yield the forms of a secret in text, JSON and URLs, line by line for keys."""
-    lines = [line for line in secret.splitlines() if len(line) >= _LINE and "-----" not in line]
-    for one in lines if "\n" in secret.strip() else [secret]:
-        yield from (one, json.dumps(one, ensure_ascii=False)[1:-1], quote(one, safe=""))
+def _stars(secret: str) -> str:
+    return "*" * len(secret.encode("utf-8", "surrogateescape"))
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]], instead: Callable[[str], str]) -> str:
+    parts, at = list[str](), 0
+    for begin, end in sorted(spans):
+        if end > at:
+            first = max(begin, at)
+            parts += [text[at:first], instead(text[first:end])]
+            at = end
+    return "".join([*parts, text[at:]]) if parts else text

@@ -1,0 +1,143 @@
+"""Finds a known secret in a text, also where the text is escaped, more than once or in Base64."""
+
+import html
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+#: How many escapes around each other are undone: JSON in JSON in a URL.
+_MOST_ESCAPES: Final = 4
+#: How many ways of undoing them are tried for one place, which bounds the time for a hostile text.
+_MOST_READINGS: Final = 50
+#: An escape may take so many characters for one, as `\\\\ud83d\\\\ude00` does.
+_EXPANSION: Final = 24
+_LINE: Final = 20  #: The shortest line of a key.
+_SHORTEST_BASE64: Final = 12
+
+#: The characters that no escape changes.
+_UNESCAPED = re.compile(r"[A-Za-z0-9_]+")
+_SIMPLE: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a": "\a"}
+_SURROGATES = r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})"
+_BACKSLASH = re.compile(
+    rf"{_SURROGATES}|\\u([0-9a-f]{{4}})|\\x([0-9a-f]{{2}})|\\U([0-9a-f]{{8}})|\\([^ux])",
+    re.IGNORECASE,
+)
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_PLUS = re.compile(r"\+")
+
+
+def _backslash(found: re.Match[str]) -> str:
+    high, low, *codes, sign = found.groups()
+    if high:
+        return (bytes.fromhex(high) + bytes.fromhex(low)).decode("utf-16-be", "replace")
+    code = next(filter(None, codes), None)
+    if code:
+        return chr(int(code, 16)) if int(code, 16) < 0x110000 else "\ufffd"
+    return _SIMPLE.get(sign, sign)
+
+
+def _percent(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "replace")
+
+
+#: The escapes, each with what undoes it; a form writes spaces as `+`.
+_UNESCAPES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
+    (_BACKSLASH, _backslash),
+    (_PERCENT, _percent),
+    (_ENTITY, lambda found: html.unescape(found[0])),
+    (_PLUS, lambda _: " "),
+)
+
+#: A text with where each of its characters begins in the original, and where the last one ends.
+_Mapped = tuple[str, list[int]]
+
+
+class KnownSecret:
+    """One secret, and where it is in texts."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        #: Its longest part that is the same in every escape; a text without it holds none.
+        self.anchor = max(_UNESCAPED.findall(secret), key=len, default="")
+        #: The longest text that the secret may be in escaped form, in bytes.
+        self.longest = len(secret.encode()) * (_EXPANSION if self.anchor != secret else 1)
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the secret begins and ends in a text, as it is and escaped."""
+        yield from _occurrences(self.secret, text)
+        if self.anchor in ("", self.secret):
+            return
+        around = len(self.secret) * _EXPANSION
+        done = 0
+        for begin, end in _occurrences(self.anchor, text):
+            if begin < done:
+                continue
+            first, last = max(0, begin - around), min(len(text), end + around)
+            for start, stop in self._escaped(text[first:last]):
+                yield first + start, first + stop
+            done = end + around // 2
+
+    def _escaped(self, text: str) -> Iterator[tuple[int, int]]:
+        waiting: list[tuple[_Mapped, int]] = [((text, list(range(len(text) + 1))), 0)]
+        seen = {text}
+        while waiting and len(seen) < _MOST_READINGS:
+            mapped, depth = waiting.pop()
+            for pattern, unescape in _UNESCAPES:
+                found = _unescaped(mapped, pattern, unescape)
+                if found[0] in seen:
+                    continue
+                seen.add(found[0])
+                for begin, end in _occurrences(self.secret, found[0]):
+                    yield found[1][begin], found[1][end]
+                if depth + 1 < _MOST_ESCAPES:
+                    waiting.append((found, depth + 1))
+
+
+def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
+    """Each secret, line by line for keys, and on demand its Base64; the longest first."""
+    plain = [form for secret in secrets for form in _lines(secret) if len(form) >= shortest]
+    encoded = [form for one in plain for form in _in_base64(one.encode())] if in_base64 else []
+    forms = dict.fromkeys([*plain, *encoded])
+    return [KnownSecret(form) for form in sorted(forms, key=len, reverse=True)]
+
+
+def _lines(secret: str) -> list[str]:
+    lines = [line for line in secret.splitlines() if len(line) >= _LINE and "-----" not in line]
+    return lines if "\n" in secret.strip() else [secret]
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """The characters that Base64 of a text has for a secret in it, at each of three alignments."""
+    for encode in (b64encode, urlsafe_b64encode):
+        for before in range(3):
+            text = encode(b"\0" * before + secret).decode()
+            begin, cut = (0, 2, 3)[before], (0, 3, 2)[(before + len(secret)) % 3]
+            inner = text[begin : len(text) - cut]
+            if len(inner) >= _SHORTEST_BASE64:
+                yield inner
+
+
+def _occurrences(part: str, text: str) -> Iterator[tuple[int, int]]:
+    at = text.find(part)
+    while at >= 0:
+        yield at, at + len(part)
+        at = text.find(part, at + len(part))
+
+
+def _unescaped(
+    mapped: _Mapped, pattern: re.Pattern[str], unescape: Callable[[re.Match[str]], str]
+) -> _Mapped:
+    """The text with one kind of escape undone."""
+    text, places = mapped
+    parts, positions, at = list[str](), list[int](), 0
+    for found in pattern.finditer(text):
+        plain = unescape(found)
+        parts += [text[at : found.start()], plain]
+        positions += places[at : found.start()]
+        positions += [places[found.start()]] * len(plain)
+        at = found.end()
+    if not at:
+        return mapped
+    return "".join([*parts, text[at:]]), [*positions, *places[at:]]

@@ -1,0 +1,60 @@
+"""Forms of secrets that are not known: tokens and keys, recognised by how they begin.
+
+The prefixes are those that the providers document and secret scanners look for:
+https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
+https://docs.github.com/en/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class SecretForm(NamedTuple):
+    """The form of one kind of secret."""
+
+    prefix: str  #: A short pattern; a text that it does not match holds none.
+    pattern: str
+    bounded: bool = True  #: Whether it begins where a word begins.
+
+
+#: What may stand before a word: nothing of a word, an escape (`\n`, `\u001b`, `%0A`, also in a
+#: text that is escaped once more), or the end of a terminal's colour sequence.
+_BEGIN = (
+    r"(?:(?<![A-Za-z0-9_])|(?<=\\[abfnrtv0])|(?<=5[Cc][abfnrtv0])|(?<=u[0-9A-Fa-f]{4})"
+    r"|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})|(?<=%25[0-9A-Fa-f]{2})"
+    r"|(?<=%2525[0-9A-Fa-f]{2})|(?<=[\[;0-9][A-Za-z]))"
+)
+_GITHUB = "gh[oprsu]_"
+#: GitHub's tokens. Installation tokens are created while the bot runs, so none is known.
+GITHUB = (
+    SecretForm(f"{_GITHUB}|github_pat_", r"(?:gh[oprsu]_|github_pat_)[\w.-]{16,}"),
+    SecretForm(_GITHUB, r"gh[oprsu]_[A-Za-z0-9]{36}(?![A-Za-z0-9])", bounded=False),
+    SecretForm(
+        "github_pat_",
+        r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}(?![A-Za-z0-9])",
+        bounded=False,
+    ),
+)
+_KEY_BEGINS = r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+#: Secrets of other services.
+COMMON = (
+    SecretForm("sk-ant-", r"sk-ant-[\w-]{20,}"),
+    SecretForm("sk-", r"sk-(?:(?:proj|svcacct|admin)-[\w-]{20,}|[A-Za-z0-9]{32,})"),
+    SecretForm("A[BCKS][CI]A", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    SecretForm("xox|xapp-", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}"),
+    SecretForm("hooks[.]slack", r"hooks\.slack\.com/services/[\w/-]{20,}"),
+    SecretForm("eyJ", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
+    SecretForm("AIza", r"AIza[\w-]{35}"),
+    SecretForm(
+        "PRIVATE KEY",
+        rf"{_KEY_BEGINS}(?:[\s\S]{{0,20000}}?-----END [A-Z0-9 ]{{0,40}}-----"
+        r"|(?:\\*[nr]|[A-Za-z0-9+/=\s])*)",
+        bounded=False,
+    ),
+)
+
+
+def pattern_of(forms: Iterable[SecretForm]) -> re.Pattern[str]:
+    """One pattern for all these forms."""
+    return re.compile("|".join(f"{_BEGIN if one.bounded else ''}{one.pattern}" for one in forms))
