@@ -54,3 +54,9 @@ class Agent:
 
     def part(self, message: str, session: str = ID, **data: object) -> None:
         self.write("part", f"prt_{message}", message, session, self.at, self.at, json.dumps(data))
+
+    def change(self, message: str, **data: object) -> None:
+        """Replace the part that `part` wrote for a message."""
+        with closing(sqlite3.connect(self._path)) as database, database:
+            row = (json.dumps(data), f"prt_{message}")
+            database.execute("update part set data = ? where id = ?", row)

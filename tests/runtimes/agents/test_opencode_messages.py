@@ -5,6 +5,7 @@ import json
 import pytest
 
 from runtimes.agents.base import RunFiles
+from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode.files import OpenCodeMessageReader
 from runtimes.agents.shared.messages import Message, MessageKind
 from tests.runtimes.agents.fake_opencode import ID, Agent
@@ -72,3 +73,35 @@ def test_complete_parts_of_an_active_turn_are_returned_once(
     assert used.kind is MessageKind.USAGE
     assert used.at is not None
     assert used.at.timestamp() == agent.at / 1000
+
+
+@pytest.mark.parametrize("kind", [MessageKind.ANSWER, MessageKind.THOUGHT])
+def test_text_of_an_active_turn_is_returned_once_complete(
+    agent: Agent, messages: OpenCodeMessageReader, kind: MessageKind
+) -> None:
+    type_ = "text" if kind is MessageKind.ANSWER else "reasoning"
+    agent.message("m1", "assistant")
+    agent.part("m1", type=type_, text="I")
+    assert messages.new() == []
+    agent.change("m1", type=type_, text="I see.", time={"start": 1, "end": agent.at})
+    assert kinds_and_texts(messages.new()) == [(kind, "I see.")]
+
+
+def test_the_call_of_an_active_turn_is_returned_before_its_result(
+    agent: Agent, messages: OpenCodeMessageReader
+) -> None:
+    agent.message("m1", "assistant")
+    agent.part("m1", type="tool", tool="bash", state={"status": "pending"})
+    assert kinds_and_texts(messages.new()) == [(MessageKind.CALL, "{}")]
+    agent.change("m1", type="tool", tool="bash", state={"status": "running"})
+    assert messages.new() == []
+    agent.change("m1", type="tool", tool="bash", state={"status": "completed", "output": "ok"})
+    assert kinds_and_texts(messages.new()) == [(MessageKind.RESULT, "ok")]
+    assert messages.new() == []
+
+
+def test_an_unreadable_database_has_no_messages(
+    files: RunFiles, messages: OpenCodeMessageReader
+) -> None:
+    opencode_files.database(files).write_text("odd")
+    assert messages.new() == []
