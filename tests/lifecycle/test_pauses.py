@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from lifecycle.judge.judge import judge
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Facts, Spending
@@ -60,6 +61,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
 def test_each_pause_states_its_reason(session: Facts, reason: Reason, why: str, key: str) -> None:
     found = decision(session)
     assert (found.status, found.reason, found.because) == (Status.PAUSED, reason, why)
+    assert judge(session, Policy(), NOW).cause == (parse(key) if key else None)
     notices = [a for a in found.actions if isinstance(a, do.Comment) and a.topic == "paused"]
     assert [str(comment.key) for comment in notices] == ([f"notice:{key}"] if key else [])
     for comment in notices:
