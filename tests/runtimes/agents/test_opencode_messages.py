@@ -105,3 +105,14 @@ def test_an_unreadable_database_has_no_messages(
 ) -> None:
     opencode_files.database(files).write_text("odd")
     assert messages.new() == []
+
+
+def test_messages_beyond_a_batch_are_returned_by_the_next_reading(
+    agent: Agent, messages: OpenCodeMessageReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencode_files, "_BATCH", 1)
+    for name, text in (("m1", "One."), ("m2", "Two.")):
+        agent.complete(name)
+        agent.part(name, type="text", text=text)
+    assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "One.")]
+    assert kinds_and_texts(messages.new()) == [(MessageKind.ANSWER, "Two.")]
