@@ -1,5 +1,6 @@
 """`mergewright setup`: creates a GitHub App or stores a token, and writes the configuration."""
 
+import time
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
@@ -9,21 +10,22 @@ import typer
 from bot.cli.options import PROBLEM, CliError
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
-from bot.github.errors import GitHubFailure
+from bot.github.errors import GitHubFailure, NotInstalled
 from bot.setup import files
-from bot.setup.manifest import converted, manifest
+from bot.setup.manifest import converted, manifest, webhook_url
 from bot.setup.page import SetupPage
 from config.load import ConfigError, settings_of
 from config.settings import Settings
+from lifecycle.model.names import NAME
 
-_NEXT = """\
-Wrote to {folder}: {names}
-
-1. {webhook}
-2. Load the secrets:        set -a; . {folder}/mergewright.env; set +a
-3. Check the installation:  mergewright doctor --config {folder}/mergewright.toml
-4. Start the server:        mergewright serve --config {folder}/mergewright.toml
-"""
+_STEPS = (
+    "Load the secrets:        set -a; . {folder}/mergewright.env; set +a",
+    "Check the installation:  mergewright doctor --config {folder}/mergewright.toml",
+    "Start the server:        mergewright serve --config {folder}/mergewright.toml",
+)
+_COLOR, _MEANING = "5319e7", "Requests a coding agent"
+#: How long setup waits for a person to install the App, and how often it looks.
+_INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
@@ -66,7 +68,8 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
         print(f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
         print("Waiting for GitHub to send the browser back ...", flush=True)
         page.wait()
-    _say(folder, f"Install the App on {wanted.repository}; your browser shows the page.")
+    made, pem = settings_of((folder / files.CONFIGURATION).read_text(), ""), folder / files.KEY
+    _say(folder, *_label_once_installed(made, pem.read_text(), wanted.repository))
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
@@ -81,16 +84,59 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
         raise CliError(str(failure), PROBLEM) from None
     if lacking:
         raise CliError(f"{wanted.repository}: {login}: {'; '.join(lacking)}", PROBLEM)
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": given, "MERGEWRIGHT_WEBHOOK_SECRET": token_hex(32)}
+    secret, url = token_hex(32), webhook_url(wanted.public_url)
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": given, "MERGEWRIGHT_WEBHOOK_SECRET": secret}
     files.write(folder, files.configuration(wanted), secrets)
-    webhook = f"{wanted.public_url}webhooks/github"
-    _say(
-        folder,
-        f"Add a webhook to {wanted.repository}: {webhook}, content type application/json,"
-        " the secret from mergewright.env, all events.",
+    steps = []
+    with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
+        steps += _make_label(github, wanted.repository)
+        try:
+            github.write.create_webhook(wanted.repository, url, secret, ["*"])
+            print(f"{wanted.repository} sends webhooks to {url}")
+        except GitHubFailure:  # Only administrators may add them.
+            steps.append(
+                f"This account may not add webhooks. Add one to {wanted.repository}: {url}, content"
+                " type application/json, the secret from mergewright.env, all events."
+            )
+    _say(folder, *steps)
+
+
+def _make_label(github: GitHub, repository: str) -> list[str]:
+    """Create the label that requests an agent; return what to do if that is refused."""
+    try:
+        github.write.create_label(repository, NAME, _COLOR, _MEANING)
+    except GitHubFailure as failure:
+        return [f"Create the label {NAME} in {repository} ({failure})"]
+    print(f"{repository} has the label {NAME}")
+    return []
+
+
+def _label_once_installed(settings: Settings, pem: str, repository: str) -> list[str]:
+    """Wait until the App is installed, then create the label; return what is left to do."""
+    credentials = Credentials(
+        app_id=settings.github.app_id, private_key=pem, owners=settings.github.allowed_owners
     )
+    print(f"Waiting until the App is installed on {repository}; Ctrl-C skips this ...", flush=True)
+    until = time.monotonic() + _INSTALL_SECONDS
+    with closing(GitHub(settings.github.api_url, credentials)) as github:
+        try:
+            while time.monotonic() < until:
+                try:
+                    github.read.repository(repository)
+                except NotInstalled:
+                    time.sleep(_POLL_SECONDS)
+                    continue
+                return _make_label(github, repository)
+        except (GitHubFailure, KeyboardInterrupt) as failure:
+            print(failure)
+    return [
+        f"Install the App on {repository}; your browser shows the page.",
+        f"Create the label {NAME} in {repository}.",
+    ]
 
 
-def _say(folder: Path, webhook: str) -> None:
+def _say(folder: Path, *steps: str) -> None:
     names = ", ".join(path.name for path in files.existing(folder))
-    print(_NEXT.format(folder=folder, names=names, webhook=webhook), end="")
+    numbered = (f"{number}. {step}" for number, step in enumerate((*steps, *_STEPS), 1))
+    text = "\n".join((f"Wrote to {folder}: {names}", "", *numbered))
+    print(text.format(folder=folder))

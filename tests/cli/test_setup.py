@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +27,10 @@ URL = "https://bot.example"
 @pytest.fixture(scope="module")
 def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
     with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
-        server.repository("acme/widgets").permission("wright", "write")
+        widgets = server.repository("acme/widgets")
+        widgets.permission("wright", "write")
+        widgets.permission("ada", "admin")
+        server.user("ada", token="adas")
         server.user("wright", token="wrights")
         server.user("mallory", token="mallorys")
         yield server
@@ -57,6 +60,12 @@ class Browser:
         """Press both buttons; return the address to which GitHub redirects with the code."""
         action, fields = self.form()
         return self.http.post(action, data=fields).headers["Location"]
+
+    def installs(self, created: str) -> None:
+        """Go back to the waiting command, and install the App on the page it redirects to."""
+        back = self.http.get(created)
+        assert back.status_code == 302
+        assert self.http.get(back.headers["Location"]).text == "Installed."
 
 
 @contextmanager
@@ -96,9 +105,9 @@ def test_setup_creates_a_working_app(
         assert asked["default_permissions"] == {one.name: one.level for one in PERMISSIONS}
         assert {"issues", "issue_comment", "pull_request", "push"} <= set(asked["default_events"])
         assert {"ping", "installation"}.isdisjoint(asked["default_events"])
-        back = browser.http.get(browser.presses())
-        assert browser.http.get(back.headers["Location"]).text == "Installed."
+        browser.installs(browser.presses())
         output = browser.out.read()
+    assert "acme/widgets has the label mergewright" in output
     assert "mergewright doctor --config" in output
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["github-app.pem", "mergewright.env", "mergewright.toml"]
@@ -121,6 +130,7 @@ def test_setup_creates_a_working_app(
     )
     client = GitHub(settings.github.api_url, credentials)
     assert client.read.me() == "mergewright-acme[bot]"
+    assert client.hook.url() == f"{URL}/webhooks/github"
     assert client.read.missing_permissions("acme/widgets") == ()
     client.close()
 
@@ -134,7 +144,7 @@ def test_a_code_with_a_wrong_state_is_refused(github: FaultyGitHub, tmp_path: Pa
         elsewhere = browser.http.get(right, headers={"Host": "evil.example"})
         assert elsewhere.status_code == 400
         assert list(tmp_path.iterdir()) == []
-        assert browser.http.get(right).status_code == 302
+        browser.installs(right)
 
 
 def test_an_app_of_another_owner_is_refused(github: FaultyGitHub, tmp_path: Path) -> None:
@@ -146,7 +156,7 @@ def test_an_app_of_another_owner_is_refused(github: FaultyGitHub, tmp_path: Path
         assert printed.status_code == 502
         assert "belongs to umbrella" in printed.text
         assert list(tmp_path.iterdir()) == []
-        assert browser.http.get(browser.presses()).status_code == 302
+        browser.installs(browser.presses())
 
 
 @pytest.mark.parametrize("name", ["mergewright.toml", "mergewright.env", "github-app.pem"])
@@ -194,11 +204,31 @@ def given(github: FaultyGitHub, folder: Path, token: str) -> subprocess.Complete
 def test_a_token_is_checked_and_stored(github: FaultyGitHub, tmp_path: Path) -> None:
     done = given(github, tmp_path, "wrights")
     assert done.returncode == 0, done.stderr
-    assert f"Add a webhook to acme/widgets: {URL}/webhooks/github" in done.stdout
+    assert "acme/widgets has the label mergewright" in done.stdout
+    assert f"Add one to acme/widgets: {URL}/webhooks/github" in done.stdout
     file = tmp_path / "mergewright.env"
     assert file.stat().st_mode & 0o777 == 0o600
     settings, secrets = load(tmp_path / "mergewright.toml", environment(file))
     assert (settings.github.app_id, secrets.token) == ("", "wrights")
+
+
+def test_an_administrators_token_adds_the_webhook_too(github: FaultyGitHub, tmp_path: Path) -> None:
+    done = given(github, tmp_path, "adas")
+    assert done.returncode == 0, done.stderr
+    assert f"acme/widgets sends webhooks to {URL}/webhooks/github" in done.stdout
+    assert "Add one" not in done.stdout
+    _, secrets = load(tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env"))
+    with closing(GitHub(f"{github.url}api/v3/", Credentials(token="adas"))) as client:
+        (hook,) = client.read.webhooks("acme/widgets")
+        assert (hook.active, hook.events, hook.config.url) == (
+            True,
+            ("*",),
+            f"{URL}/webhooks/github",
+        )
+        client.write.create_webhook("acme/widgets", hook.config.url, secrets.webhook_secret, ["*"])
+        client.write.create_label("acme/widgets", "Mergewright", "000000", "again")
+        assert len(client.read.webhooks("acme/widgets")) == 1
+        assert client.read.labels("acme/widgets", "mergewright") == ["mergewright"]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ CALLS: dict[str, Call] = {
     "pull timeline": lambda s: s.kit.rest.issues.list_events_for_timeline(**s.at, issue_number=2),
     "labels": lambda s: s.kit.rest.issues.list_labels_on_issue(**s.at, issue_number=1),
     "add labels": lambda s: s.kit.rest.issues.add_labels(**s.at, issue_number=1, labels=["a b"]),
+    "create label": lambda s: s.kit.rest.issues.create_label(**s.at, name="bug"),
     "remove label": lambda s: s.kit.rest.issues.remove_label(**s.at, issue_number=1, name="a b"),
     "comments": lambda s: s.kit.rest.issues.list_comments(**s.at, issue_number=1),
     "comments of all": lambda s: s.kit.rest.issues.list_comments_for_repo(**s.at, sort="updated"),

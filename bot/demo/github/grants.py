@@ -24,6 +24,7 @@ _ROUTES: Final = tuple(
         (r"\w+ /(statuses/.*|commits/.+/status.*)", "statuses"),
         (r"\w+ /actions.*", "actions"),
         (r"\w+ /(branches|git|commits).*", "contents"),
+        (r"\w+ /labels.*", "issues"),
         (r"\w+ /hooks.*", "repository_hooks"),
         (r"\w+ .*", "metadata"),
     )

@@ -115,7 +115,11 @@ class Webhooks:
         hook_id = self.world.identity("H")["id"]
         hook = Hook(id=hook_id, repo=repo, url=url, secret=secret, created_at=self.world.now())
         self.hooks.append(hook)
-        body = {"zen": "Keep it logically awesome.", "hook_id": hook.id, "hook": _hook(hook, repo)}
+        body = {
+            "zen": "Keep it logically awesome.",
+            "hook_id": hook.id,
+            "hook": hook_shape(hook, repo),
+        }
         self._deliver(hook, repo, "ping", None, {**body, **_context(repo, repo.owner.login)})
         return hook.id
 
@@ -254,7 +258,8 @@ def _context(repo: Repository, sender: str) -> Json:
     return context
 
 
-def _hook(hook: Hook, repo: Repository) -> Json:
+def hook_shape(hook: Hook, repo: Repository) -> Json:
+    """A repository's webhook, as the API shows it."""
     here = f"{base.api_of(repo)}/hooks/{hook.id}"
     return {
         "type": "Repository",

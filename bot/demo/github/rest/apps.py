@@ -74,8 +74,16 @@ def hook_routes(webhooks: Webhooks) -> list[Route]:
         webhooks.redeliver(number)
         return Answer(status=202, body={})
 
+    def configuration(request: Request) -> Answer:
+        url, _ = _signed(request).hook
+        return Answer(body={"content_type": "json", "insecure_ssl": "0", "url": url})
+
     here = "/app/hook/deliveries"
-    return [("GET", here, deliveries), ("POST", f"{here}/{{number}}/attempts", redeliver)]
+    return [
+        ("GET", "/app/hook/config", configuration),
+        ("GET", here, deliveries),
+        ("POST", f"{here}/{{number}}/attempts", redeliver),
+    ]
 
 
 def _meta(request: Request) -> Answer:

@@ -71,6 +71,15 @@ def _add_labels(request: Request) -> Answer:
     return _labels_of(request, issue)
 
 
+def _create_label(request: Request) -> Answer:
+    repo, name = request.repo_for("write"), request.json.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid("Label", "name", "missing_field")
+    if name.lower() in repo.known_labels:
+        raise invalid("Label", "name", "already_exists")
+    return Answer(status=201, body=base.label(repo.label(name, request.login), repo))
+
+
 def _remove_label(request: Request) -> Answer:
     issue = request.issue_of(request.repo_for("triage"))
     try:
@@ -197,6 +206,7 @@ _REVIEW_COMMENT = f"{_REPO}/pulls/comments/{{id}}"
 ROUTES: list[Route] = [
     ("GET", f"{_REPO}/issues", _list),
     ("GET", _ISSUE, _get),
+    ("POST", f"{_REPO}/labels", _create_label),
     ("PATCH", _ISSUE, _patch),
     ("GET", f"{_ISSUE}/timeline", _timeline),
     ("GET", f"{_ISSUE}/dependencies/blocked_by", _blocked_by),

@@ -3,7 +3,7 @@
 from bot.demo.github.hosting import Move
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
-from bot.demo.github.webhooks import Delivery, Webhooks, delivery_item, delivery_whole
+from bot.demo.github.webhooks import Delivery, Webhooks, delivery_item, delivery_whole, hook_shape
 
 #: The coarse word that GitHub gives beside the role's name.
 _COARSE = {"maintain": "write", "triage": "read"}
@@ -60,8 +60,24 @@ def hook_routes(webhooks: Webhooks) -> list[Route]:
         webhooks.redeliver(_one(request, webhooks).id)
         return Answer(status=202, body={})
 
-    here = "/repos/{owner}/{repo}/hooks/{id}/deliveries"
+    def hooks(request: Request) -> Answer:
+        repo = request.repo_for("admin")
+        known = [hook for hook in webhooks.hooks if hook.repo is repo]
+        return request.page(known, lambda hook: hook_shape(hook, repo))
+
+    def create(request: Request) -> Answer:
+        repo, config = request.repo_for("admin"), request.json["config"]
+        if any(hook.repo is repo and hook.url == config["url"] for hook in webhooks.hooks):
+            raise Problem(422, "Validation Failed", ["Hook already exists on this repository"])
+        number = webhooks.add(repo, config["url"], config.get("secret", ""))
+        (made,) = (hook for hook in webhooks.hooks if hook.id == number)
+        return Answer(status=201, body=hook_shape(made, repo))
+
+    all_of_them = "/repos/{owner}/{repo}/hooks"
+    here = f"{all_of_them}/{{id}}/deliveries"
     return [
+        ("GET", all_of_them, hooks),
+        ("POST", all_of_them, create),
         ("GET", here, deliveries),
         ("GET", f"{here}/{{number}}", delivery),
         ("POST", f"{here}/{{number}}/attempts", redeliver),
