@@ -121,6 +121,11 @@ class LocalRuns:
                     watched.again_at = now + _AGAIN * (1 + place / len(news))
             return Look(probes=probes, readings=readings, failure=failure)
 
+    def forget(self) -> None:
+        """Read everything again at the next look, as after a jump of the machine's clock."""
+        with self._lock:
+            self._watched.clear()
+
     def resumes(self, run: RunRef, conversation: str) -> bool:
         """Whether a run started with this conversation's id would resume it."""
         adapter, files = self.adapters[run.agent_type], self.files_of(run)

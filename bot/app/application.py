@@ -1,8 +1,10 @@
 """One running bot: its workers, and which worker wakes which."""
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from threading import Event
 
 from bot.app.wiring import Wakes, Wiring
@@ -10,7 +12,7 @@ from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
 from bot.decide.opening import notify_outsiders
 from bot.show.terminal import terminal
-from bot.system.clock import Clock, utc_now
+from bot.system.clock import Clock, SteadyClock, utc_now
 from bot.system.crash_points import AtCrashPoint, CrashPoint, log_crash_point
 from bot.system.http_server import HttpServer
 from bot.web.app import build
@@ -18,7 +20,10 @@ from bot.web.health import Health
 from bot.web.webhook import WebhookLimits
 from config.load import Secrets
 from config.settings import Settings
+from lifecycle.read.sentences import duration
 from runtimes.local_host import free_mb
+
+log = logging.getLogger(__name__)
 
 #: How many workspaces are examined at once, so that a huge one does not delay the others.
 _EXAMINERS = 2
@@ -154,6 +159,10 @@ class App:
 
     def _lead(self) -> None:
         """Start acting: this bot got the lease."""
+        clock, store = self._clock, self.wiring.store
+        if isinstance(clock, SteadyClock) and (recorded := store.history.newest()):
+            clock.not_before(recorded)
+        store.incidents.clear("clock", clock())
         self.wiring.late_effects.begin()
         if self._settings.key_variables:
             self.wiring.model_proxy.start()
@@ -167,7 +176,26 @@ class App:
         return worker
 
     def _beat(self) -> None:
+        self._look_at_clock()
         _wake(self._inbox, self._github, self._reconcile, self._outbox)
+
+    def _look_at_clock(self) -> None:
+        """Report a jump of the machine's clock, until the clock is right again."""
+        clock, incidents = self._clock, self.wiring.store.incidents
+        if not isinstance(clock, SteadyClock) or not (jumped := clock.look()):
+            return
+        log.warning("the machine's clock jumped by %+.0f s", jumped.total_seconds())
+        self.wiring.locations.host.runs.forget()  # Their files are compared with the time.
+        if ahead := clock.ahead:
+            where = "ahead of" if ahead > timedelta() else "behind"
+            text = (
+                f"The machine's clock jumped and is {duration(abs(ahead))} {where} the time since"
+                " the start. Nothing waits longer because of it. Check the machine's time service,"
+                " then restart the bot, so that it shows the machine's time again"
+            )
+            incidents.report("clock", text, clock())
+        else:
+            incidents.clear("clock", clock())
 
     def _on_delivered(self) -> None:
         self._crash_point(CrashPoint.DELIVERED, "")

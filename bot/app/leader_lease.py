@@ -3,14 +3,18 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 
 from bot.store import LeaseTable, OutboxTable, StoreFailure, this_process
 from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
+
+#: Before every expiry.
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(eq=False)
@@ -33,6 +37,9 @@ class LeaderLease:
     lost: bool = field(default=False, init=False)  #: Whether another bot took the lease.
     _epoch: int | None = field(default=None, init=False)
     _until: datetime | None = field(default=None, init=False)
+
+    #: The leader and its lease's expiry as last read, and since when by the monotonic clock.
+    _held: tuple[tuple[str, datetime], float] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._owner = f"{this_process()}:{id(self):x}"
@@ -61,7 +68,7 @@ class LeaderLease:
         while not self.stopping.is_set():
             asked = self.clock()
             try:
-                epoch = self.lease.acquire(self._owner, asked, self.seconds)
+                epoch = self.lease.acquire(self._owner, asked, self.seconds, self._expired())
                 self._apply(epoch, asked + timedelta(seconds=self.seconds))
             except StoreFailure as failure:
                 # A full disk, for example. Without a renewal the bot stops acting when the lease
@@ -70,6 +77,19 @@ class LeaderLease:
             except Exception:
                 log.exception("the lease could not be taken or renewed")
             self.stopping.wait(self.seconds / 6)
+
+    def _expired(self) -> datetime:
+        """The expiry of another bot's lease that was not renewed for its whole duration.
+
+        Clocks of several bots may differ, and jump: only the time that this bot waited counts.
+        """
+        leader = self.lease.holder()
+        if leader is None or leader[0] == self._owner:
+            self._held = None
+            return _NEVER
+        if self._held is None or self._held[0] != leader:
+            self._held = (leader, monotonic())
+        return leader[1] if monotonic() - self._held[1] >= self.seconds else _NEVER
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
         """Begin to act, continue, stand by or stop, by the epoch read; None: another bot leads."""

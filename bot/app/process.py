@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from bot.app.application import App
 from bot.store import StoreDamaged, StoreFailure
+from bot.system.clock import SteadyClock
 from bot.system.descriptors import raise_limit
 from bot.system.http_server import CannotListen
 from bot.system.redaction import Redaction
@@ -47,7 +48,7 @@ def serve(settings: Settings, secrets: Secrets, *, new_database: bool = False) -
     for name in VARIABLES.values():
         # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)
-    app = App(settings, secrets, new_database=new_database)
+    app = App(settings, secrets, new_database=new_database, clock=SteadyClock())
     if settings.runtime.sandbox == "":
         log.warning(
             "agents run with the rights of this user, without a sandbox; "
@@ -103,5 +104,3 @@ def set_up_log(settings: LogSettings, redact: Redaction) -> None:
     root.setLevel(settings.level.upper())
     for name in ("httpx", "httpcore", "githubkit", "libtmux", "git", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # It warns of every skipped tick, which is intended.
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)

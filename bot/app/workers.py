@@ -3,10 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC
 
-from apscheduler.executors.pool import ThreadPoolExecutor as SchedulerPool
-from apscheduler.schedulers.background import BackgroundScheduler
 from msgspec import Struct
 
 from bot.store import StoreFailure
@@ -67,29 +64,39 @@ class Job(Struct, frozen=True):
 
 
 class Ticker:
-    """Runs the fixed jobs."""
+    """Runs the fixed jobs, a thread for each. Jumps of the machine's clock do not delay them.
+
+    A schedule by the time of day, as APScheduler keeps, stops for an hour when the clock is set
+    back by an hour.
+    """
 
     def __init__(self, *jobs: Job) -> None:
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            executors={"default": SchedulerPool(len(jobs))},
-            # A late run is run (by default it is dropped after a second), and several missed runs
-            # become one.
-            job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
-        )
-        for job in jobs:
-            self._scheduler.add_job(job.run, "interval", seconds=job.every_seconds, id=job.name)
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(job,), name=f"job-{job.name}", daemon=True)
+            for job in jobs
+        ]
 
     @property
     def running(self) -> bool:
         """Whether the jobs run."""
-        return bool(self._scheduler.running)
+        return not self._stopping.is_set() and all(one.is_alive() for one in self._threads)
 
     def start(self) -> None:
-        """Start the jobs."""
-        self._scheduler.start()
+        """Start the jobs, each after its interval."""
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Stop after the running jobs have finished."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=True)
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _repeat(self, job: Job) -> None:
+        while not self._stopping.wait(job.every_seconds):
+            try:
+                job.run()
+            except Exception:
+                log.exception("%s failed", job.name)

@@ -103,11 +103,14 @@ class BotProcess:
         secrets: Mapping[str, str],
         name: str = "mergewright",
         descriptors: int = 0,
+        module: str = "bot.cli",
     ) -> None:
         """`name` is that of its files; bots of one folder need different ones.
 
-        `descriptors` limits its open files, for good; 0: the limit of this process.
+        `descriptors` limits its open files, for good; 0: the limit of this process. `module` has
+        the command line.
         """
+        self._module = module
         self.folder = folder
         self.name = name
         self.port = int(tomllib.loads(config)["server"]["port"])
@@ -133,7 +136,7 @@ class BotProcess:
             self._process = subprocess.Popen(
                 [
                     *self._limited,
-                    *(sys.executable, "-m", "bot.cli", "serve", "--config", str(self.config)),
+                    *(sys.executable, "-m", self._module, "serve", "--config", str(self.config)),
                 ],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

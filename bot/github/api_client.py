@@ -6,6 +6,7 @@ token expired early, and nothing sleeps, except a write for its turn: the outbox
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from threading import Lock
 from typing import TypeVar
 from urllib.parse import quote
@@ -44,6 +45,8 @@ _SCOPES = "X-OAuth-Scopes"
 _APP = "app:"
 #: Longer lists are not read.
 MAX_PAGES = 100
+#: A JWT that begins or ends by this much more is refused.
+_CLOCKS_DIFFER = timedelta(seconds=30)
 _LOG_BYTES = 256 * 1024
 _CORE, _GRAPHQL = "core", "graphql"
 
@@ -74,7 +77,9 @@ class ApiClient:
         self.etag_cache = EtagCache()
         #: The scopes of a classic token, known after the first request; None for other credentials.
         self.scopes: frozenset[str] | None = None
-        self.tokens = AccessTokens(credentials, self._transport, self._installation_token, clock)
+        self.tokens = AccessTokens(
+            credentials, self._installation_token, self._transport.server_time
+        )
         #: Whether writes may be sent; asked again after the wait for their turn.
         self.may_write: Callable[[], bool] = lambda: True
         self._me = ""
@@ -335,7 +340,15 @@ class ApiClient:
     def _as_app(self, request: GitHubRequest) -> httpx.Response:
         """Send a request of the App itself, which has rate limits of its own."""
         with self._limits.guard(_APP, _CORE):
-            response = self._transport.send(request, self.tokens.app_jwt())
+            asked = self._transport.server_time() - self.clock()
+            try:
+                response = self._transport.send(request, self.tokens.app_jwt())
+            except Refused as refusal:
+                # Refused by a time that differs from GitHub's, which is known now.
+                differs = abs(self._transport.server_time() - self.clock() - asked) > _CLOCKS_DIFFER
+                if refusal.status != 401 or not differs:
+                    raise
+                response = self._transport.send(request, self.tokens.app_jwt())
         self._note_limit(_APP, _CORE, request, response)
         return response
 

@@ -11,9 +11,6 @@ from threading import Lock
 from typing import Any
 
 import jwt
-from githubkit import UnauthAuthStrategy
-from githubkit.auth.app import AppAuth
-from githubkit.core import GitHubCore
 from msgspec import Struct
 
 from bot.github.errors import Refused
@@ -21,6 +18,10 @@ from bot.system.clock import Clock
 
 #: A token is renewed this long before it expires, so that a push that uses it can finish.
 RENEW_EARLY = timedelta(minutes=10)
+
+
+#: GitHub recommends to have a JWT begin a minute ago; it may last ten minutes.
+_JWT_AGE, _JWT_LASTS = timedelta(seconds=60), timedelta(minutes=8)
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
@@ -64,14 +65,13 @@ class AccessTokens:
     def __init__(
         self,
         credentials: Credentials,
-        http: GitHubCore[UnauthAuthStrategy],
         make: Callable[[str], InstallationToken],
-        clock: Clock,
+        server_time: Clock,
     ) -> None:
+        """`server_time` is GitHub's, by which tokens begin and end."""
         self._credentials = credentials
         self._make = make  # Requests a token for a repository.
-        self._clock = clock
-        self._app = AppAuth(http, credentials.app_id, credentials.private_key)
+        self._server_time = server_time
         self._made: dict[str, InstallationToken] = {}
         self._locks: dict[str, Lock] = {}
 
@@ -86,14 +86,19 @@ class AccessTokens:
             return self._credentials.token
         with self._locks.setdefault(repository, Lock()):
             made = self._made.get(repository)
-            if made is None or made.expires_at - RENEW_EARLY <= self._clock():
+            if made is None or made.expires_at - RENEW_EARLY <= self._server_time():
                 made = self._made[repository] = self._make(repository)
             return made.token
 
     def app_jwt(self) -> str:
-        """The short-lived JWT of the App itself."""
+        """The short-lived JWT of the App itself.
+
+        https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
+        """
+        now = self._server_time()
+        claims = {"iss": self._credentials.app_id, "iat": now - _JWT_AGE, "exp": now + _JWT_LASTS}
         try:
-            return self._app.get_jwt()
+            return jwt.encode(claims, self._credentials.private_key, algorithm="RS256")
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise Refused(
                 "Signing as the GitHub App failed: its private key cannot be read. "

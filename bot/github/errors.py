@@ -6,6 +6,7 @@ https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import msgspec
 from msgspec import Struct
@@ -214,7 +215,17 @@ def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
     reset = headers.get("x-ratelimit-reset", "")
     if not _plausible(reset):
         return now + LIMIT_PAUSE
-    return max(now, datetime.fromtimestamp(int(reset), UTC))
+    # By GitHub's clock, which may differ from the machine's.
+    left = datetime.fromtimestamp(int(reset), UTC) - (date_of(headers) or now)
+    return max(now, now + left)
+
+
+def date_of(headers: Mapping[str, str]) -> datetime | None:
+    """The time at which GitHub sent a response; None if it does not say."""
+    try:
+        return parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None
 
 
 def _plausible(number: str) -> bool:

@@ -8,6 +8,7 @@ https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from threading import Lock, local
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +22,7 @@ from githubkit.exception import RequestError, RequestFailed, RequestTimeout
 from githubkit.response import Response
 from msgspec import Raw, Struct
 
-from bot.github.errors import UNDECODABLE, Refused, TryLater, http_failure
+from bot.github.errors import UNDECODABLE, Refused, TryLater, date_of, http_failure
 from bot.system.clock import Clock
 
 T = TypeVar("T")
@@ -94,11 +95,16 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         self._clock = clock
         self._redact = redact
         self._client = self._create_sync_client()
+        self._ahead = timedelta()  #: How far GitHub's clock is ahead of the bot's.
 
     @contextmanager
     def get_sync_client(self) -> Iterator[httpx.Client]:
         """The one client, for all threads."""
         yield self._client
+
+    def server_time(self) -> datetime:
+        """The current time by GitHub's clock, as its last response had it."""
+        return self._clock() + self._ahead
 
     def close(self) -> None:
         """Close every connection."""
@@ -111,8 +117,14 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         """Do nothing: `errors.py` recognises limits, also in responses of proxies in between."""
 
     def _bound(self, response: httpx.Response) -> None:
+        if self._is_own(response.url) and (sent := date_of(response.headers)):
+            self._ahead = sent - self._clock()
         if isinstance(response.stream, httpx.SyncByteStream):
             response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
+
+    def _is_own(self, url: httpx.URL) -> bool:
+        """Whether this is GitHub's API, and not a host that it redirects to."""
+        return _origin(url) == _origin(self._client.base_url)
 
     def send(self, request: GitHubRequest, token: str) -> httpx.Response:
         """Send a request and follow redirects; the token is sent to GitHub's own host only.

@@ -18,7 +18,7 @@ from bot.observe.liveness import (
     without_frequent_news,
 )
 from bot.store import AwaitedReceipt, LiveSession, Observation, Receipt, Store
-from bot.system.clock import Clock
+from bot.system.clock import Clock, from_machine, machine_time
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.locations import Locations
 from lifecycle.model import keys
@@ -148,7 +148,7 @@ class AgentObserver:
         now = self.clock()
         runs = [self._tracked(live, awaited.get(live.id, ())) for live in sessions]
         queries = [self._query(run, whole) for run in runs]
-        look = self.locations.host.runs.look(queries, now)
+        look = self.locations.host.runs.look(queries, machine_time(self.clock))
         if look.failure:
             self._report("runtime", f"The runtime does not answer: {look.failure}")
             if not whole:
@@ -234,7 +234,15 @@ class AgentObserver:
         Receipts go into one commit with what the agent does: it may be their effect.
         """
         live, run.stored = run.session, None
-        read = replace(reading.agent, run=live.run, usage=self.priced(reading.agent.usage))
+        agent, clock = reading.agent, self.clock
+        read = replace(
+            agent,
+            run=live.run,
+            usage=self.priced(agent.usage),
+            since=from_machine(clock, agent.since),
+            seen=from_machine(clock, agent.seen),
+            exit=agent.exit and replace(agent.exit, at=from_machine(clock, agent.exit.at)),
+        )
         if gone:
             read = replace(read, runtime=Probe.DEAD, program=Probe.DEAD)
             read = exited(MISSING, read) or read

@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from bot.store.database import StoreTable
-from bot.store.rows import RowDecoder, encoded, skip_corrupt
+from bot.store.rows import RowDecoder, encoded, from_timestamp, skip_corrupt
 from bot.store.values import HistoryKind, HistoryRow, StoredSize
 from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+NEWEST = "SELECT at FROM history WHERE seq = (SELECT max(seq) FROM history)"
 SIZE = """SELECT count(*) AS rows,
         coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
     FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
@@ -46,6 +47,11 @@ class HistoryTable(StoreTable):
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """The last `limit` events of a session, newest first; a negative limit reads all."""
         return list(skip_corrupt(history_row, self._all(OF_SESSION, (session, limit))))
+
+    def newest(self) -> datetime | None:
+        """The time of the last event of any session."""
+        row = self._first(NEWEST)
+        return from_timestamp(row["at"]) if row else None
 
     def size(self, session: str) -> StoredSize:
         """The size of a session's history with its decision records."""

@@ -29,10 +29,13 @@ class LeaseTable(StoreTable):
         """Whether the former leader may still run, as one that was suspended does."""
         return bool(self.former) and not _gone(self.former)
 
-    def acquire(self, owner: str, now: datetime, seconds: float) -> int | None:
+    def acquire(
+        self, owner: str, now: datetime, seconds: float, expired: datetime | None = None
+    ) -> int | None:
         """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
 
-        A leader from `this_process` whose process is gone is replaced at once. The epoch grows
+        Another's lease has run out if it does not outlast `expired`; by default, `now`. A leader
+        from `this_process` whose process is gone is replaced at once. The epoch grows
         with every change of the leader.
 
         Raises:
@@ -44,7 +47,8 @@ class LeaseTable(StoreTable):
             for renewed in connection.execute(_RENEW, (expires, owner)).fetchall():
                 return int(renewed["epoch"])
             leader = connection.execute(_LEADER).fetchone()
-            if leader and leader["expires"] > now.timestamp() and not _gone(leader["owner"]):
+            until = (expired or now).timestamp()
+            if leader and leader["expires"] > until and not _gone(leader["owner"]):
                 return None
             self.former = leader["owner"] if leader else ""
             (taken,) = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()

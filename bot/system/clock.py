@@ -1,12 +1,100 @@
 """The bot's only clock; all other code gets the time as an argument."""
 
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import NamedTuple
 
 #: Returns the current time, with a time zone.
 Clock = Callable[[], datetime]
 
+#: A difference that is corrected by slewing, or comes from the time between two readings.
+_JUMP = timedelta(seconds=5)
+#: What was recorded further ahead was recorded by a clock that was wrong.
+_MOST = timedelta(days=1)
+
 
 def utc_now() -> datetime:
-    """Return the current time."""
+    """Return the current time of the machine."""
     return datetime.now(UTC)
+
+
+class _Era(NamedTuple):
+    """A time in which the machine's clock did not jump."""
+
+    begun: datetime  #: By the machine's clock.
+    ahead: timedelta  #: How far the machine's clock is ahead of this one.
+
+
+class SteadyClock:
+    """The time at the start plus the time that has passed since: jumps do not change it.
+
+    Waits, leases and the order of what is recorded depend on it. Times that others read off the
+    machine's clock, such as those of files, are converted with `of_machine`. Thread-safe.
+    """
+
+    def __init__(self, machine: Clock | None = None) -> None:
+        """`machine` is the machine's clock."""
+        self._machine = machine or utc_now
+        self._lock = Lock()
+        self._start, self._monotonic = self._machine(), time.monotonic()
+        self._eras = [_Era(self._start, timedelta())]
+        self._last = self._start  #: The machine's time when it was last looked at.
+        self._ends: list[datetime] = []  #: Of earlier eras, by the machine's clock.
+
+    def __call__(self) -> datetime:
+        """Return the current time."""
+        return self._start + timedelta(seconds=time.monotonic() - self._monotonic)
+
+    @property
+    def ahead(self) -> timedelta:
+        """How far the machine's clock is ahead of this one, as last looked at; zero: it is not."""
+        return self._eras[-1].ahead
+
+    def not_before(self, recorded: datetime) -> None:
+        """Have the time continue from what was recorded last, if that lies ahead.
+
+        The machine's clock was set back while no bot ran. More than a day is no such jump.
+        """
+        with self._lock:
+            behind = recorded - self()
+            if timedelta() < behind < _MOST:
+                self._start += behind
+                self._eras = [_Era(self._eras[-1].begun, self._eras[-1].ahead - behind)]
+                self._ends = []
+
+    def look(self) -> timedelta:
+        """Look at the machine's clock, regularly; return how far it has jumped since."""
+        with self._lock:
+            machine = self._machine()
+            before, ahead = self._eras[-1].ahead, machine - self()
+            jumped = ahead - before
+            if abs(jumped) < _JUMP:
+                self._last = machine
+                return timedelta()
+            if abs(ahead) < _JUMP:
+                ahead = timedelta()  # It was set right.
+            self._ends.append(self._last)
+            self._eras.append(_Era(machine, ahead))
+            self._last = machine
+            return jumped
+
+    def of_machine(self, at: datetime) -> datetime:
+        """Convert a time that was read off the machine's clock, in the newest era that had it."""
+        with self._lock:
+            eras = list(zip(self._eras, [*self._ends, self._last + _JUMP], strict=True))
+        for era, end in reversed(eras):
+            if era.begun - _JUMP <= at <= end:
+                return at - era.ahead
+        return at
+
+
+def machine_time(clock: Clock) -> datetime:
+    """Return the machine's time, which files and programs have."""
+    return clock() + clock.ahead if isinstance(clock, SteadyClock) else clock()
+
+
+def from_machine(clock: Clock, at: datetime | None) -> datetime | None:
+    """Convert a time that was read off the machine's clock."""
+    return clock.of_machine(at) if at and isinstance(clock, SteadyClock) else at

@@ -26,7 +26,6 @@ from bot.store import (
     QueuedSession,
     UsageTotal,
 )
-from bot.system.clock import utc_now
 from bot.web.access import FAILED, Access, remedy_of
 from bot.web.views import Views, http_errors, unknown
 from lifecycle.model.facts import Command
@@ -137,7 +136,7 @@ def begin(
         kind="start",
         actor=API,
         text=data.agent,
-        at=utc_now(),
+        at=views.store.clock(),
     )
     with http_errors():
         return _accepted(session, command, new=add_start(views.store, command))
@@ -157,7 +156,13 @@ def command(
     session, key = views.session(id), f"api:{id}:{idempotency_key}"
     with http_errors():
         asked = build_command(
-            session, data.kind, data.text, actor=API, key=key, at=utc_now(), head=data.head
+            session,
+            data.kind,
+            data.text,
+            actor=API,
+            key=key,
+            at=views.store.clock(),
+            head=data.head,
         )
         return _accepted(id, asked, new=add_command(views.store, session, asked))
 

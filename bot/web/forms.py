@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from bot.intake.local_commands import PAGE, add_command, build_command
 from bot.show.session_summary import SessionSummary, summarize
-from bot.system.clock import utc_now
 from bot.web.access import Access
 from bot.web.views import SessionDetail, Views, http_errors
 from lifecycle.model.status import TERMINAL, Activity, Status
@@ -105,7 +104,13 @@ def form_routes(views: Views, access: Access) -> Router:
         key = f"page:{id}:{data.key or form_key()}"
         with http_errors():
             asked = build_command(
-                session, data.kind, data.text, actor=PAGE, key=key, at=utc_now(), head=data.head
+                session,
+                data.kind,
+                data.text,
+                actor=PAGE,
+                key=key,
+                at=views.store.clock(),
+                head=data.head,
             )
             add_command(views.store, session, asked)
         return Redirect(f"/sessions/{id}", status_code=303)

@@ -39,6 +39,7 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
     with Lives(
         folder, sessions, log, disk_mb=fault.disk_mb, descriptors=fault.descriptors
     ) as lives:
+        lives.module = fault.module
         for _ in range(fault.bots):
             lives.start_bot()
         lives.wait_for_leader()

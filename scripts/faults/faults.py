@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class Fault:
     inject: Inject
     about: str
     bots: int = 1
+    module: str = "bot.cli"  #: What the bots run.
     runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
     disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
     descriptors: int = 0  #: The open files a bot may have, for good; 0: the limit of this machine.
@@ -94,6 +96,17 @@ def connections(lives: Lives, dice: random.Random, over: threading.Event) -> Non
     lives.proxy.resets = 0.03
     while not over.wait(5.0):
         lives.log(f"{lives.proxy.count} connections were reset")
+
+
+def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Set the machine's clock wrong by up to an hour, four times, then right again."""
+    for number in range(1, 6):
+        if over.wait(dice.uniform(1.0, 6.0)):
+            return
+        seconds = dice.uniform(-3600.0, 3600.0) if number < 5 else 0.0
+        with lives.clock.open("a") as file:
+            file.write(f"{time.time()} {seconds}\n")
+        lives.log(f"the clock is {seconds:+.0f} s wrong ({number})")
 
 
 def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -175,6 +188,12 @@ FAULTS: Sequence[Fault] = (
         inject=terminals,
         runs_may_repeat=True,
         about="the tmux server is killed",
+    ),
+    Fault(
+        name="clock",
+        inject=clock,
+        module="scripts.faults.shifted_bot",
+        about="the machine's clock jumps",
     ),
     Fault(name="disk", inject=disk, disk_mb=192, about="the disk is full"),
     Fault(name="damage", inject=damage, about="the database is damaged"),

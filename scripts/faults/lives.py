@@ -53,6 +53,8 @@ class Lives:
         self.log = log
         self.paths = Paths(folder / "data")
         self.bots: list[BotProcess] = []
+        self.module = "bot.cli"  #: What the bots run.
+        self.clock = folder / "clock"  #: The jumps of the clock of a shifted bot.
         self.violations_seen: list[str] = []  #: What a fault saw while it was played.
         self._disk_mb = disk_mb
         self._descriptors = descriptors
@@ -100,8 +102,15 @@ class Lives:
         config = configuration(
             self.folder, self.proxy.url, agent_log=self._agent_log, sessions=self.sessions
         )
-        name = f"bot-{len(self.bots)}"
-        bot = BotProcess(self.folder, config, self.scene.secrets, name, self._descriptors)
+        name, secrets = f"bot-{len(self.bots)}", self.scene.secrets
+        bot = BotProcess(
+            self.folder,
+            config,
+            {**secrets, "SHIFTED_CLOCK": str(self.clock)},
+            name,
+            self._descriptors,
+            self.module,
+        )
         self.bots.append(bot)
         bot.start()
         self.scene.repo.webhook(f"{bot.url}webhooks/github", self.scene.secret)

@@ -1,8 +1,9 @@
 """Workers: no concurrent runs, no lost wake, no end by a failure."""
 
 import threading
+import time
 
-from bot.app.workers import Worker
+from bot.app.workers import Job, Ticker, Worker
 from tests.world.waiting import eventually
 
 
@@ -51,6 +52,24 @@ def test_a_worker_survives_a_failure() -> None:
     worker.wake()
     eventually(lambda: len(runs) == 2, "it ran again")
     assert worker.close(5)
+
+
+def test_a_job_that_fails_is_repeated_until_the_ticker_stops() -> None:
+    runs: list[int] = []
+
+    def work() -> None:
+        runs.append(1)
+        raise ValueError("broken")
+
+    ticker = Ticker(Job("test", 0.01, work))
+    ticker.start()
+    eventually(lambda: len(runs) > 2, "it was repeated")
+    ran = ticker.running
+    ticker.stop()
+    assert ran is not ticker.running
+    before = len(runs)
+    time.sleep(0.05)
+    assert len(runs) == before
 
 
 def test_a_hanging_worker_does_not_block_the_shutdown() -> None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
@@ -45,13 +46,16 @@ def app(clock: Clock) -> Iterator[GitHub]:
     client.close()
 
 
-def installed(mock: respx.MockRouter, clock: Clock) -> respx.Route:
-    """Let the App be installed; each of its tokens has a number and lives an hour."""
+def installed(mock: respx.MockRouter, clock: Clock, ahead: timedelta = timedelta()) -> respx.Route:
+    """Let the App be installed; each of its tokens has a number and lives an hour.
+
+    GitHub's clock is so far `ahead`.
+    """
     mock.get(f"{REPO}/installation").respond(json={"id": 99})
     made = iter(range(1, 1000))
 
     def token(_: httpx.Request) -> httpx.Response:
-        ends = (clock.now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ends = (clock.now + ahead + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         return httpx.Response(201, json={"token": f"ghs_{next(made)}", "expires_at": ends})
 
     return mock.post(f"{API}/app/installations/99/access_tokens").mock(side_effect=token)
@@ -116,7 +120,49 @@ def test_an_apps_login_is_its_slug(app: GitHub, respx_mock: respx.MockRouter) ->
     route = respx_mock.get(f"{API}/app").respond(json={"slug": "mergewright"})
     assert app.read.me() == "mergewright[bot]"
     _, _, with_marker = route.calls[0].request.headers["Authorization"].partition(" ")
-    assert jwt.decode(with_marker, PUBLIC, ["RS256"])["iss"] == "7"
+    claims = jwt.decode(with_marker, PUBLIC, ["RS256"], options={"verify_exp": False})
+    assert claims["iss"] == "7"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_an_apps_signature_has_githubs_time(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock, hours: int
+) -> None:
+    """The first request shows how far the clocks differ: it is refused and sent once more."""
+    there = clock() + timedelta(hours=hours)
+    by_hand: Any = {"verify_exp": False, "verify_iat": False}
+
+    def login(request: httpx.Request) -> httpx.Response:
+        _, _, signed = request.headers["Authorization"].partition(" ")
+        claims = jwt.decode(signed, PUBLIC, ["RS256"], options=by_hand)
+        valid = claims["iat"] <= there.timestamp() < claims["exp"]
+        dated = {"Date": format_datetime(there, usegmt=True)}
+        if not valid:
+            return httpx.Response(401, headers=dated, json={"message": "Bad credentials"})
+        return httpx.Response(200, headers=dated, json={"slug": "mergewright"})
+
+    route = respx_mock.get(f"{API}/app").mock(side_effect=login)
+    assert app.read.me() == "mergewright[bot]"
+    assert route.call_count == 2
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_an_apps_token_is_renewed_by_githubs_time(
+    app: GitHub, respx_mock: respx.MockRouter, clock: Clock, hours: int
+) -> None:
+    there = timedelta(hours=hours)
+    route = installed(respx_mock, clock, ahead=there)
+    respx_mock.get(REPO).mock(
+        side_effect=lambda _: httpx.Response(
+            200, headers={"Date": format_datetime(clock() + there, usegmt=True)}, json=SETTINGS
+        )
+    )
+    for _ in range(3):
+        app.read.repository("acme/widgets")
+    assert route.call_count == 1
+    clock.now += timedelta(minutes=51)
+    app.read.repository("acme/widgets")
+    assert route.call_count == 2
 
 
 def test_an_apps_token_is_limited_to_one_repository(
