@@ -80,6 +80,7 @@ class PullFacts:
                 for thread in pull.threads
             ),
             comments=tuple(map(remark, pull.comments)),
+            pending_since=_pending_since(pull, was, now),
             green_since=now if _is_green(pull) and not _is_green(was) else was.green_since,
             clean_since=_clean_since(pull, was, now),
             base_since=was.base_since if was.base_branch in ("", pull.base_branch) else now,
@@ -227,6 +228,13 @@ def who_pushed(
 def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:
     """The checks that failed in the merge queue."""
     return pull.dequeued.checks if pull.dequeued else ()
+
+
+def _pending_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
+    """Since when any check is pending at this head; None if none is."""
+    if all(check.state is not CheckState.PENDING for check in pull.checks):
+        return None
+    return (was.pending_since if was.head == pull.head else None) or now
 
 
 def _is_green(pull: Pull) -> bool:

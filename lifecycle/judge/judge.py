@@ -11,6 +11,7 @@ from lifecycle.judge.rules import RULES, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.judge.stages import hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
+from lifecycle.judge.waits import overdue
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Command, Facts, Pull
@@ -18,7 +19,7 @@ from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
-from lifecycle.read.merging import awaited_merge, missing_checks
+from lifecycle.read.merging import awaited_merge, checks_waived, missing_checks
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
 from lifecycle.read.session_view import Recheck, SessionView, earliest
@@ -70,6 +71,13 @@ def read(view: SessionView) -> Reading:
     if signals.ci in _SETTLING or view.several:
         for one in view.several or (view,):
             recheck_at = earliest(recheck_at, _ci(one, one.pull)[1] if one.pull else None)
+    if finding is None and view.at_rest:
+        late = overdue(view, signals)
+        if isinstance(late, Finding):
+            evidence, signals = late, replace(signals, attention=Attention.ESCALATED)
+            recheck_at = earliest(recheck_at, late.until)
+        elif late is not None:
+            recheck_at = earliest(recheck_at, late.at)
     return signals, evidence, recheck_at
 
 
@@ -137,7 +145,7 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
         if view.pending_checks:
             return Ci.SETTLING, None
         return Ci.FAILING, view.rerun_until if pull.checks_complete else None
-    if view.pending_checks or not pull.checks_complete:
+    if not pull.checks_complete or (view.pending_checks and not checks_waived(view)):
         return Ci.PENDING, None
     if view.held_checks:
         return Ci.HELD, view.rerun_until

@@ -85,6 +85,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.CHECKS_DISPUTED: Advice(
         "Merge it on GitHub if the check is not needed; otherwise start the check again."
     ),
+    Reason.WAITED_TOO_LONG: Advice(
+        "Resolve what it waits for, or stop the session. Of pending checks that GitHub does not "
+        "require, `/mergewright merge` merges without them."
+    ),
     Reason.CHECKS_MISSING: Advice(
         "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
     ),

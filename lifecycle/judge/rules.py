@@ -179,7 +179,9 @@ BLOCKERS: Final = (
     BlockerRule("draft", one_of(PullStage.DRAFT), "it is a draft"),
     BlockerRule("stacked", stacked, "it is based on #{parent}, which is not merged"),
     BlockerRule(
-        "protected", one_of(Merge.PROTECTED), "a branch protection rule or ruleset blocks it"
+        "protected",
+        one_of(Merge.PROTECTED),
+        "a branch protection rule or ruleset blocks it{conversations}",
     ),
     BlockerRule(
         "unknown", one_of(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"

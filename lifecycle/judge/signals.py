@@ -116,6 +116,11 @@ def stacked(s: Signals) -> bool:
     return s.stacked
 
 
+def either(*conditions: When) -> When:
+    """Return a condition: any of these holds."""
+    return lambda s: any(one(s) for one in conditions)
+
+
 def both(*conditions: When) -> When:
     """Return a condition: all of these hold."""
     return lambda s: all(one(s) for one in conditions)

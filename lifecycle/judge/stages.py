@@ -8,6 +8,7 @@ from lifecycle.judge.escalations import nothing_to_show
 from lifecycle.judge.pauses import exhausted, pause
 from lifecycle.judge.signals import Hold, Stage
 from lifecycle.judge.stalls import Finding
+from lifecycle.judge.waits import overdue_start
 from lifecycle.model import keys
 from lifecycle.model.facts import Exit
 from lifecycle.model.key import KeyKind, StartCause
@@ -62,14 +63,20 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
-        return Stage.QUEUED, blocked, recheck_at
+        return _queued(view, blocked, recheck_at)
     budget = exhausted(view) if not view.history.started else None
     if isinstance(budget, Finding):
-        return Stage.QUEUED, budget._replace(key=None), earliest(recheck_at, budget.until)
+        recheck_at = earliest(recheck_at, budget.until)
+        return _queued(view, budget._replace(key=None), recheck_at)
     if not view.facts.slot:
         waits = view.facts.waits or "waits for a free slot"
-        return Stage.QUEUED, Finding(None, reason_of(waits), waits), recheck_at
+        return _queued(view, Finding(None, reason_of(waits), waits), recheck_at)
     return Stage.SPAWNING, _AT_WORK, recheck_at
+
+
+def _queued(view: SessionView, waits: Finding, recheck_at: datetime | None) -> StageReading:
+    late = overdue_start(view, waits)
+    return Stage.QUEUED, late, earliest(recheck_at, late.until)
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:

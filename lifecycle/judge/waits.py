@@ -1,17 +1,20 @@
 """Waits that take too long: people are notified of what is awaited, again at growing intervals."""
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from lifecycle.judge.rules import blockers_for, ready
+from lifecycle.judge.signals import REMEMBERED, Ci, Signals, When, one_of
 from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
-from lifecycle.model.status import PullState, Reason
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import Reason
 from lifecycle.read.availability import span
 from lifecycle.read.merging import missing_checks
-from lifecycle.read.sentences import duration, names, short
+from lifecycle.read.sentences import duration, names, sentence, short
 from lifecycle.read.session_view import Recheck, SessionView
-
-_OPEN: Final = PullState.OPEN
 
 
 class Lateness(NamedTuple):
@@ -71,3 +74,86 @@ def checks_disputed(view: SessionView) -> Finding | Recheck | None:
     )
     key = keys.checks_disputed(pull.head, str(late.before))
     return Finding(key, Reason.CHECKS_DISPUTED, why, late.until)
+
+
+class Wait(NamedTuple):
+    """Something that a session at rest waits for."""
+
+    when: When
+    seconds: Callable[[Policy], float]  #: How long, until people are notified; 0: for ever.
+    since: Callable[[SessionView], datetime]
+    #: A time no later than `since` that costs less; almost always it is recent enough.
+    least: Callable[[SessionView], datetime]
+
+
+def _rests_since(view: SessionView) -> datetime:
+    return view.facts.agent.since or view.facts.created
+
+
+def _checks_since(view: SessionView) -> datetime:
+    pull = view.pull
+    since = pull and (pull.pending_since or pull.head_since)
+    return since or last_event(view)
+
+
+def last_event(view: SessionView) -> datetime:
+    """Return when anybody did anything last, as far as is known: the agent, a person or a check."""
+    facts, pull = view.facts, view.pull
+    times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]
+    times += [command.at for command in facts.commands]
+    if pull is not None:
+        times += [pull.head_since, pull.base_since, pull.green_since, pull.pending_since]
+        remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
+        times += [one.at for one in remarks if one.allowed and not one.own]
+    return max(filter(None, (*times, view.history.last_push())))
+
+
+#: The first row that matches says how long a session at rest may wait. The last one always does.
+WAITS: Final = (
+    Wait(one_of(Ci.PENDING), lambda policy: policy.checks_pending_seconds, *2 * (_checks_since,)),
+    Wait(lambda _: True, lambda policy: policy.wait_seconds, last_event, _rests_since),
+)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def wait_for(signals: Signals) -> Wait | None:
+    """Return how long to wait; None: a pull request that is ready is announced instead."""
+    return None if ready(signals) else next(row for row in WAITS if row.when(signals))
+
+
+def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
+    """What a session whose agent is at rest waits for has not come for too long."""
+    wait = wait_for(signals)
+    if wait is None:
+        return None
+    seconds = wait.seconds(view.policy)
+    if seconds and (early := view.wait(wait.least(view), seconds)):
+        return early
+    since = wait.since(view)
+    late = lateness(view, since, seconds)
+    if not isinstance(late, Lateness):
+        return late
+    blockers = "; ".join(sentence(row.sentence, view) for row in blockers_for(signals))
+    what = f"waits for more than {late.least}: {blockers}"
+    if not blockers:
+        what = f"nothing has happened for more than {late.least}, and no pull request is open"
+    key = keys.overdue(since, late.before)
+    return Finding(key, Reason.WAITED_TOO_LONG, f"{what}{_requested(view)}", late.until)
+
+
+def overdue_start(view: SessionView, waits: Finding) -> Finding:
+    """Return what a session without a run waits for, with a cause once that takes too long."""
+    since = view.facts.restored_at or view.facts.created
+    late = lateness(view, since, view.policy.wait_seconds)
+    if late is None or waits.key is not None:
+        return waits
+    if isinstance(late, Recheck):
+        return waits._replace(until=late.at)
+    why = f"{waits.because}, for more than {late.least}{_requested(view)}"
+    return waits._replace(key=keys.overdue(since, late.before), because=why, until=late.until)
+
+
+def _requested(view: SessionView) -> str:
+    """Return a mention of who requested the work; empty for one without an account on GitHub."""
+    requester = view.facts.requester
+    return f" (requested by @{requester})" if requester and ":" not in requester else ""

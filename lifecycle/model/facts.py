@@ -253,6 +253,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     merged_at: datetime | None = None
     head_since: datetime | None = None  #: When this head was first seen.
+    pending_since: datetime | None = None  #: Since when a check is pending at this head.
     green_since: datetime | None = None  #: When its checks last turned all green, any head.
     read_at: datetime | None = None
 

@@ -79,6 +79,7 @@ class KeyKind(StrEnum):
     BASE_RED = "base_red"  #: Head, fingerprint of the failed checks' ids.
     CHECKS_HELD = "checks_held"  #: Head, fingerprint of the checks' ids.
     CHECKS_DISPUTED = "checks_disputed"  #: Head, how often people were notified before.
+    OVERDUE = "overdue"  #: Since when, how often people were notified before.
     CHECKS_MISSING = "checks_missing"  #: Head, how often people were notified before.
     NOTHING_TO_SHOW = "nothing_to_show"
     STUCK = "stuck"  #: Reason, since when.

@@ -221,6 +221,11 @@ def dequeued(head: str, at: datetime) -> Key:
     return Key(KeyKind.DEQUEUED, (head, _time(at)))
 
 
+def overdue(since: datetime, before: int) -> Key:
+    """`before`: how often people were notified before."""
+    return Key(KeyKind.OVERDUE, (_time(since), str(before)))
+
+
 def usage_limit(until: datetime, run: int) -> Key:
     return Key(KeyKind.USAGE_LIMIT, (_time(until),), run)
 

@@ -88,6 +88,11 @@ class Policy(
     expect_checks: bool = True
     #: Time without them until people are notified; 0: never.
     checks_missing_seconds: float = 1800.0
+    #: Time that checks may be pending until people are notified; 0: no limit. After it, a `merge`
+    #: command merges without those that GitHub does not require.
+    checks_pending_seconds: float = 7200.0
+    #: Time without any event until people are notified of what is awaited; 0: no limit.
+    wait_seconds: float = 86_400.0
     review_debounce_seconds: float = 60.0
     review_escalation_seconds: float = 1800.0
     idle_seconds: float = 300.0  #: Time after which a `ready` agent is `idle`.

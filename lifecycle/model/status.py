@@ -131,6 +131,7 @@ class Reason(StrEnum):
     CHECKS_HELD = "checks_held"
     CHECKS_DISPUTED = "checks_disputed"
     CHECKS_MISSING = "checks_missing"
+    WAITED_TOO_LONG = "waited_too_long"
     BASE_RED = "base_red"
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"

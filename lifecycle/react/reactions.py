@@ -12,6 +12,7 @@ from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.judge.rules import has_pull, ready, ready_but_behind
 from lifecycle.judge.signals import (
     REMEMBERED,
+    Attention,
     Ci,
     Output,
     PullStage,
@@ -19,6 +20,7 @@ from lifecycle.judge.signals import (
     Stage,
     When,
     both,
+    either,
     one_of,
 )
 from lifecycle.model.status import TERMINAL, Merge, Status
@@ -62,10 +64,13 @@ at_rest = one_of(Availability.IDLE, Availability.EXITED)
 takes_messages = one_of(
     Availability.IDLE, Availability.EXITED, Availability.WAITING, Availability.INTERRUPTED
 )
-#: The agent has nothing to do, and no check runs.
+#: The agent has nothing to do, and no check runs, or people were notified that it runs too long.
 waits_on_people = both(
     one_of(Availability.IDLE, Availability.EXITED, Availability.WAITING),
-    one_of(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.MISSING, Ci.NONE),
+    either(
+        one_of(Ci.FAILING, Ci.HELD, Ci.PASSING, Ci.MISSING, Ci.NONE),
+        one_of(Attention.ESCALATED),
+    ),
 )
 #: There is something to review.
 to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))

@@ -34,6 +34,19 @@ def awaited_merge(view: SessionView) -> Reason | None:
     return None if merges(view) else Reason.AWAITS_MERGE
 
 
+def checks_waived(view: SessionView) -> bool:
+    """Whether a person said to merge without the pending checks, after they took too long.
+
+    Never without those that GitHub requires.
+    """
+    pull, command = view.pull, merge_command(view)
+    since = (pull.pending_since or pull.head_since) if pull is not None else None
+    limit = span(view.policy.checks_pending_seconds)
+    if command is None or since is None or not limit or command.at < since + limit:
+        return False
+    return not any(check.required for check in view.pending_checks)
+
+
 def missing_checks(view: SessionView) -> tuple[str, ...]:
     """Return the names of expected checks, if no check ran and no person said to merge anyway.
 

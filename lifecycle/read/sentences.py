@@ -70,10 +70,25 @@ _UNEXPLAINED: Final = {
 
 def _pending(view: SessionView) -> str:
     if view.pending_checks:
-        return f"checks in progress: {names(view.pending_checks)}"
+        silent = [check for check in view.pending_checks if not check.reported]
+        running = [check for check in view.pending_checks if check.reported]
+        parts = [f"checks in progress: {names(running)}"] if running else []
+        parts += [f"required checks that never reported: {names(silent)}"] if silent else []
+        return "; ".join(parts)
     if view.pull is not None and not view.pull.checks_complete:
         return "not all checks and reviews could be read from GitHub"
     return "the age of the last push is unknown"
+
+
+def _conversations(view: SessionView) -> str:
+    """Return the unresolved conversations, which a rule of the branch may be about."""
+    threads = view.pull.threads if view.pull else ()
+    where = [
+        f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
+        for thread in threads
+        if not thread.resolved and thread.remarks
+    ]
+    return f"; unresolved conversations: {', '.join(where)}" if where else ""
 
 
 def _ignored(view: SessionView) -> str:
@@ -109,6 +124,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
     "ignored": _ignored,
+    "conversations": _conversations,
     "expected": lambda view: ", ".join(missing_checks(view)),
     "asked": _asked,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lifecycle.model.facts import Ended, Facts, ProbeFailure, Spending, Work
+from lifecycle.model.facts import Done, Ended, Facts, ProbeFailure, Spending, Work
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
 from tests.lifecycle.universe import (
     BASE,
@@ -112,3 +112,14 @@ def pushed(times: float) -> Facts:
 def dollars(budget: str) -> Callable[[float], Facts]:
     """A session that has spent so much of one budget."""
     return lambda amount: facts(**{budget: Spending(cost_usd=amount)})
+
+
+def rested(**fields: Any) -> Facts:
+    """A pull request whose agent has been at rest for a week, and of which nothing else is new."""
+    week = 7 * 86_400.0
+    session = published(
+        created=ago(week),
+        agent=agent(seconds_ago=week),
+        pulls=(pull(**{"head_since": ago(week), **fields}),),
+    )
+    return replace(session, done={key: Done(at=ago(week)) for key in session.done})

@@ -313,7 +313,7 @@ def test_an_ended_session_is_not_restored_for_an_unknown_agent() -> None:
 def test_a_merge_request_lists_its_blockers_and_a_cancel_withdraws_it() -> None:
     life = until_reviewed()
     life.person_commands("merge", head=life.pull.head)
-    assert life.answers()[-1].endswith("- a review is required")
+    assert "- a review is required: @alice requested this work" in life.answers()[-1]
     life.person_commands("cancel").reviewer_approves().reads(S.MERGEABLE)
     life.person_commands("cancel")
     assert life.answers()[-1] == "No merge was requested."

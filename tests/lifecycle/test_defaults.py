@@ -19,7 +19,7 @@ from lifecycle.model.policy import (
     NothingToShow,
     Policy,
 )
-from lifecycle.model.status import Activity, PullState, Review, Status
+from lifecycle.model.status import Activity, CheckState, PullState, Review, Status
 from lifecycle.read.availability import Availability
 from tests.lifecycle.decisions import with_pull
 from tests.lifecycle.defaults import (
@@ -43,6 +43,7 @@ from tests.lifecycle.measured import (
     pushed,
     red,
     reported,
+    rested,
     unanswered_review,
     vanished,
     waiting,
@@ -55,6 +56,7 @@ from tests.lifecycle.universe import (
     agent,
     ago,
     approval,
+    check,
     done,
     ended,
     facts,
@@ -75,6 +77,20 @@ READY_TO_SHOW = facts(work=Work(base=BASE, head=HEAD, dirty=False), done=done(f"
 MERGED = published(pulls=(pull(state=PullState.MERGED, merged_at=ago(10)),))
 
 THRESHOLDS = {
+    "checks_pending_seconds": Threshold(
+        7200.0,
+        lambda seconds: rested(checks=(check(CheckState.PENDING),), pending_since=ago(seconds)),
+        status,
+        Status.PR_OPEN,
+        Status.NEEDS_INPUT,
+    ),
+    "wait_seconds": Threshold(
+        86_400.0,
+        lambda seconds: rested(head_since=ago(seconds)),
+        status,
+        Status.REVIEW_PENDING,
+        Status.NEEDS_INPUT,
+    ),
     "checks_missing_seconds": Threshold(
         1800.0,
         lambda seconds: without_checks(seconds=seconds),

@@ -320,7 +320,7 @@ def test_these_facts_do_not_escalate(session: Facts) -> None:
         ("a review sent almost half an hour ago", ago(-1)),
         ("cancelled checks just after the push", ago(-1)),
         ("no commit yet", ago(-1)),
-        ("a review not sent yet", None),
+        ("a review not sent yet", ago(120 - 86_400)),  # A day after the agent came to rest.
         ("a review, the agent at work", ago(-295)),  # When `active` is stale.
     ],
 )

@@ -107,7 +107,8 @@ def test_a_pull_request_that_waits_for_review_never_becomes_stuck() -> None:
     for activity in (Activity.READY, Activity.IDLE):
         session = published(agent=agent(activity, 3 * DAY))
         assert decision(session).status is Status.REVIEW_PENDING
-        later = decide(session, Policy(park_seconds=1e9), NOW + timedelta(days=30))
+        policy = Policy(park_seconds=1e9, wait_seconds=0)
+        later = decide(session, policy, NOW + timedelta(days=30))
         assert later.status is Status.REVIEW_PENDING
 
 

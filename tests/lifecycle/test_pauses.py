@@ -254,7 +254,7 @@ def test_a_session_that_waits_for_people_is_parked_after_15_minutes() -> None:
     assert life.sent("park:") == ["park:rest#1"]
     assert not life.facts.slot
     assert not life.decision.wants_slot
-    life.waits(86400).reads(Status.REVIEW_PENDING)
+    life.waits(43200).reads(Status.REVIEW_PENDING)
     assert life.comments() == []
     assert life.received() == ["start"]
 

@@ -84,7 +84,7 @@ def test_a_commit_that_a_crash_kept_from_being_pushed_answers_the_request(code: 
     assert life.comments() == [], "the agent may still add a commit"
     life.agent_works().agent_rests()
     assert life.comments() == ["done_in"]
-    assert Status.NEEDS_INPUT not in life.waits(86400).went
+    assert Status.NEEDS_INPUT not in life.waits(43200).went
 
 
 def test_a_request_answered_before_a_crash_is_not_sent_again() -> None:

@@ -186,6 +186,22 @@ def test_a_push_by_an_unknown_person_is_remembered_and_an_outage_changes_nothing
     assert (pull.person.by, pull.contributors) == ("", frozenset())
 
 
+def test_the_time_is_kept_since_when_checks_of_a_head_are_pending(bench: Bench) -> None:
+    def reads(*states: CheckState, head: str = "a1") -> Any:
+        bench.scenario.clock.passes(60)
+        checks = tuple(Check(id=str(n), name=str(n), state=s) for n, s in enumerate(states))
+        bench.pull(head=head, checks=checks)
+        return bench.reads()[0].pending_since
+
+    bench.pushed("a1")
+    assert reads(CheckState.PASSED) is None
+    since = reads(CheckState.PENDING)
+    assert since == bench.scenario.clock()
+    assert reads(CheckState.PENDING, CheckState.PASSED) == since
+    assert reads(CheckState.PENDING, head="a2") == bench.scenario.clock()
+    assert reads(CheckState.PASSED, CheckState.FAILED, head="a2") is None
+
+
 def test_the_time_is_kept_when_another_base_branch_was_first_seen(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(base_branch="main")

@@ -1,0 +1,174 @@
+"""Every wait ends in a person: what takes too long is named, again at growing intervals."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.decide import Decision, decide
+from lifecycle.model import actions as do
+from lifecycle.model.facts import Agent, Done, Facts, Issue
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import TERMINAL, CheckState, Merge, Reason, Status
+from lifecycle.read.availability import Availability
+from tests.lifecycle.decisions import AT_WORK, READY, decision, effects, with_pull
+from tests.lifecycle.measured import rested
+from tests.lifecycle.troubles import every_trouble
+from tests.lifecycle.universe import (
+    HEAD,
+    NOW,
+    POLICIES,
+    ago,
+    approval,
+    check,
+    command,
+    every_fact,
+    facts,
+    remark,
+    thread,
+)
+
+DAY = timedelta(days=1)
+PENDING = check(CheckState.PENDING, "wip")
+SILENT = check(CheckState.PENDING, "build", required=True, reported=False)
+ROBOT = replace(thread(remark(author="lint[bot]", bot=True, allowed=False)), outdated=True)
+
+WAITS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
+    "a review": ({}, DAY, "a review is required"),
+    "a check that runs for ever": (
+        {**READY, "checks": (PENDING,)},
+        timedelta(hours=2),
+        "checks in progress: wip",
+    ),
+    "a required check that never reports": (
+        {**READY, "checks": (SILENT,)},
+        timedelta(hours=2),
+        "required checks that never reported: build",
+    ),
+    "a conversation that a rule wants resolved": (
+        {**READY, "merge": Merge.PROTECTED, "threads": (ROBOT,)},
+        DAY,
+        "unresolved conversations: @lint[bot] on a.py:3",
+    ),
+    "GitHub's merge state": ({**READY, "merge": Merge.UNKNOWN}, DAY, "GitHub has not computed"),
+    "a draft of a person": ({**READY, "draft": True}, DAY, "it is a draft"),
+    "the merge queue": ({**READY, "merge": Merge.QUEUED}, DAY, "it is in GitHub's merge queue"),
+}
+
+
+def notices(found: Decision) -> list[str]:
+    comments = [action for action in found.actions if isinstance(action, do.Comment)]
+    return [one.values["because"] for one in comments if one.topic == "attention"]
+
+
+@pytest.mark.parametrize(("fields", "after", "says"), WAITS.values(), ids=WAITS)
+def test_people_are_notified_of_a_wait_by_its_name_and_age_at_growing_intervals(
+    fields: dict[str, Any], after: timedelta, says: str
+) -> None:
+    since = ago(120)  # When the agent came to rest.
+    if "checks" in fields:
+        fields = {**fields, "pending_since": since}
+    session = with_pull(fields)
+    early = decide(session, Policy(), since + after - timedelta(microseconds=1))
+    assert early.status is not Status.NEEDS_INPUT
+    keys = set()
+    for age in (after, 2 * after, 4 * after):
+        found = decide(session, Policy(), since + age)
+        assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.WAITED_TOO_LONG)
+        (notice,) = notices(found)
+        assert notice.startswith("waits for more than ")
+        assert notice.endswith(f"(requested by @{session.requester})")
+        assert says in notice
+        assert found.recheck_at == since + 2 * age
+        keys |= {str(a.key) for a in found.actions if isinstance(a, do.Comment)}
+    assert len(keys) == 3
+
+
+def test_a_wait_ends_with_its_cause() -> None:
+    def reason(**fields: Any) -> Reason:
+        return decision(rested(**fields)).reason
+
+    late = Reason.WAITED_TOO_LONG
+    assert reason() is late
+    assert decision(rested(), wait_seconds=0).reason is not late
+    assert decision(replace(rested(), agent=AT_WORK)).reason is not late
+    assert decision(rested(verdicts=(approval(),))).status is Status.MERGEABLE
+    assert reason(comments=(remark(),)) is not late
+    assert reason(green_since=ago(60)) is not late
+    assert reason(base_since=ago(60)) is not late
+    assert reason(comments=(remark(allowed=False), remark(own=True))) is late
+    asked = replace(rested(), commands=(command("status"),))
+    assert decision(asked).reason is not late
+
+
+def test_a_merge_command_after_the_limit_merges_without_optional_checks() -> None:
+    def merged(*checks: Any, said: float = 20, **policy: Any) -> bool:
+        fields = {**READY, "checks": checks, "pending_since": ago(7220), "head_since": ago(9000)}
+        words = command("merge", head=HEAD, at=ago(said))
+        found = effects(decision(with_pull(fields, commands=(words,)), **policy))
+        return any(isinstance(action, do.MergePull) for action in found)
+
+    assert merged(PENDING)
+    assert merged(check(), PENDING)
+    assert not merged(PENDING, said=21)
+    assert not merged(SILENT)
+    assert not merged(check(CheckState.FAILED), PENDING)
+    assert not merged(PENDING, checks_pending_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"issue": Issue(number=12, title="x", blocked_by=("#7",))}, "waits for #7"),
+        ({"slot": False, "waits": "every slot is in use"}, "every slot is in use"),
+    ],
+)
+def test_people_are_notified_of_a_start_that_waits_too_long(
+    fields: dict[str, Any], says: str
+) -> None:
+    waiting = replace(facts(run=0, agent=Agent(), created=NOW, **fields), done={})
+    assert decide(waiting, Policy(), NOW + DAY - timedelta(seconds=1)).because == says
+    found = decide(waiting, Policy(), NOW + DAY)
+    assert found.status is Status.QUEUED
+    assert notices(found) == [f"{says}, for more than 1 day (requested by @alice)"]
+    assert found.recheck_at == NOW + 2 * DAY
+
+
+#: Comments by which people learn that a session waits for them, is ready or has ended.
+_TOPICS = {"attention", "paused", "ended", "ready", "ready_by_hand", "ready_behind"}
+_TOPICS |= {"ready_behind_by_hand", "handed_to_human", "answer", "reviewed"}
+
+
+@pytest.mark.parametrize("policy", ["propose", "merge", "strict"])
+def test_every_session_without_a_program_at_work_ends_in_an_event_or_a_notified_person(
+    policy: str,
+) -> None:
+    sessions = [*every_fact(), *every_trouble()]
+    for session in sessions[::3]:
+        assert something_happens(session, POLICIES[policy]), session
+
+
+def something_happens(session: Facts, policy: Policy) -> bool:
+    """Whether anything happens within three days, if neither GitHub nor the agent changes."""
+    now = NOW
+    while now < NOW + 3 * DAY:
+        found = decide(session, policy, now)
+        if found.signals.availability is Availability.ACTIVE or found.status in TERMINAL:
+            return True
+        if any(isinstance(a, do.Comment) and a.topic in _TOPICS for a in found.actions):
+            return True
+        if any(isinstance(a, do.Start | do.MergePull | do.Enqueue) for a in found.actions):
+            return True
+        if not found.actions and found.recheck_at is None:
+            return False
+        session = carried_out(session, found.actions, now)
+        instant = now + timedelta(milliseconds=1)
+        now = instant if found.actions else max(instant, found.recheck_at or instant)
+    return False
+
+
+def carried_out(session: Facts, actions: tuple[do.Action, ...], now: datetime) -> Facts:
+    """The same facts after the actions were carried out."""
+    keys = [key for action in actions for key in (action.key, *getattr(action, "covers", ()))]
+    return replace(session, done={**session.done, **{key: Done(at=now) for key in keys}})
