@@ -49,6 +49,7 @@ TABLES: Final = (
     Table(
         "lifecycle.judge.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")
     ),
+    Table("lifecycle.judge.waits", "WAITS", ("when",), ("seconds", "since"), ("test_overdue.py",)),
     Table("lifecycle.judge.pauses", "PAUSES", (), FUNCTION, ("test_pauses.py",)),
     Table(
         "lifecycle.read.budgets",
