@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from config.settings import PROJECT_NAME, Settings
+from lifecycle.model.policy import Policy
 
 #: Names of variables that hold secrets.
 SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
@@ -24,12 +25,12 @@ _DATA_BYTES = 80
 
 def contradictions(settings: Settings) -> Iterator[str]:
     """Yield a problem for each setting that is valid alone but not with the others."""
-    for name, value in msgspec.structs.asdict(settings.policy).items():
-        if isinstance(value, int | float) and value < 0:
-            yield f"policy.{name.replace('_', '-')} = {value}: expected 0 or more"
+    yield from _policy_contradictions("policy", settings.policy)
+    for name, project in settings.projects.items():
+        if project.policy is not None:
+            yield from _policy_contradictions(f"projects.{name}.policy", project.policy)
     if "" in settings.prices:
         yield 'prices."": expected a model or a pattern'
-    yield from unfit_paths("policy.protected-paths", settings.policy.protected_paths)
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
     types = settings.agent_types.items()
     addresses = {
@@ -59,6 +60,13 @@ def contradictions(settings: Settings) -> Iterator[str]:
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
     yield from _key_contradictions(settings)
+
+
+def _policy_contradictions(where: str, policy: Policy) -> Iterator[str]:
+    for name, value in msgspec.structs.asdict(policy).items():
+        if isinstance(value, int | float) and value < 0:
+            yield f"{where}.{name.replace('_', '-')} = {value}: expected 0 or more"
+    yield from unfit_paths(f"{where}.protected-paths", policy.protected_paths)
 
 
 def _is_address(url: str) -> bool:

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -93,11 +94,22 @@ def settings_of(text: str, path: str) -> Settings:
         raise ConfigError(f"{path}: {error}") from None
     problems = list(misfits(document, Settings, ""))
     if not problems:
-        settings = msgspec.convert(document, Settings)
+        settings = msgspec.convert(_with_policies(document), Settings)
         problems = list(contradictions(settings))
     if problems:
         raise ConfigError("\n".join(f"{path}: {problem}" for problem in problems))
     return settings
+
+
+def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
+    """Complete the policy of each project, which names only its differences, by the server's."""
+    projects = {
+        name: {**project, "policy": {**document.get("policy", {}), **project["policy"]}}
+        if "policy" in project
+        else project
+        for name, project in document.get("projects", {}).items()
+    }
+    return {**document, "projects": projects}
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
@@ -150,6 +162,8 @@ def secret_values(
 
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Yield a problem for each value below `where` that does not match its declared type."""
+    if get_origin(kind) is UnionType:
+        kind = next(one for one in get_args(kind) if one is not NoneType)
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
     elif get_origin(kind) is dict and isinstance(value, dict):

@@ -104,6 +104,9 @@ class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     affinity: Literal["none", "last"] = "none"
     people: tuple[str, ...] = ()  #: Logins that may give commands without write access.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
+    prompts: str = ""  #: A directory with prompts for this project, over the server's.
+    #: The whole policy of this project; None: the server's. In the file, only the differences.
+    policy: Policy | None = None
 
     @property
     def home(self) -> str:
@@ -234,6 +237,17 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     def prompts(self) -> Path | None:
         """The directory with custom prompts, absolute, if there is one."""
         return Path(self.server.prompts).expanduser().absolute() if self.server.prompts else None
+
+    @property
+    def project_prompts(self) -> dict[str, Path]:
+        """The directories with prompts of single projects, absolute."""
+        folders = {name: project.prompts for name, project in self.projects.items()}
+        return {name: Path(at).expanduser().absolute() for name, at in folders.items() if at}
+
+    def policy_of(self, project: str) -> Policy:
+        """The server's policy for a project, before the repository's own file narrows it."""
+        known = self.projects.get(project)
+        return (known.policy if known else None) or self.policy
 
     @property
     def polls(self) -> bool:

@@ -88,7 +88,7 @@ class MessageSender:
                 f" {_last_lines(runs.screen(run))}"
             )
         values = values_of(session, message.prompt.values.get("base", ""))
-        text = self.prompts.render(message.prompt, values, mark)
+        text = self.prompts.render(message.prompt, values, mark, session.project)
         receipt = _receipt(due.receipt, attempt, self.clock())
         # Before it is sent: after a crash it may have arrived, although nothing wants it any more.
         self.outbox.note(due.seq, receipt)

@@ -46,7 +46,7 @@ class Attempts(Struct, frozen=True, kw_only=True):
 
     most: int
     first_seconds: float  #: The pause after the first failure; each later one is twice as long.
-    starts: int  #: `most` for the start of a run.
+    starts: Callable[[str], int]  #: `most` for the start of a run, by repository.
 
 
 @dataclass(eq=False)
@@ -194,7 +194,7 @@ class Outbox:
             self.outbox.defer(due.seq, later.at, later.why)
             return
         starts = due.action.key.kind is KeyKind.START
-        most = self.attempts.starts if starts else self.attempts.most
+        most = self.attempts.starts(due.repository) if starts else self.attempts.most
         if later.outage:
             most = max(most, _OUTAGE_ATTEMPTS)
         attempt = due.attempts + 1

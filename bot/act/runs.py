@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -146,20 +147,21 @@ class AgentRuns:
             "progress": handover.progress_path if handover.writable else "",
             "template": self.locations.mirror(session.project).pull_template(base),
         }
-        parts = [self.prompts.render(start.prompt, values, keys.visible(session.id, start.key))]
+        render = partial(self.prompts.render, project=session.project)
+        parts = [render(start.prompt, values, keys.visible(session.id, start.key))]
         if about := discussion_prompt(session.issue, start.discussion):
-            parts.append(self.prompts.render(about, values, ""))
+            parts.append(render(about, values, ""))
         if held:
             prompt = Prompt(name="held", values={"files": ", ".join(held)})
-            parts.append(self.prompts.render(prompt, {}, ""))
+            parts.append(render(prompt, {}, ""))
         if start.run > 1 and not host.runs.resumes(run, start.resume):
             # It does not know the work that the message is about.
             notes = _notes(handover.progress, workspace.changes(base), start.waiting)
-            known = self.prompts.render(notes, {}, "")
+            known = render(notes, {}, "")
             if start.agent or start.prompt.name in BEGINNINGS:
                 parts.append(known)
             else:
-                parts = [self.prompts.render(Prompt(name="resume"), values, ""), known, *parts]
+                parts = [render(Prompt(name="resume"), values, ""), known, *parts]
         return "\n\n".join(parts)
 
     def _default_branch(self, session: Session) -> str:

@@ -201,7 +201,10 @@ class Wiring:
     def _wire_act(self, on_done: Callable[[], None]) -> None:
         """Build the outbox, and what carries its actions out."""
         store, github, locations, clock = self.store, self.github, self.locations, self.clock
-        settings, prompts = self.settings, Prompts(self.settings.prompts)
+        settings, prompts = (
+            self.settings,
+            Prompts(self.settings.prompts, self.settings.project_prompts),
+        )
         archive, assignment, endpoints = self.archive, self.assignment, self.endpoints
         steering = settings.runtime.steering_files
         agents = AgentRuns(
@@ -227,7 +230,7 @@ class Wiring:
         attempts = Attempts(
             most=settings.timing.action_tries,
             first_seconds=settings.timing.action_retry_seconds,
-            starts=settings.policy.start_tries,
+            starts=lambda repository: self.policies.of_repository(repository).start_tries,
         )
         self.executor = ThreadPoolExecutor(_ACTIONS, thread_name_prefix="act")
         self.outbox = Outbox(

@@ -213,12 +213,12 @@ def workflows(installed: Installation, us: GitHub) -> CheckResult:
 @_with_client
 def signatures(installed: Installation, us: GitHub) -> CheckResult:
     wanted, severity = [], Severity.OK
-    for project in installed.settings.projects.values():
-        place = project.repository
+    for name, project in installed.settings.projects.items():
+        place, policy = project.repository, installed.settings.policy_of(name)
         here = us.read.repository(place)
         branch = project.base_branch or here.default_branch
         if us.read.requires_signatures(place, branch):
-            method = here.merge_method(_policy(us, place, installed.settings.policy).merge_method)
+            method = here.merge_method(_policy(us, place, policy).merge_method)
             wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
             if method is not MergeMethod.SQUASH:
                 severity = Severity.FAIL

@@ -103,10 +103,13 @@ def check(
 
     installed = context.installation(file)
     settings = installed.settings
-    try:
-        Prompts(settings.prompts)
-    except PromptError as failure:
-        raise CliError(f"{file}: server.prompts: {failure}") from failure
+    places = {"server.prompts": settings.prompts}
+    places |= {f"projects.{name}.prompts": at for name, at in settings.project_prompts.items()}
+    for where, folder in places.items():
+        try:
+            Prompts(folder)
+        except PromptError as failure:
+            raise CliError(f"{file}: {where}: {failure}") from failure
     wanted = [*missing(settings, installed.secrets), *undecided(settings)]
     if wanted:
         raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))

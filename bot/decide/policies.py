@@ -1,4 +1,4 @@
-"""The policy of each session: the server's, narrowed by its repository's last valid file."""
+"""The policy of each session: its project's, narrowed by its repository's last valid file."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,12 @@ class Policies:
         self, store: Store, projects: Mapping[str, ProjectSettings], server: Policy
     ) -> None:
         self._store = store
-        self.server = server
+        self._server = server
+        self._of_projects = {
+            project.repository.casefold(): project.policy
+            for project in projects.values()
+            if project.policy is not None
+        }
         self.repositories = {name: project.repository for name, project in projects.items()}
         self._people = {
             project.repository.casefold(): frozenset(login.casefold() for login in project.people)
@@ -37,7 +42,11 @@ class Policies:
 
     def of_repository(self, repository: str) -> Policy:
         """The policy of a repository, `owner/name` in any case."""
-        return self._narrowed.get(repository.casefold(), self.server)
+        return self._narrowed.get(repository.casefold(), self._configured(repository))
+
+    def _configured(self, repository: str) -> Policy:
+        """The policy in the server's configuration, without the repository's file."""
+        return self._of_projects.get(repository.casefold(), self._server)
 
     def is_bot_listed(self, repository: str, login: str) -> bool:
         """Whether the repository's policy lists this bot, so that its commands count."""
@@ -72,7 +81,7 @@ class Policies:
         try:
             if file.text is None:
                 raise RepositoryError([FileProblem(1, "the file is not text")])
-            narrowed(file.text, self.server)
+            narrowed(file.text, self._configured(repository))
         except RepositoryError as error:
             text = f"{repository}: {error}"
             if self._store.incidents.report(incident, text, now):
@@ -91,12 +100,12 @@ class Policies:
 
         Settings that the server's current policy no longer permits are ignored and logged.
         """
-        before = self.of_repository(kept.repository)
+        before, server = self.of_repository(kept.repository), self._configured(kept.repository)
         try:
-            now, refused = still_narrowed(kept.valid, self.server)
+            now, refused = still_narrowed(kept.valid, server)
         except RepositoryError as error:
             log.error("%s: %s is ignored: %s", kept.repository, PATH, error)
-            now, refused = self.server, []
+            now, refused = server, []
         for one in refused:
             log.error("%s: %s: ignored: %s", kept.repository, PATH, one.says)
         self._narrowed[kept.repository.casefold()] = now

@@ -61,15 +61,21 @@ class PromptError(Exception):
 class Prompts:
     """All prompts, compiled and test-rendered. Raises `PromptError` for an invalid file.
 
-    Files in `folder` replace the built-in prompts of the same name.
+    Files in `folder` replace the built-in prompts of the same name, and those in the folder of a
+    project replace them for its sessions.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        theirs = () if folder is None else _read(folder)
-        replaced = {name: _compiled(name, text, str(folder)) for name, text in theirs}
-        self._templates = {**_ours(), **replaced}
+    def __init__(
+        self, folder: Path | None = None, projects: Mapping[str, Path] | None = None
+    ) -> None:
+        self._templates = {**_ours(), **_replaced(folder)}
+        self._of_projects = {
+            name: {**self._templates, **_replaced(path)} for name, path in (projects or {}).items()
+        }
 
-    def render(self, prompt: Prompt, values: Mapping[str, str], mark: str) -> str:
+    def render(
+        self, prompt: Prompt, values: Mapping[str, str], mark: str, project: str = ""
+    ) -> str:
         """Return a message in which all text of people and programs is cleaned and fenced.
 
         `mark` is a short visible key by which the message is found in the agent's transcript.
@@ -79,7 +85,8 @@ class Prompts:
         items = [_shown(item, share) for item in prompt.items]
         around = fence([text for part in (shown, *items) for text in part.values()])
         try:
-            return self._templates[prompt.name].render(shown, items=items, mark=mark, fence=around)
+            templates = self._of_projects.get(project, self._templates)
+            return templates[prompt.name].render(shown, items=items, mark=mark, fence=around)
         except TemplateError as error:
             raise PromptError(f"the prompt {prompt.name}: {error}") from error
 
@@ -90,6 +97,11 @@ def _shown(values: Mapping[str, str], most: int) -> dict[str, str]:
         name: fit(visible(text) if name in _MARKDOWN else text, most)
         for name, text in values.items()
     }
+
+
+def _replaced(folder: Path | None) -> dict[str, Template]:
+    theirs = () if folder is None else _read(folder)
+    return {name: _compiled(name, text, str(folder)) for name, text in theirs}
 
 
 @cache

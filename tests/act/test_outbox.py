@@ -299,7 +299,7 @@ def test_a_rejected_start_fails_at_once_with_its_own_reason_or_the_one_of_all_st
 
 
 def test_a_start_has_three_attempts_by_default(bench: OutboxBench) -> None:
-    attempts = Attempts(most=8, first_seconds=1, starts=Policy().start_tries)
+    attempts = Attempts(most=8, first_seconds=1, starts=lambda _: Policy().start_tries)
     bench.outbox = bench.with_attempts(attempts)
     start = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="start"))
     bench.scenario.orders(bench.scenario.session(13), start)

@@ -10,6 +10,7 @@ import msgspec
 
 from config import load
 from config.settings import AgentSettings, AgentTypeSettings, ModelPrice, ProjectSettings, Settings
+from lifecycle.model.policy import Policy
 
 CONFIG = Path(load.__file__).parent
 
@@ -54,7 +55,8 @@ def test_the_documented_file_decodes_to_the_defaults() -> None:
 
 def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
     shown = msgspec.convert(documented(), Settings)
-    assert shown.projects == {"widgets": ProjectSettings(repository="acme/widgets")}
+    same = Policy()  # It differs in nothing.
+    assert shown.projects == {"widgets": ProjectSettings(repository="acme/widgets", policy=same)}
     assert shown.agents == {"ada": AgentSettings(types=("claude",))}
     looked_up = date(2026, 11, 21)
     price = ModelPrice(input=1.25, output=10.0, cache_read=1.25, cache_write=1.25, as_of=looked_up)

@@ -95,6 +95,12 @@ ANSWERS = {
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"
     ),
+    "[projects.w]\nrepository = 'a/w'\npolicy.mode = 'mrege'": (
+        "projects.w.policy.mode = 'mrege': did you mean 'merge'? known: merge, observe, propose"
+    ),
+    f"{PROJECT}repository = 'a/w'\npolicy.session-usd = -1": (
+        "projects.w.policy.session-usd = -1.0: expected 0 or more"
+    ),
     "[policy]\nprotected-paths = ['a/..']": (
         "policy.protected-paths has 'a/..': expected paths inside the repository"
     ),
@@ -106,6 +112,22 @@ def test_a_problem_has_its_setting_and_the_expected_value(
     text: str, complaints: Complaints
 ) -> None:
     assert complaints(text) == [ANSWERS[text]]
+
+
+def test_a_project_policy_names_only_what_differs_from_the_servers(file: Path) -> None:
+    file.write_text(
+        "[policy]\nsession-usd = 3\nmode = 'observe'\n"
+        "[agent-types.claude]\nprogram = 'claude'\n"
+        "[projects.gears]\nrepository = 'a/gears'\n"
+        "[projects.widgets]\nrepository = 'a/widgets'\npolicy = {mode = 'merge'}\n"
+    )
+    settings = load_settings(file)
+    policies = {name: settings.policy_of(name) for name in ("widgets", "gears", "unknown")}
+    assert {name: (one.mode, one.session_usd) for name, one in policies.items()} == {
+        "widgets": ("merge", 3),
+        "gears": ("observe", 3),
+        "unknown": ("observe", 3),
+    }
 
 
 def test_an_agent_type_without_agents_gets_one_of_its_name(file: Path) -> None:

@@ -16,7 +16,7 @@ from bot.intake.inbox import Inbox
 from bot.store import Configuration
 from config.load import Secrets
 from config.settings import ProjectSettings, ServerSettings, Settings
-from lifecycle.model.policy import Policy
+from lifecycle.model.policy import Mode, Policy
 from tests.harness.observers import REPOSITORY, Bench
 
 SILENT = Configuration(repository=REPOSITORY, blob="b", valid='[policy]\nmode = "observe"\n')
@@ -63,6 +63,21 @@ def test_the_last_valid_file_is_in_force_after_a_restart(bench: Bench) -> None:
     bench.store.configurations.set(SILENT)
     policies = Policies(bench.store, projects, Policy())
     assert (policies.of("widgets").mode, policies.of("gears").mode) == ("observe", "propose")
+
+
+def test_a_project_has_its_own_policy_and_its_file_narrows_that_one(bench: Bench) -> None:
+    own = Policy(mode=Mode.MERGE, session_usd=2)
+    projects = {
+        "widgets": ProjectSettings(repository=REPOSITORY, policy=own),
+        "gears": ProjectSettings(repository="a/gears"),
+    }
+    policies = Policies(bench.store, projects, Policy(session_usd=9))
+    assert policies.of("widgets") == own
+    assert policies.of("gears") == Policy(session_usd=9)
+    wider = "[policy]\nsession-usd = 3\ndraft = true\n"
+    policies.apply(Configuration(repository=REPOSITORY, blob="b", valid=wider))
+    found = policies.of("widgets")
+    assert (found.mode, found.session_usd, found.draft) == ("merge", 2, True)
 
 
 def test_a_kept_setting_that_the_server_no_longer_allows_is_ignored_alone(

@@ -120,7 +120,7 @@ class RedCheck:
                 lambda _: False,
                 dispatcher,
                 workers,
-                Attempts(most=3, first_seconds=1, starts=3),
+                Attempts(most=3, first_seconds=1, starts=lambda _: 3),
                 self.scenario.clock,
                 log_crash_point,
                 lambda: True,

@@ -28,7 +28,7 @@ class OutboxBench:
         self.workers = ThreadPoolExecutor(4)
         store = scenario.store
         self.outages = LocalOutages(store.incidents, store.path.parent, scenario.clock)
-        attempts = Attempts(most=3, first_seconds=2, starts=Policy().start_tries)
+        attempts = Attempts(most=3, first_seconds=2, starts=lambda _: Policy().start_tries)
         self.outbox = self.with_attempts(attempts)
 
     def with_attempts(self, attempts: Attempts) -> Outbox:

@@ -176,6 +176,19 @@ def test_an_invalid_prompt_is_refused(tmp_path: Path, name: str, text: str, why:
         Prompts(tmp_path)
 
 
+def test_a_project_has_prompts_of_its_own_over_the_servers(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("server", "widgets")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        (folder / "tell.md").write_text(f"{name}: {{{{ text }}}}")
+    (folders["server"] / "answer.md").write_text("The server: {{ text }}")
+    prompts = Prompts(folders["server"], {"widgets": folders["widgets"]})
+    tell, reply = Prompt(name="tell", values=VALUES), Prompt(name="answer", values=VALUES)
+    assert prompts.render(tell, {"text": "x"}, "", "widgets") == "widgets: x"
+    assert prompts.render(tell, {"text": "x"}, "", "gears") == "server: x"
+    assert prompts.render(reply, {"text": "x"}, "", "widgets") == "The server: x"
+
+
 def test_a_missing_directory_of_prompts_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="nowhere: cannot read prompts"):
         Prompts(tmp_path / "nowhere")
