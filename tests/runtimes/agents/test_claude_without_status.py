@@ -133,6 +133,17 @@ def test_an_error_ends_the_turn_by_either_source(claude: FakeClaude, hooks: bool
     assert claude.reads(A.BLOCKED).error == "Overloaded."
 
 
+def test_a_turn_may_fail_within_the_second_of_its_prompt(
+    files: RunFiles, launch: LaunchSpec, claude: FakeClaude
+) -> None:
+    claude.records = False
+    claude.at = NOW.replace(microsecond=0)
+    claude.prompts().calls("StopFailure", last_assistant_message="Overloaded.")
+    status(files, launch, "idle", ago=(NOW - claude.at).total_seconds() - 0.2)
+    claude.at += timedelta(seconds=2)
+    assert claude.reads(A.BLOCKED).error == "Overloaded."
+
+
 def test_a_transcript_without_the_prompt_ends_the_turn(claude: FakeClaude) -> None:
     claude.records = False
     claude.prompts()
