@@ -169,9 +169,11 @@ class Shell(AgentAdapter):
 
     def version(self) -> str:
         """Return the command's path: commands have no common way to print a version."""
-        if problems := self._not_installed():
-            raise FileNotFoundError(*problems)
-        return shutil.which(self._command[0]) or ""
+        command = self._type.command
+        path = shutil.which(command[0]) if command else None
+        if path is None:
+            raise FileNotFoundError(*self._not_installed())
+        return path
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
         return (files.output,)
