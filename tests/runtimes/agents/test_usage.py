@@ -89,3 +89,12 @@ def test_a_later_record_of_a_response_replaces_the_earlier_one() -> None:
     counter.count("first", "gpt", Usage(input=2, output=1, cost_usd=0.75))
     used = Usage(input=2, output=1, cost_usd=0.75)
     assert counter.usage() == Usage(input=2, output=1, cost_usd=0.75, models={"gpt": used})
+
+
+def test_the_total_has_a_cost_only_if_every_model_has_one() -> None:
+    counter = UsageCounter()
+    counter.count("r1", "priced", Usage(input=1, cost_usd=2.0))
+    assert counter.usage().cost_usd == 2.0
+    counter.count("r2", "unpriced", Usage(input=1))
+    assert counter.usage().cost_usd is None
+    assert counter.usage().models["priced"].cost_usd == 2.0
