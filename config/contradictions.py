@@ -66,6 +66,11 @@ def _policy_contradictions(where: str, policy: Policy) -> Iterator[str]:
     for name, value in msgspec.structs.asdict(policy).items():
         if isinstance(value, int | float) and value < 0:
             yield f"{where}.{name.replace('_', '-')} = {value}: expected 0 or more"
+    for expression in policy.blocking_titles:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            yield f"{where}.blocking-titles: {short(expression)}: {error}"
     yield from unfit_paths(f"{where}.protected-paths", policy.protected_paths)
 
 

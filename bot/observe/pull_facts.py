@@ -80,6 +80,7 @@ class PullFacts:
                 for thread in pull.threads
             ),
             comments=tuple(map(remark, pull.comments)),
+            labels=reading.labels,
             pending_since=_pending_since(pull, was, now),
             green_since=now if _is_green(pull) and not _is_green(was) else was.green_since,
             clean_since=_clean_since(pull, was, now),

@@ -19,6 +19,7 @@ from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, Reason, Review, Status
 from lifecycle.read.availability import Availability
+from lifecycle.read.holds import held_by
 from lifecycle.read.merging import awaited_merge, checks_waived, missing_checks
 from lifecycle.read.restores import this_life
 from lifecycle.read.sentences import sentence
@@ -26,7 +27,8 @@ from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _PAUSED, _RUNNING, _UNCALLED = Stage.PAUSED, Stage.RUNNING, Attention.NONE
 _MAKE_READY = KeyKind.MAKE_READY
-_OPEN, _PASSING, _PUSHED = PullStage.OPEN, Ci.PASSING, Output.PUSHED
+_DRAFT, _HELD, _OPEN = PullStage.DRAFT, PullStage.HELD, PullStage.OPEN
+_PASSING, _PUSHED = Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
 #: What checks may say only for a time.
 _SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
@@ -101,7 +103,7 @@ def of_pull(
         availability=availability,
         attention=attention,
         output=output,
-        pull=PullStage.DRAFT if pull.draft else _OPEN,
+        pull=_DRAFT if pull.draft else _HELD if held_by(pull, view.policy) else _OPEN,
         stacked=bool(view.several) and view.parent is not None,
         ci=_ci(view, pull)[0],
         review=_review(view, pull),

@@ -38,7 +38,7 @@ def alone(s: Signals) -> bool:
     return not s.stacked
 
 
-has_pull = one_of(PullStage.DRAFT, PullStage.OPEN)
+has_pull = one_of(PullStage.DRAFT, PullStage.HELD, PullStage.OPEN)
 green = one_of(Ci.PASSING, Ci.NONE)
 _accepted = both(one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE))
 #: Nothing blocks the merge: the bot merges in no other state.
@@ -177,6 +177,7 @@ BLOCKERS: Final = (
     BlockerRule("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
     BlockerRule("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),
     BlockerRule("draft", one_of(PullStage.DRAFT), "it is a draft"),
+    BlockerRule("held", one_of(PullStage.HELD), "{holds} holds the merge"),
     BlockerRule("stacked", stacked, "it is based on #{parent}, which is not merged"),
     BlockerRule(
         "protected",

@@ -63,6 +63,7 @@ class PullStage(StrEnum):
 
     NONE = "none"
     DRAFT = "draft"
+    HELD = "held"  #: Its title or a label holds the merge.
     OPEN = "open"
 
 

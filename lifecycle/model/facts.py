@@ -228,6 +228,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     title: str = ""
     state: PullState = PullState.OPEN
     draft: bool = False
+    labels: tuple[str, ...] = ()
     branch: str = ""  #: The branch its commits are on.
     head: str = ""
     head_by: Mover = Mover.BOT  #: Who moved the branch there.

@@ -73,6 +73,10 @@ class Policy(
     require_review: bool = True  #: Merge only with an approval, whatever GitHub requires.
     #: Whether approvals by people who pushed commits to the branch count.
     contributors_approve: bool = False
+    #: A pull request with one of these labels, or a title that one of these regular expressions
+    #: finds something in, is not merged. Case is ignored.
+    blocking_labels: tuple[str, ...] = ("do-not-merge",)
+    blocking_titles: tuple[str, ...] = ("^(WIP|DO NOT MERGE)",)
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
     resolve_threads: bool = False  #: Resolve a thread when a commit answers it.
     bots: tuple[str, ...] = ()  #: Bots that count like people.

@@ -73,7 +73,7 @@ waits_on_people = both(
     ),
 )
 #: There is something to review.
-to_review = both(one_of(PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))
+to_review = both(one_of(PullStage.HELD, PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))
 off_branch = both(at_rest, one_of(Output.OFF_BRANCH))
 can_publish = both(at_rest, one_of(Output.UNPUSHED))
 can_open = both(one_of(PullStage.NONE), one_of(Output.PUSHED, Output.DIRTY))

@@ -9,6 +9,7 @@ from typing import Final
 from lifecycle.model.facts import Check
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
+from lifecycle.read.holds import held_by
 from lifecycle.read.merging import merge_command, missing_checks
 from lifecycle.read.session_view import SessionView
 
@@ -123,6 +124,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "held": lambda view: names(view.held_checks),
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
+    "holds": lambda view: held_by(view.pull, view.policy) if view.pull else "",
     "ignored": _ignored,
     "conversations": _conversations,
     "expected": lambda view: ", ".join(missing_checks(view)),

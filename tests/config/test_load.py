@@ -101,6 +101,9 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/w'\npolicy.session-usd = -1": (
         "projects.w.policy.session-usd = -1.0: expected 0 or more"
     ),
+    "[policy]\nblocking-titles = ['(']": (
+        "policy.blocking-titles: '(': missing ), unterminated subpattern at position 0"
+    ),
     "[policy]\nprotected-paths = ['a/..']": (
         "policy.protected-paths has 'a/..': expected paths inside the repository"
     ),

@@ -296,6 +296,22 @@ CHOICES = {
         Status.REVIEW_PENDING,
         Status.MERGEABLE,
     ),
+    "blocking_labels": Choice(
+        ("do-not-merge",),
+        (),
+        with_pull({"verdicts": (approval(),), "labels": ("do-not-merge",)}),
+        status,
+        Status.APPROVED,
+        Status.MERGEABLE,
+    ),
+    "blocking_titles": Choice(
+        ("^(WIP|DO NOT MERGE)",),
+        (),
+        with_pull({"verdicts": (approval(),), "title": "WIP: x"}),
+        status,
+        Status.APPROVED,
+        Status.MERGEABLE,
+    ),
     "threads_block": Choice(
         True,
         False,

@@ -145,6 +145,7 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
     "a rule": (opened(merge=Merge.PROTECTED), ["protected"]),
     "an unknown merge state": (opened(merge=Merge.UNKNOWN), ["unknown"]),
     "a draft": (opened(pull=PullStage.DRAFT), ["draft"]),
+    "a title or label that holds it": (opened(pull=PullStage.HELD), ["held"]),
     "everything at once": (
         opened(ci=Ci.SETTLING, review=Review.PENDING, merge=Merge.CONFLICT, pull=PullStage.DRAFT),
         ["ci_failing", "ci_pending", "review_required", "conflict", "draft"],

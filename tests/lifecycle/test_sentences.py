@@ -233,6 +233,8 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},
     Blocker("queued", "it is in GitHub's merge queue"): {"merge": Merge.QUEUED},
     Blocker("draft", "it is a draft"): {"draft": True},
+    Blocker("held", 'its title "WIP: more tests" holds the merge'): {"title": "WIP: more tests"},
+    Blocker("held", "its label `Do-Not-Merge` holds the merge"): {"labels": ("Do-Not-Merge",)},
     Blocker("protected", "a branch protection rule or ruleset blocks it"): {
         "merge": Merge.PROTECTED
     },

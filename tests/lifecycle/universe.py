@@ -120,7 +120,7 @@ def every_signal() -> Iterator[Signals]:
         )
         yield running
         for pull, stacked, ci, review, merge in itertools.product(
-            (PullStage.DRAFT, PullStage.OPEN), (False, True), Ci, Review, Merge
+            (PullStage.DRAFT, PullStage.HELD, PullStage.OPEN), (False, True), Ci, Review, Merge
         ):
             yield replace(running, pull=pull, stacked=stacked, ci=ci, review=review, merge=merge)
 
@@ -274,6 +274,7 @@ def every_pull() -> Iterator[Pull]:
     for merge, draft in itertools.product(Merge, (True, False)):
         yield pull(merge=merge, draft=draft, verdicts=(approval(),))
         yield pull(merge=merge, draft=draft, checks=(), checks_expected=("unit",))
+        yield pull(merge=merge, draft=draft, title="WIP: x", verdicts=(approval(),))
     waits = (check(CheckState.PENDING, required=True),)
     yield pull(checks=waits, clean_since=ago(9_999), verdicts=(approval(),))
     yield pull(state=PullState.CLOSED)

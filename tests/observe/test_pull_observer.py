@@ -205,6 +205,8 @@ def test_the_time_is_kept_since_when_checks_of_a_head_are_pending(bench: Bench) 
 def test_the_time_is_kept_when_another_base_branch_was_first_seen(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull(base_branch="main")
+    bench.github.pulls[34] = replace(bench.github.pulls[34], labels=("wip",))
+    assert bench.reads()[0].labels == ("wip",)
     assert bench.reads()[0].base_since is None
     bench.pull(base_branch="release")
     (pull,) = bench.reads()

@@ -1,0 +1,32 @@
+"""What in a pull request's title and labels holds its merge, and nothing else."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from lifecycle.model.facts import Pull
+from lifecycle.model.policy import Policy
+
+
+def held_by(pull: Pull, policy: Policy) -> str:
+    """Return what holds the merge, in words; empty: nothing."""
+    return _held_by(pull.title, pull.labels, policy)
+
+
+@lru_cache(maxsize=1024)
+def _held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
+    blocking = {label.casefold() for label in policy.blocking_labels}
+    for label in labels:
+        if label.casefold() in blocking:
+            return f"its label `{label}`"
+    held = any(_search(expression)(title) for expression in policy.blocking_titles)
+    return f'its title "{title}"' if held else ""
+
+
+@lru_cache(maxsize=256)
+def _search(expression: str) -> Callable[[str], object]:
+    """Compile an expression. An invalid one, which `config check` names, finds nothing."""
+    try:
+        return re.compile(expression, re.IGNORECASE).search
+    except re.error:
+        return lambda _title: None
