@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from bot.app.application import App
 from bot.app.workers import Job, Ticker
 from bot.model_proxy.prices import Prices
 from bot.store import StoreFailure, StoreFull
+from bot.system.clock import SteadyClock
 from config.load import Secrets
 from config.settings import (
     AgentTypeSettings,
@@ -243,3 +244,22 @@ def test_a_bot_stops_as_soon_as_its_database_turns_out_to_be_damaged(
     assert (answer.status_code, "restore it" in answer.text) == (503, True)
     with suppress(StoreFailure):
         app.stop()
+
+
+def test_a_jump_of_the_machines_clock_is_an_incident_until_it_is_right_again(
+    settings: Settings,
+) -> None:
+    ahead = timedelta()
+    clock = SteadyClock(lambda: datetime.now(UTC) + ahead)
+    app = App(settings, SECRETS, clock=clock)
+    app.start()
+    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    incidents = app.wiring.store.incidents
+    ahead = timedelta(hours=1)
+    (incident,) = eventually(incidents.current, "the jump is shown")
+    assert incident.key == "clock"
+    assert "ahead of the time since the start" in incident.text
+    assert app.wiring.leader_lease.may_act()
+    ahead = timedelta()
+    eventually(lambda: not incidents.current(), "it is over")
+    app.stop()
