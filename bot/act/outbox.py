@@ -70,17 +70,21 @@ class Outbox:
     crash_point: AtCrashPoint
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     on_done: Callable[[], None]
+    parallel: int = 8  #: How many actions are carried out at once.
     _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
 
     def drain(self) -> int:
-        """Hand the due actions to the workers, skipping sessions with one under way.
+        """Hand due actions to idle workers, skipping sessions with one under way.
 
+        No action waits for a worker here: until one is idle, an older session's may become due.
         Returns how many were handed over. Must be called by one thread at a time.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
         self._under_way = {s: work for s, work in self._under_way.items() if not work.done()}
+        idle = self.parallel - len(self._under_way)
         handed = [due for due in self.outbox.due(self.clock()) if due.queue not in self._under_way]
+        handed = handed[:idle]
         for due in handed:
             self._under_way[due.queue] = work = self.workers.submit(self._work, due)
             work.add_done_callback(self._worked)

@@ -45,8 +45,7 @@ class Publishing:
             return RetryLater("the agent has committed since")
         if refused := self._refusal(session, mirror, publish):
             return refused
-        with mirror.exclusive():
-            return check() or self._push(session, mirror, head, check)
+        return check() or self._push(session, mirror, head, check)
 
     def _push(self, session: Session, mirror: Mirror, head: str, check: FinalCheck) -> ActionResult:
         pushed = self._pushes(session.id)

@@ -247,6 +247,7 @@ class Wiring:
             self.crash_point,
             self.leader_lease.may_act,
             on_done,
+            _ACTIONS,
         )
 
 

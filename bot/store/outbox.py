@@ -38,7 +38,7 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
     WHERE state = 'due' AND next_at <= ?1 AND NOT EXISTS (SELECT 1 FROM outbox AS earlier
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
-    ORDER BY first.created, seq LIMIT ?2"""
+    ORDER BY sessions.created, seq LIMIT ?2"""
 EVERY_DUE = """SELECT seq, coalesce(session, '') AS session,
         coalesce(outbox.repository, sessions.repository) AS repository, action, attempts, receipt
     FROM outbox LEFT JOIN sessions ON sessions.id = session WHERE state = 'due'"""
@@ -80,10 +80,11 @@ class OutboxTable(StoreTable):
     """Actions in the order they were decided."""
 
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
-        """The actions to execute now, oldest first: of each session at most the first.
+        """The actions to execute now: of each session at most the first, the oldest session first.
 
-        Actions without a session do not wait for each other. An action that waits for its next
-        attempt delays no other: a stop does not wait for a comment.
+        So many sessions that begin together end one after the other, not all at the end. Actions
+        without a session come before them, and do not wait for each other. An action that waits for
+        its next attempt delays no other: a stop does not wait for a comment.
         """
         return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
 

@@ -11,8 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,30 +84,36 @@ class Mirror:
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Keep other threads from fetching and pushing meanwhile, which may take minutes."""
-        with self._lock:
-            yield
+        self._begun = self._done = 0  #: The numbers of the last fetch that began and that ended.
 
     def refresh(self) -> None:
-        """Fetch all branches and drop those that are gone; make the mirror if there is none."""
+        """Fetch all branches and drop those that are gone; make the mirror if there is none.
+
+        Callers that wait for each other share a fetch: one that began after their call is enough.
+        """
+        begun = self._begun
         with self._lock:
-            if not self.path.is_dir():
-                making = self.path.with_name(f"{self.path.name}.making")
-                shutil.rmtree(making, ignore_errors=True)
-                making.parent.mkdir(parents=True, exist_ok=True)
-                init(making)
-                self._fetch_branches(making)
-                making.rename(self.path)
+            if self._done > begun:
                 return
-            try:
-                self._fetch_branches(self.path)
-            except GitFailure as failure:
-                if ".lock" not in failure.words or not self._drop_old_locks():
-                    raise
-                self._fetch_branches(self.path)
+            self._begun += 1
+            self._refresh()
+            self._done = self._begun
+
+    def _refresh(self) -> None:
+        if not self.path.is_dir():
+            making = self.path.with_name(f"{self.path.name}.making")
+            shutil.rmtree(making, ignore_errors=True)
+            making.parent.mkdir(parents=True, exist_ok=True)
+            init(making)
+            self._fetch_branches(making)
+            making.rename(self.path)
+            return
+        try:
+            self._fetch_branches(self.path)
+        except GitFailure as failure:
+            if ".lock" not in failure.words or not self._drop_old_locks():
+                raise
+            self._fetch_branches(self.path)
 
     def head_of(self, branch: str) -> str | None:
         """The commit of GitHub's branch, as last fetched or pushed."""
@@ -281,23 +286,27 @@ class Mirror:
         """
         ref = f"refs/heads/{check_branch(branch)}"
         lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"
-        with self._lock:
-            home, moves = self.fork or self, f"{_sha(sha)}:{ref}"
+        known = commit_at(self.path, ref)
+        home, moves = self.fork or self, f"{_sha(sha)}:{ref}"
+        try:
+            self._remote(self.path, home, "push", "--porcelain", lease, home.url, moves)
+        except GitFailure as failure:
             try:
-                self._remote(self.path, home, "push", "--porcelain", lease, home.url, moves)
-            except GitFailure as failure:
-                try:
-                    line = self._remote(self.path, home, "ls-remote", home.url, ref)
-                except GitFailure:
-                    raise failure from None
-                if (there := line.partition("\t")[0]) != sha:
-                    refusal = re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE)
-                    moved = there != expected
-                    if refusal is None or (not moved and re.search(_IN_PROGRESS, refusal[1])):
-                        raise
-                    raise PushRefused(branch, refusal[1], failure.words, moved=moved) from None
-            git(self.path, "update-ref", ref, sha)
-            git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
+                line = self._remote(self.path, home, "ls-remote", home.url, ref)
+            except GitFailure:
+                raise failure from None
+            if (there := line.partition("\t")[0]) != sha:
+                refusal = re.search(r"^!\t\S+\t(.*)$", failure.out, re.MULTILINE)
+                moved = there != expected
+                if refusal is None or (not moved and re.search(_IN_PROGRESS, refusal[1])):
+                    raise
+                raise PushRefused(branch, refusal[1], failure.words, moved=moved) from None
+        git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
+        # Pushes of several branches need not wait for each other, only for a fetch, which drops
+        # the branches that it did not find. One that found this push knows more than it does.
+        with self._lock:
+            if commit_at(self.path, ref) == known:
+                git(self.path, "update-ref", ref, sha)
 
     def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
         header = home.header()
@@ -329,8 +338,7 @@ class Mirror:
             with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:
                 pack = Path(file.name)
                 workspace.pack(sha, self._newest(workspace.session), pack)
-                with self._lock:
-                    git(self.path, *_unpacking(pack), stdin=pack, seconds=NETWORK_SECONDS)
+                git(self.path, *_unpacking(pack), stdin=pack, seconds=NETWORK_SECONDS)
             if not self.contains(sha):
                 words = f"the pack of {workspace.session} does not hold {sha}"
                 raise GitFailure("fetch", str(self.path), words, "look at the workspace by hand")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from scripts.benchmarks import decide, ingest, life, quiet, reading, sessions, start, sweep
+from scripts.benchmarks import burst, decide, ingest, life, quiet, reading, sessions, start, sweep
 from scripts.benchmarks.figure import Figure
 
 #: Every benchmark by its name; one line each.
@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "sessions": sessions.run,
     "quiet": quiet.run,
     "life": life.run,
+    "burst": burst.run,
 }
 
 

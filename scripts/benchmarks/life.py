@@ -5,7 +5,7 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
@@ -45,20 +45,24 @@ env = {{ DEMO_AGENT_LOG = "{log}" }}
 [runtime]
 sandbox = "none"
 [limits]
-sessions = 100
+sessions = {sessions}
 memory-per-session-mb = 0
 [policy]
 mode = "merge"
 review-debounce-seconds = 1
 [timing]
 resync-seconds = 3600
+write-interval-seconds = {write-interval-seconds}
 """
 
 
 class Life:
     """A bot with the demo's agents at two repositories: one with people, one that waits."""
 
-    def __init__(self, folder: Path, github: GitHubServer) -> None:
+    def __init__(
+        self, folder: Path, github: GitHubServer, overrides: Mapping[str, str] = {}
+    ) -> None:
+        """`overrides` are settings of `[limits]` and `[timing]`, by name."""
         self.github = github
         self.log = folder / "reactions"
         self.scene = Scene(github, lambda what, where: None)
@@ -77,6 +81,7 @@ class Life:
                 python=sys.executable,
                 script=scripted_agent.__file__,
                 log=self.log,
+                **{"sessions": "100", "write-interval-seconds": "1.0", **overrides},
             )
         )
         given = Secrets(token=self.scene.token, webhook_secret=self.scene.secret, page_token="page")
@@ -145,7 +150,7 @@ def until(there: Callable[[], T], what: str) -> T:
 
 def run() -> dict[str, Figure]:
     """Play one session, then fail a check on each of several pull requests."""
-    with _life() as life:
+    with bot_with_agents() as life:
         requests = life.whole()
         pulls = life.waiting()
         before = life.asked()
@@ -168,11 +173,12 @@ def run() -> dict[str, Figure]:
 
 
 @contextmanager
-def _life() -> Iterator[Life]:
+def bot_with_agents(overrides: Mapping[str, str] = {}) -> Iterator[Life]:
+    """Run a bot with the demo's agents, and end them all; `overrides` as in `Life`."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name:
         folder = Path(name)
         with GitHubServer(folder / "github") as github:
-            life = Life(folder, github)
+            life = Life(folder, github, overrides)
             try:
                 yield life
             finally:

@@ -54,6 +54,17 @@ def test_an_action_under_way_is_not_handed_out_again(bench: OutboxBench) -> None
     assert bench.did == [CLOSE.key]
 
 
+def test_no_more_actions_are_handed_out_than_workers_are_idle(bench: OutboxBench) -> None:
+    go_on = threading.Event()
+    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
+    for number in range(13, 13 + 2 * bench.outbox.parallel):
+        bench.scenario.orders(bench.scenario.session(number), CLOSE)
+    assert [bench.outbox.drain() for _ in range(2)] == [bench.outbox.parallel, 0]
+    go_on.set()
+    assert bench.outbox.rest(5)
+    assert bench.drains() == bench.outbox.parallel
+
+
 def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
     bench: OutboxBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,20 @@ def test_sessions_do_not_wait_for_each_other(scenario: Scenario, store: Store, n
     assert [due.session for due in store.outbox.due(scenario.now, limit=1)] == [name]
 
 
+def test_the_next_action_of_an_older_session_comes_before_those_of_younger_ones(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    for number in (13, 14):
+        scenario.clock.passes(1)
+        scenario.decides(scenario.session(number), SECOND)
+    (first, *_) = store.outbox.due(scenario.now)
+    assert first.session == name
+    store.outbox.mark_done(first.seq, "", scenario.now)
+    (late, *rest) = store.outbox.due(scenario.now)
+    assert (late.session, late.action) == (name, SECOND)
+    assert [due.session for due in rest] == ["widgets-13", "widgets-14"]
+
+
 def test_a_deferred_action_does_not_count_as_an_attempt(
     scenario: Scenario, store: Store, name: str
 ) -> None:
