@@ -144,6 +144,18 @@ def test_a_turn_may_fail_within_the_second_of_its_prompt(
     assert claude.reads(A.BLOCKED).error == "Overloaded."
 
 
+def test_a_transcript_with_the_prompt_ends_the_turn_within_a_second(claude: FakeClaude) -> None:
+    claude.at = NOW.replace(microsecond=0)
+    claude.prompts()
+    claude.hooks = False
+    claude.ends_its_turn().reads(A.READY)
+
+
+def test_an_answer_about_an_interruption_is_none(claude: FakeClaude) -> None:
+    text = "[Request interrupted by user for tool use]"
+    claude.prompts().writes("assistant", [{"type": "text", "text": text}]).reads(A.ACTIVE)
+
+
 def test_a_transcript_without_the_prompt_ends_the_turn(claude: FakeClaude) -> None:
     claude.records = False
     claude.prompts()
