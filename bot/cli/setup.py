@@ -91,7 +91,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
     with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
         steps += _make_label(github, wanted.repository)
         try:
-            github.write.create_webhook(wanted.repository, url, secret, ["*"])
+            github.setup.create_webhook(wanted.repository, url, secret, ["*"])
             print(f"{wanted.repository} sends webhooks to {url}")
         except GitHubFailure:  # Only administrators may add them.
             steps.append(
@@ -104,7 +104,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
 def _make_label(github: GitHub, repository: str) -> list[str]:
     """Create the label that requests an agent; return what to do if that is refused."""
     try:
-        github.write.create_label(repository, NAME, _COLOR, _MEANING)
+        github.setup.create_label(repository, NAME, _COLOR, _MEANING)
     except GitHubFailure as failure:
         return [f"Create the label {NAME} in {repository} ({failure})"]
     print(f"{repository} has the label {NAME}")

@@ -6,6 +6,7 @@ import json
 import random
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -16,17 +17,20 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 
 from bot.demo.audit import left_over, merges, messages, problems, prompts
-from bot.demo.bot_process import THRESHOLDS, BotProcess, configuration
+from bot.demo.bot_process import BotProcess, configuration
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import MODELS, SCRIPTED, lacking, table
-from bot.demo.scene import Scene
+from bot.demo.scene import PERSON, Scene
 from bot.system.locations import Paths
+from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
 
 SESSION = "greetings-1"
+#: The files that the issues of `--keep` ask for.
+_TO_TRY = ("greeting-french.txt", "greeting-dutch.txt", "greeting-latin.txt")
 #: Time limits in seconds, with the scripted model and with a real one.
 _PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
 
@@ -89,8 +93,13 @@ class Killer(threading.Thread):
         self.join()
 
 
-def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
-    """Play one pass: from the label to a closed issue and a clean machine."""
+def play(
+    agent: str, model: str, kills: int, tell: Telling, port: int = 0, *, keep: bool = False
+) -> Summary:
+    """Play one pass: from the label to a closed issue and a clean machine.
+
+    With `keep`, everything runs on until the person at the terminal ends it.
+    """
     summary = Summary()
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
@@ -101,14 +110,15 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
         asked = stack.enter_context(ModelServer())
         others = "" if agent == "scripted" else table(agent, model, asked.url)
         config = configuration(
-            folder, github.url, agent=agent, agent_log=agent_log, agent_types=others
+            folder, github.url, agent=agent, agent_log=agent_log, agent_types=others, port=port
         )
         bot = BotProcess(folder, config, scene.secrets)
         stack.callback(_end_everything, bot)
         bot.start()
         bot.wait_until_ready()
         scene.repo.webhook(f"{bot.url}webhooks/github", scene.secret)
-        tell("the bot is ready", f"page: {bot.url}  token: {bot.page_token}")
+        github.show_pages(PERSON, NAME, _sign_in(bot))
+        tell("the bot is ready", f"its page, signed in: {github.url}")
         killer = Killer(bot, kills, tell)
         if kills:
             killer.start()
@@ -128,15 +138,44 @@ def play(agent: str, model: str, kills: int, tell: Telling) -> Summary:
         elif model == SCRIPTED:
             summary.problems += prompts(asked)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)
-    summary.problems += left_over(bot, SESSION)
+        if keep:
+            _keep_running(scene, bot, github)
+            summary.problems.clear()
+    summary.problems += [] if keep else left_over(bot, SESSION)
     summary.clean = not summary.problems
     summary.seconds = round(time.monotonic() - begun, 2)
     summary.steps = tell.steps
-    if summary.merged and summary.clean:
-        shutil.rmtree(folder)
+    if keep or (summary.merged and summary.clean):
+        shutil.rmtree(folder, ignore_errors=keep)
     else:
         print(f"kept for a look: {folder}; the bot's last words:\n{bot.tail()}", file=sys.stderr)
     return summary
+
+
+def _sign_in(bot: BotProcess) -> str:
+    """Return the button that opens the bot's page, signed in as by its own form."""
+    return (
+        f'<form method="post" action="{bot.url}login" target="mergewright">'
+        f'<input type="hidden" name="token" value="{bot.page_token}">'
+        "<button>Open Mergewright's page, signed in</button></form>"
+    )
+
+
+def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
+    """Open more issues, say where to look, and return when the person ends the demo."""
+    print("\nEverything keeps running until you press Ctrl-C.")
+    print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
+    print(f"  On the command line: mergewright ls --config {bot.config}")
+    print("Issues to try; add the label on their page, comment, and review what comes of it:")
+    for file in _TO_TRY:
+        issue = scene.open_issue(file, labelled=False)
+        print(f"  {issue.url}  {issue.title}")
+    sys.stdout.flush()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        while bot.alive:
+            time.sleep(0.5)
+    print("\nEnding the demo ...", flush=True)
 
 
 def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
@@ -188,18 +227,28 @@ def main() -> int:
         metavar="N",
         help="kill the bot with SIGKILL at N random moments, over as many runs as that takes",
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave everything running, with pages to look at and more issues to try",
+    )
+    parser.add_argument("--port", type=int, default=0, help="port of Mergewright's page")
     options = parser.parse_args()
     if options.agent != "scripted" and (problems := lacking(options.agent, options.model)):
         print("\n".join(problems), file=sys.stderr)
         return 1
-    print(f"thresholds of this demo:{THRESHOLDS}")
+    print(
+        "An issue becomes a merged pull request, on a stand-in for GitHub on this machine"
+        " (label, agent, failed check, fix, review, another fix, approval, merge):\n"
+    )
     left = options.kill_random
     summaries: list[Summary] = []
     while left > 0 or not summaries:
         tell = Telling()
-        summaries.append(play(options.agent, options.model, left, tell))
+        now = play(options.agent, options.model, left, tell, options.port, keep=options.keep)
+        summaries.append(now)
         left -= summaries[-1].kills
-        if not (summaries[-1].merged and summaries[-1].clean):
+        if options.keep or not (summaries[-1].merged and summaries[-1].clean):
             break
         if options.kill_random:
             print(f"-- run {len(summaries)} merged and clean; {max(0, left)} kills to go")
@@ -213,6 +262,7 @@ def _report(summaries: list[Summary], *, as_json: bool) -> int:
     for problem in (problem for summary in summaries for problem in summary.problems):
         print(f"PROBLEM: {problem}")
     seconds = sum(summary.seconds for summary in summaries)
+    print("\nThis demo waits less than usual: see THRESHOLDS in bot/demo/bot_process.py.")
     print(
         f"{'merged and clean' if merged and clean else 'NOT merged and clean'}: "
         f"{len(summaries)} run(s), {kills} kill(s), {seconds:.1f} s"

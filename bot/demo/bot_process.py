@@ -72,14 +72,15 @@ def configuration(
     agent_log: Path,
     agent_types: str = "",
     sessions: int = 4,
+    port: int = 0,
 ) -> str:
-    """Return the configuration of a bot with data in `folder`, on a port that is free now.
+    """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
 
     `agent_log` is the file in which scripted agents log what they receive; `agent_types` has
     further tables; `sessions` may run at the same time.
     """
     config = _CONFIG.format(
-        port=free_port(),
+        port=port or free_port(),
         data=folder / "data",
         url=github_url,
         repository=REPOSITORY,

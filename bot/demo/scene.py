@@ -20,6 +20,7 @@ from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.reviews import Thread
 from bot.demo.programs import KEY
+from lifecycle.model.names import NAME
 
 PROJECT, REPOSITORY = "greetings", "acme/greetings"
 BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
@@ -94,7 +95,7 @@ class Scene:
             "MERGEWRIGHT_PAGE_TOKEN": self.page_token,
         }
 
-    def open_issue(self, file: str = "greeting.txt") -> Issue:
+    def open_issue(self, file: str = "greeting.txt", *, labelled: bool = True) -> Issue:
         """Have the person open an issue that asks for a file, and label it."""
         words = _word(), _word()
         body = _ISSUE.format(file=file) + self._spelled(file)
@@ -103,7 +104,9 @@ class Scene:
             self.tasks[issue.number] = Task(
                 issue=issue, file=file, check_word=words[0], review_word=words[1]
             )
-        issue.label("mergewright", by=PERSON)
+        if not labelled:
+            return issue
+        issue.label(NAME, by=PERSON)
         self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
         return issue
 

@@ -10,6 +10,7 @@ from bot.github.github_app import AppWebhook
 from bot.github.merging import PullMerger
 from bot.github.reader import GitHubReader
 from bot.github.reports import StatusReporter
+from bot.github.repository_setup import RepositorySetup
 from bot.github.reviews import ReviewReplies
 from bot.github.writer import GitHubWriter
 from bot.system.clock import Clock, utc_now
@@ -45,6 +46,7 @@ class GitHub:
         self.reports = StatusReporter(self._api)
         self.merges = PullMerger(self._api)
         self.hook = AppWebhook(self._api)
+        self.setup = RepositorySetup(self._api)
 
     def write_only_while(self, may_write: Callable[[], bool]) -> None:
         """Have writes refused with `TryLater` while `may_write` is false."""

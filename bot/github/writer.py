@@ -1,6 +1,6 @@
 """Writes to issues, pull requests and branches. Every write is safe to repeat."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from urllib.parse import quote
 
 from bot.github.api_client import ApiClient
@@ -48,25 +48,6 @@ class GitHubWriter:
         for doubled in list(own_comments(self._api, repo, f"issues/{number}/comments", key))[1:]:
             with IgnoreRefused(404):
                 self._api.do(repo, "DELETE", f"issues/comments/{doubled.id}")
-
-    def create_label(self, repo: str, name: str, color: str, description: str) -> None:
-        """Create a label in a repository. Does nothing if it has one of that name.
-
-        https://docs.github.com/rest/issues/labels#create-a-label
-        """
-        body = {"name": name, "color": color, "description": description}
-        with IgnoreRefused("already_exists"):
-            self._api.do(repo, "POST", "labels", body)
-
-    def create_webhook(self, repo: str, url: str, secret: str, events: Sequence[str]) -> None:
-        """Create a webhook in a repository. Does nothing if it sends to this address already.
-
-        https://docs.github.com/rest/repos/webhooks#create-a-repository-webhook
-        """
-        config = {"url": url, "content_type": "json", "secret": secret, "insecure_ssl": "0"}
-        body = {"name": "web", "active": True, "events": [*events], "config": config}
-        with IgnoreRefused("Hook already exists"):
-            self._api.do(repo, "POST", "hooks", body)
 
     def label(self, repo: str, number: int, *names: str) -> None:
         """Add labels to an issue or pull request. GitHub creates missing ones.

@@ -1,14 +1,17 @@
 """An installation with its database, and the command line in this process."""
 
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+import respx
 
 from bot.cli import main
 from bot.store import NewSession, Observation, SessionDecision, Store
@@ -220,3 +223,108 @@ def a_bot(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Callable[.
         monkeypatch.setattr(time, "sleep", sleep)
 
     return leads
+
+
+# -- doctor ---------------------------------------------------------------------------------------
+
+API = "https://github.example/api/v3/"
+GRAPHQL = "https://github.example/api/graphql"
+TOKEN = "ghp_" + "x" * 36
+
+LineTail = Callable[[], dict[str, str]]
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Programs that print a version, the only ones on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def install(**answers: str) -> None:
+        for old in folder.iterdir():
+            old.unlink()
+        for name, answer in answers.items():
+            (folder / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
+            (folder / name).chmod(0o755)
+
+    install(git="git version 2.39.5", tmux="tmux 3.5a", cat="")
+    return install
+
+
+def configured(deployment: Deployment, table: str, lines: str) -> None:
+    """Add lines to a table of the configuration."""
+    text = deployment.file.read_text()
+    deployment.file.write_text(text.replace(table, f"{table}\n{lines}"))
+
+
+def printed(protected: bool = False, *rules: str) -> dict[str, Any]:
+    """The GraphQL response: login, no workflows, rules of the base branch."""
+    ref = {
+        "refUpdateRule": {"requiresSignatures": protected},
+        "rules": {"nodes": [{"type": rule} for rule in rules]},
+    }
+    viewer = {"login": "mergewright-bot"}
+    labels = {"nodes": [{"name": "Mergewright"}, {"name": "mergewright:codex"}]}
+    repository = {"object": None, "defaultBranchRef": None, "ref": ref, "labels": labels}
+    return {"viewer": viewer, "repository": repository}
+
+
+def hook(**fields: Any) -> dict[str, Any]:
+    """The repository's webhook, as the REST API returns it."""
+    url = "https://bot.example/webhooks/github"
+    return {"active": True, "events": ["*"], "config": {"url": url}, **fields}
+
+
+@pytest.fixture
+def github() -> Iterator[respx.MockRouter]:
+    """A GitHub without problems."""
+    with respx.mock(assert_all_called=False) as router:
+        router.head(API).respond(headers={"Date": format_datetime(datetime.now(UTC))})
+        router.post(GRAPHQL).respond(json={"data": printed()})
+        router.get(f"{API}repos/acme/widgets/hooks").respond(json=[hook()])
+        router.get("https://bot.example/healthz").respond(text='{"alive":true}')
+        router.route(host="127.0.0.1").pass_through()
+        router.get(f"{API}repos/acme/widgets").respond(
+            json={
+                "id": 7,
+                "full_name": "acme/widgets",
+                "default_branch": "main",
+                "private": False,
+                "archived": False,
+                "clone_url": "https://github.example/acme/widgets.git",
+            }
+        )
+        yield router
+
+
+@pytest.fixture
+def lines(
+    mergewright: CommandLine,
+    deployment: Deployment,
+    tools: Callable[..., None],
+    github: respx.MockRouter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> LineTail:
+    """The results of doctor for an installation without problems."""
+    with deployment.file.open("a") as file:
+        file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
+    configured(deployment, "[server]", 'port = 0\npublic-url = "https://bot.example/"')
+    monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "w" * 32)
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN", "p" * 32)
+
+    def ask() -> dict[str, str]:
+        result = mergewright("doctor")
+        assert not {TOKEN, "w" * 32, "p" * 32} & set(result.out.split())
+        found: dict[str, str] = {}
+        for line in result.out.splitlines():
+            if begins := re.fullmatch(r"(ok|warn|fail) +(.+?)(?:  +(.+))?", line):
+                severity, name, says = begins.groups()
+                found[name] = f"{severity} {says or ''}".rstrip()
+            else:
+                found[name] += f" {line.strip()}"
+        assert result.code == any(text.startswith("fail") for text in found.values())
+        return found
+
+    return ask

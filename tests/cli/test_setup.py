@@ -225,8 +225,8 @@ def test_an_administrators_token_adds_the_webhook_too(github: FaultyGitHub, tmp_
             ("*",),
             f"{URL}/webhooks/github",
         )
-        client.write.create_webhook("acme/widgets", hook.config.url, secrets.webhook_secret, ["*"])
-        client.write.create_label("acme/widgets", "Mergewright", "000000", "again")
+        client.setup.create_webhook("acme/widgets", hook.config.url, secrets.webhook_secret, ["*"])
+        client.setup.create_label("acme/widgets", "Mergewright", "000000", "again")
         assert len(client.read.webhooks("acme/widgets")) == 1
         assert client.read.labels("acme/widgets", "mergewright") == ["mergewright"]
 

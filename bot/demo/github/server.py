@@ -19,6 +19,7 @@ from bot.demo.github.git import Git
 from bot.demo.github.graphql.endpoint import GraphQL
 from bot.demo.github.hosting import Move
 from bot.demo.github.http import Answer, Request
+from bot.demo.github.pages import Pages
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Forge, Repository
 from bot.demo.github.rest.endpoint import Rest
@@ -42,6 +43,7 @@ class GitHubServer:
         self.world = Forge()
         self.traffic = Traffic()
         self._callbacks: list[Callable[[Pull], None]] = []
+        self._pages: Pages | None = None
         self._heads: Queue[Pull | None] = Queue()
 
     def __enter__(self) -> Self:
@@ -188,6 +190,10 @@ class GitHubServer:
     def redeliver(self, delivery_id: int) -> Delivery:
         return self._webhooks.redeliver(delivery_id)
 
+    def show_pages(self, person: str, label: str, links: str = "") -> None:
+        """Show pages of issues and pull requests, on which `person` acts; see `Pages`."""
+        self._pages = Pages(self.world, person, label, links)
+
     def on_head(self, callback: Callable[[Pull], None]) -> None:
         """Call this in a separate thread whenever a pull request is opened or its head moves."""
         self._callbacks.append(callback)
@@ -239,7 +245,8 @@ class GitHubServer:
         elif request.path.startswith(f"{_REST}/"):
             answer = self._rest.answer(request, request.path.removeprefix(_REST))
         else:
-            answer = self._rest.page(request)
+            shown = self._pages.answer(request) if self._pages else None
+            answer = shown or self._rest.page(request)
         self.traffic.saw(
             Seen(
                 method=request.method,

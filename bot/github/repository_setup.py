@@ -1,0 +1,32 @@
+"""Creates what an installation needs in a repository: the label and the webhook."""
+
+from collections.abc import Sequence
+
+from bot.github.api_client import ApiClient
+from bot.github.errors import IgnoreRefused
+
+
+class RepositorySetup:
+    """Used by `mergewright setup` alone. Methods raise `TryLater` or `Refused`."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    def create_label(self, repo: str, name: str, color: str, description: str) -> None:
+        """Create a label in a repository. Does nothing if it has one of that name.
+
+        https://docs.github.com/rest/issues/labels#create-a-label
+        """
+        body = {"name": name, "color": color, "description": description}
+        with IgnoreRefused("already_exists"):
+            self._api.do(repo, "POST", "labels", body)
+
+    def create_webhook(self, repo: str, url: str, secret: str, events: Sequence[str]) -> None:
+        """Create a webhook in a repository. Does nothing if it sends to this address already.
+
+        https://docs.github.com/rest/repos/webhooks#create-a-repository-webhook
+        """
+        config = {"url": url, "content_type": "json", "secret": secret, "insecure_ssl": "0"}
+        body = {"name": "web", "active": True, "events": [*events], "config": config}
+        with IgnoreRefused("Hook already exists"):
+            self._api.do(repo, "POST", "hooks", body)

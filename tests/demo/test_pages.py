@@ -1,0 +1,72 @@
+"""The stand-in's pages of issues and pull requests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.demo.github import GitHubServer
+from bot.demo.github.repository import Repository
+
+
+@pytest.fixture
+def github(tmp_path: Path) -> Iterator[GitHubServer]:
+    with GitHubServer(tmp_path) as server:
+        server.user("alice")
+        server.show_pages("alice", "mergewright", "<b>links</b>")
+        yield server
+
+
+@pytest.fixture
+def repo(github: GitHubServer) -> Repository:
+    made = github.repository("acme/widgets", files={"a.txt": "one\n"})
+    made.permission("alice", "write")
+    return made
+
+
+def press(address: str, **fields: str) -> int:
+    return httpx.post(address, data=fields, trust_env=False).status_code
+
+
+def test_a_person_labels_and_comments_on_the_page_of_an_issue(repo: Repository) -> None:
+    issue = repo.open_issue("<i>Broken</i>", "It **breaks**.<script>x</script>", by="alice")
+    page = httpx.get(issue.url, trust_env=False)
+    assert "&lt;i&gt;Broken&lt;/i&gt;" in page.text
+    assert "It **breaks**.&lt;script&gt;" in page.text
+    assert "<script>" not in page.text
+    assert "<b>links</b>" in page.text
+    assert press(f"{issue.url}/label") == 303
+    assert issue.labels == ["mergewright"]
+    assert "Remove the label mergewright" in httpx.get(issue.url, trust_env=False).text
+    assert press(f"{issue.url}/unlabel") == 303
+    assert issue.labels == []
+    assert press(f"{issue.url}/comment", text="Hello <!-- hidden --> there") == 303
+    (comment,) = issue.comments
+    assert (comment.user.login, comment.body) == ("alice", "Hello <!-- hidden --> there")
+    assert "hidden" not in httpx.get(issue.url, trust_env=False).text
+    assert press(f"{issue.url}/comment", text=" ") == 303
+    assert len(issue.comments) == 1
+    refused = httpx.post(
+        f"{issue.url}/label", headers={"Origin": "https://evil.example"}, trust_env=False
+    )
+    assert (refused.status_code, issue.labels) == (403, [])
+
+
+def test_a_person_reviews_on_the_page_of_a_pull_request(
+    github: GitHubServer, repo: Repository
+) -> None:
+    repo.push("topic", {"a.txt": "two\n"}, by="alice")
+    pull = repo.open_pull("topic", title="Two", body="Please", by="alice")
+    pull.check("unit", conclusion="failure")
+    page = httpx.get(pull.url, trust_env=False).text
+    assert "+two" in page
+    assert "unit: failure" in page
+    assert press(f"{pull.url}/request", text="Three, please") == 303
+    assert press(f"{pull.url}/approve") == 303
+    assert [review.state for review in pull.reviews] == ["CHANGES_REQUESTED", "APPROVED"]
+    listed = httpx.get(f"{github.url}acme/widgets", trust_env=False).text
+    assert f'<a href="{pull.url}">Two</a>' in listed
+    assert httpx.get(github.url, trust_env=False).text == listed
+    for missing in ("acme/widgets/issues/99", "acme/gears", "acme/widgets/pull/1/nothing"):
+        assert httpx.get(f"{github.url}{missing}", trust_env=False).status_code == 404
