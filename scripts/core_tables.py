@@ -75,7 +75,7 @@ def budgets() -> Iterator[Cells]:
     for row in BUDGETS:
         reset = "at midnight, UTC" if row.of_day else ""
         says = re.sub(r"\{limit(:[^}]*)?\}", "N", row.says)
-        yield f"`{row.name}`", says, reset, _defaults(row.limit)
+        yield f"`{row.name}`", says, reset, _default(row.setting)
 
 
 def remedies() -> Iterator[Cells]:
@@ -112,7 +112,11 @@ def _says(row: Callable[..., Any]) -> str:
 def _defaults(row: Callable[..., Any]) -> str:
     """The fields of `Policy` that a row names, with their defaults."""
     named = dict.fromkeys(re.findall(r"\bpolicy\.(\w+)", inspect.getsource(row)))
-    return ", ".join(f"`{name.replace('_', '-')}` {_value(name)}" for name in named)
+    return ", ".join(map(_default, named))
+
+
+def _default(name: str) -> str:
+    return f"`{name.replace('_', '-')}` {_value(name)}"
 
 
 def _value(name: str) -> str:

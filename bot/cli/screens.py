@@ -235,7 +235,7 @@ def _pull(pull: Pull) -> str:
 
 
 def _spent(bar: BudgetUsage) -> str:
-    spent = f"{bar.spent:,.0f}" if bar.name == "tokens" else f"{bar.spent:.2f}"
+    spent = f"{bar.spent:,.0f}" if bar.name.endswith("tokens") else f"{bar.spent:.2f}"
     return f"{spent} of {bar.says}"
 
 

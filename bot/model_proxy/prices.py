@@ -1,4 +1,4 @@
-"""Prices usage that has no reported cost, by the configuration's price table.
+"""Prices usage that has no reported cost, by the configured prices and those that ship.
 
 Usage from the agents' own files and from the model proxy is priced; `bot.store.usage` sums it up.
 """
@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from config.prices import shipped_prices
 from config.settings import ModelPrice
 from lifecycle.model.facts import Usage
 
@@ -18,8 +19,8 @@ class Prices:
     """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """`table` is by model or pattern."""
-        self._table = table
+        """`table` is by model or pattern; it takes precedence over the shipped prices."""
+        self._tables = (table, shipped_prices())
 
     def __call__(self, usage: Usage) -> Usage:
         """Return the usage with its cost and its number of unpriced tokens.
@@ -42,9 +43,7 @@ class Prices:
 
     def of(self, model: str) -> ModelPrice | None:
         """Return a model's price: by its name, or by the first matching pattern."""
-        if model in self._table:
-            return self._table[model]
-        return next((one for name, one in self._table.items() if fnmatchcase(model, name)), None)
+        return next((price for table in self._tables if (price := _find(table, model))), None)
 
     def _cost(self, model: str, used: Usage) -> float | None:
         price = self.of(model) if used.cost_usd is None and model else None
@@ -59,3 +58,9 @@ class Prices:
             + used.cache_write * write
         )
         return round(dollars / _MILLION, 6)
+
+
+def _find(table: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
+    if model in table:
+        return table[model]
+    return next((one for name, one in table.items() if fnmatchcase(model, name)), None)

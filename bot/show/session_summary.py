@@ -183,7 +183,7 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
     return tuple(
         BudgetUsage(
             name=row.name,
-            spent=round(row.spent(facts), 4),
+            spent=round(row.spent(facts, policy), 4),
             limit=limit,
             says=row.says.format(limit=limit),
         )

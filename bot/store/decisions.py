@@ -148,15 +148,21 @@ def _load(
     related = Related(connection, ids)
     outbox = by_session(connection.execute(OUTBOX, among))
     freezes, closed = freezes_by_scope(connection), archived(connection)
-    today: dict[str, Spending] = {}
+    today: dict[tuple[str, str], Spending] = {}
+
+    def spent_today(column: str, name: str) -> Spending:
+        if (column, name) not in today:
+            today[column, name] = spent_on_day(connection, column, name, day_of(now))
+        return today[column, name]
+
     for row in connection.execute(SESSIONS, among):
         name, repository = row["id"], row["repository"]
-        if repository not in today:
-            today[repository] = spent_on_day(connection, repository, day_of(now))
         try:
             facts = _facts(
                 row,
-                spent_today=today[repository],
+                spent_today=spent_today("repository", repository),
+                spent_by_person=spent_today("requester", row["requester"]),
+                spent_by_agent=spent_today("agent", row["agent_name"]),
                 frozen=widest_freeze(freezes, row["project"], name),
                 archived=repository in closed,
                 **related.fields(row),

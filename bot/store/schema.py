@@ -116,11 +116,13 @@ _STATEMENTS = (
     "CREATE UNIQUE INDEX slots_held ON slots (session) WHERE freed_at IS NULL",
     "CREATE INDEX slots_session ON slots (session, freed_at)",
     "CREATE INDEX slots_freed ON slots (agent_type, freed_at DESC) WHERE freed_at IS NOT NULL",
-    # Which agent type had the runs before this one, if the session was handed over for it.
+    # Which agent, and which of its types, had the runs before this one, if the session was handed
+    # over for it.
     """CREATE TABLE handovers (
         session TEXT NOT NULL REFERENCES sessions (id),
         run INTEGER NOT NULL,
         agent_type TEXT NOT NULL,
+        agent_name TEXT NOT NULL,
         PRIMARY KEY (session, run)
     ) STRICT, WITHOUT ROWID""",
     # -- commands ----------------------------------------------------------------------------------
@@ -204,12 +206,14 @@ _STATEMENTS = (
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due' AND session IS NOT NULL""",
     # -- usage of models ---------------------------------------------------------------------------
-    # What a run used on one day (UTC, `2030-01-31`).
+    # What a run used on one day (UTC, `2030-01-31`), who requested it and which agent ran it.
     """CREATE TABLE usage (
         session TEXT NOT NULL REFERENCES sessions (id),
         run INTEGER NOT NULL,
         day TEXT NOT NULL,
         repository TEXT NOT NULL,
+        requester TEXT NOT NULL,
+        agent TEXT NOT NULL,
         cost_usd REAL NOT NULL DEFAULT 0,
         active_seconds REAL NOT NULL DEFAULT 0,
         input INTEGER NOT NULL DEFAULT 0,
@@ -222,6 +226,9 @@ _STATEMENTS = (
         PRIMARY KEY (session, run, day)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX usage_day ON usage (repository, day, cost_usd, tokens, unpriced, active_seconds)",
+    """CREATE INDEX usage_requester
+        ON usage (requester, day, cost_usd, tokens, unpriced, active_seconds)""",
+    "CREATE INDEX usage_agent ON usage (agent, day, cost_usd, tokens, unpriced, active_seconds)",
     # What the model proxy counted for a run.
     """CREATE TABLE model_usage (
         session TEXT NOT NULL REFERENCES sessions (id),

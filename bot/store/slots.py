@@ -60,8 +60,8 @@ RECORDS = """SELECT agent_name, created,
             AND action -> 'prompt' ->> 'name' = 'address_review') AS rounds
     FROM sessions ORDER BY agent_name"""
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
-_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type)
-    SELECT id, ?, agent_type FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name)
+    SELECT id, ?, agent_type, agent_name FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
 TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
     ORDER BY run LIMIT 1"""
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
@@ -134,7 +134,7 @@ class AgentsTable(StoreTable):
     """Named agents, derived from the sessions that they are assigned to."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
-        """Assign a session to another agent from a run on. All its usage counts as that agent's."""
+        """Assign a session to another agent from a run on. Usage of a run remains its agent's."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_ADD_HANDOVER, (run, session))

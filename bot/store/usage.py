@@ -19,12 +19,13 @@ from bot.store.values import UsageTotal
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
-#: When a repository's cost of the day passes a multiple of this, its other sessions are woken:
-#: those that spend are woken anyway, and the others need it only roughly.
-STEP_USD = 0.25
+#: When a repository's usage of the day passes a multiple of one of these, its other sessions are
+#: woken: those that spend are woken anyway, and the others need it only roughly.
+STEP_USD, STEP_TOKENS = 0.25, 100_000
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _KINDS = (*_TOKENS, "cost_usd", "unpriced")
+_COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: Those of `usage.tokens`.
 _SPENT = ("cost_usd", "tokens", "unpriced", "active_seconds")
 
 
@@ -37,12 +38,20 @@ def _added(table: str, names: Iterable[str]) -> str:
 
 
 COUNTED = f"SELECT {_sums((*_KINDS, 'tokens'))} FROM usage WHERE session = ? AND run = ?"
-_ADD = f"""INSERT INTO usage (session, run, day, repository, active_seconds, {", ".join(_KINDS)})
-    SELECT id, :run, :day, repository, :active_seconds, :{", :".join(_KINDS)}
+# The agent that had the run: the one before the first handover after it, if there was one.
+_ADD = f"""INSERT INTO usage (session, run, day, repository, requester, agent, active_seconds,
+        {", ".join(_KINDS)})
+    SELECT id, :run, :day, repository, requester,
+        coalesce((SELECT before.agent_name FROM handovers AS before
+            WHERE before.session = id AND before.run > :run ORDER BY before.run LIMIT 1),
+            agent_name),
+        :active_seconds, :{", :".join(_KINDS)}
     FROM sessions WHERE id = :session
     ON CONFLICT (session, run, day) DO UPDATE SET {_added("usage", ("active_seconds", *_KINDS))}"""
-OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE repository = ? AND day = ?"
-OF_DAY_BEFORE = """SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM usage
+_OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE {{}} = ? AND day = ?"
+#: By the column that tells whose spending of a day is summed up.
+OF_DAY = {name: _OF_DAY.format(name) for name in ("repository", "requester", "agent")}
+OF_DAY_BEFORE = f"""SELECT {_sums(("cost_usd", "tokens"))} FROM usage
     WHERE day = ?1 AND repository = (SELECT repository FROM sessions WHERE id = ?2)"""
 OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
@@ -51,7 +60,7 @@ OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
 USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("usage.session", "min(created) DESC"),
     "run": ("usage.session || '_r' || usage.run", "min(created) DESC, usage.run"),
-    "agent": ("agent_name", "1"),
+    "agent": ("usage.agent", "1"),
     "issue": ("usage.repository || '#' || number", "min(created) DESC"),
     "repository": ("usage.repository", "1"),
     "day": ("day", "1 DESC"),
@@ -66,7 +75,7 @@ MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
 _NO_SPENDING = Spending()
 
 _usage = RowDecoder(Usage, "model_usage", "model")
-_spending = RowDecoder(Spending, "usage", "repository")
+_spending = RowDecoder(Spending, "usage", "cost_usd")
 
 
 class UsageTable(StoreTable):
@@ -138,9 +147,13 @@ def add_run_usage(
         return
     day = day_of(now)
     values = {"session": session, "run": run, "day": day, "active_seconds": active_seconds, **more}
-    spent = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()["cost_usd"]
+    (dollars, tokens) = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()
     connection.execute(_ADD, values)
-    if spent // STEP_USD != (spent + more["cost_usd"]) // STEP_USD:
+    used = sum(more[kind] for kind in _COUNTED_TOKENS)
+    if (
+        dollars // STEP_USD != (dollars + more["cost_usd"]) // STEP_USD
+        or tokens // STEP_TOKENS != (tokens + used) // STEP_TOKENS
+    ):
         wake_siblings(connection, session, now)
 
 
@@ -173,6 +186,6 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
     return Spending(**{name: sum(row[name] for row in counted) for name in _SPENT})
 
 
-def spent_on_day(connection: sqlite3.Connection, repository: str, day: str) -> Spending:
-    """Return the usage of all sessions of a repository on a day (see `day_of`)."""
-    return _spending(connection.execute(OF_DAY, (repository, day)).fetchone())
+def spent_on_day(connection: sqlite3.Connection, column: str, name: str, day: str) -> Spending:
+    """Return the usage of a repository, requester or agent on a day (see `OF_DAY`, `day_of`)."""
+    return _spending(connection.execute(OF_DAY[column], (name, day)).fetchone())

@@ -324,6 +324,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     spent: Spending = Spending()  #: By all its runs since it was last restored.
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
+    spent_by_person: Spending = Spending()  #: By all sessions of its requester, this UTC day.
+    spent_by_agent: Spending = Spending()  #: By all runs of its agent, this UTC day.
     frozen: Frozen | None = None
     archived: bool = False  #: Whether its repository is archived: nothing can be written there.
     restored_at: datetime | None = None

@@ -113,10 +113,21 @@ class Policy(
     nothing_to_show: NothingToShow = NothingToShow.ASK
     session_usd: float = 5.0  #: Since the last restore; budgets of 0 have no limit.
     session_hours: float = 2.0  #: Active hours since the last restore.
-    #: Tokens without a known price, since the last restore.
-    session_tokens: int = 5_000_000
+    session_tokens: int = 5_000_000  #: Since the last restore.
     issue_usd: float = 0.0  #: Over all restores.
+    issue_hours: float = 0.0
+    issue_tokens: int = 0
     day_usd: float = 25.0  #: Per repository and UTC day.
+    day_hours: float = 0.0
+    day_tokens: int = 0
+    person_usd: float = 0.0  #: Per person who requested sessions and UTC day.
+    person_hours: float = 0.0
+    person_tokens: int = 0
+    agent_usd: float = 0.0  #: Per agent and UTC day.
+    agent_hours: float = 0.0
+    agent_tokens: int = 0
+    #: What a million tokens without a known price count as in budgets of dollars.
+    unpriced_usd: float = 5.0
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
     #: Retention of workspaces of sessions that were not merged.
     workspace_days: float = 14.0

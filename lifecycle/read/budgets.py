@@ -1,8 +1,8 @@
 """Budgets: the limits on what a session may cost. People are warned before one is used up.
 
-A person's `budget +N` raises the session's dollars, its issue's, and those of its repository for
-that day (for this session only) by N. The session's hours and tokens grow in the same proportion;
-if its dollars have no limit, each raise adds their original limit once more.
+A person's `budget +N` raises all budgets of dollars by N, for this session only; those of a day for
+that day. Hours and tokens grow in the proportion in which the session's dollars do; if these have
+no limit, each raise adds the original limit once more.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ class Budget(NamedTuple):
     """One kind of budget."""
 
     name: str
-    limit: Callable[[Policy], float]  #: What may be spent; 0: no limit.
-    spent: Callable[[Facts], float]
+    setting: str  #: The field of the policy that says what may be spent; 0: no limit.
+    spent: Callable[[Facts, Policy], float]
     says: str  #: The budget in words, with `{limit}`.
     #: `says` without amounts, for public repositories; empty: `says` has no cost.
     unsaid: str = ""
@@ -34,6 +34,10 @@ class Budget(NamedTuple):
     dollars: bool = True
     #: Seconds in one unit, for budgets that count the turn in progress; 0 for others.
     seconds: float = 0.0
+
+    def limit(self, policy: Policy) -> float:
+        """What a policy allows to spend; 0: no limit."""
+        return float(getattr(policy, self.setting))
 
 
 class ReachedBudget(NamedTuple):
@@ -86,45 +90,80 @@ def end_of_day(now: datetime) -> datetime:
     return start_of_day(now) + _DAY
 
 
-BUDGETS: Final = (
-    Budget(
-        "session",
-        lambda policy: policy.session_usd,
-        lambda facts: facts.spent.cost_usd,
-        "the {limit:.2f} USD of this session",
-        "the dollars of this session",
-    ),
-    Budget(
-        "hours",
-        lambda policy: policy.session_hours,
-        lambda facts: facts.spent.active_seconds / _HOUR,
-        "the {limit:g} hours of work of this session",
+class _Scope(NamedTuple):
+    """Whose spending a budget limits."""
+
+    name: str  #: Of the settings: `NAME_usd`, `NAME_hours` and `NAME_tokens`.
+    spent: Callable[[Facts], Spending]
+    says: str  #: In words, with the amount in place of `%`.
+    of_day: bool = False
+
+
+_SESSION = _Scope("session", lambda facts: facts.spent, "the % of this session")
+_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "the % of this issue")
+_REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "today's % of this repository", True)
+_PERSON = _Scope(
+    "person",
+    lambda facts: facts.spent_by_person,
+    "today's % of the person who requested this session",
+    of_day=True,
+)
+_AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this agent", of_day=True)
+
+
+def _dollars(scope: _Scope) -> Budget:
+    """The dollars of a scope: tokens without a price count as `unpriced_usd` says."""
+
+    def spent(facts: Facts, policy: Policy) -> float:
+        used = scope.spent(facts)
+        return used.cost_usd + used.unpriced * policy.unpriced_usd / 1_000_000
+
+    says, unsaid = scope.says.replace("%", "{limit:.2f} USD"), scope.says.replace("%", "dollars")
+    return Budget(scope.name, f"{scope.name}_usd", spent, says, unsaid, scope.of_day)
+
+
+def _hours(scope: _Scope, name: str) -> Budget:
+    """The active hours of a scope."""
+    return Budget(
+        name,
+        f"{scope.name}_hours",
+        lambda facts, _: scope.spent(facts).active_seconds / _HOUR,
+        scope.says.replace("%", "{limit:g} hours of work"),
+        of_day=scope.of_day,
         dollars=False,
         seconds=_HOUR,
-    ),
-    Budget(
-        "tokens",
-        lambda policy: policy.session_tokens,
-        lambda facts: facts.spent.tokens,
-        "the {limit:,.0f} tokens of this session",
-        "the tokens of this session",
+    )
+
+
+def _tokens(scope: _Scope, name: str) -> Budget:
+    """The tokens of a scope, with and without a price."""
+    return Budget(
+        name,
+        f"{scope.name}_tokens",
+        lambda facts, _: scope.spent(facts).tokens,
+        scope.says.replace("%", "{limit:,.0f} tokens"),
+        scope.says.replace("%", "tokens"),
+        scope.of_day,
         dollars=False,
-    ),
-    Budget(
-        "issue",
-        lambda policy: policy.issue_usd,
-        lambda facts: facts.spent_ever.cost_usd,
-        "the {limit:.2f} USD of this issue",
-        "the dollars of this issue",
-    ),
-    Budget(
-        "day",
-        lambda policy: policy.day_usd,
-        lambda facts: facts.spent_today.cost_usd,
-        "today's {limit:.2f} USD of this repository",
-        "today's dollars of this repository",
-        of_day=True,
-    ),
+    )
+
+
+BUDGETS: Final = (
+    _dollars(_SESSION),
+    _hours(_SESSION, "hours"),
+    _tokens(_SESSION, "tokens"),
+    _dollars(_ISSUE),
+    _hours(_ISSUE, "issue-hours"),
+    _tokens(_ISSUE, "issue-tokens"),
+    _dollars(_REPOSITORY),
+    _hours(_REPOSITORY, "day-hours"),
+    _tokens(_REPOSITORY, "day-tokens"),
+    _dollars(_PERSON),
+    _hours(_PERSON, "person-hours"),
+    _tokens(_PERSON, "person-tokens"),
+    _dollars(_AGENT),
+    _hours(_AGENT, "agent-hours"),
+    _tokens(_AGENT, "agent-tokens"),
 )
 
 
@@ -142,7 +181,7 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
         limits = [(row, limit_of(row, facts, policy, now)) for row, _ in limits]
     state = UNREACHED
     for row, limit in limits:
-        spent, warned_from = row.spent(facts), limit * part
+        spent, warned_from = row.spent(facts, policy), limit * part
         if turn is None and spent < warned_from:
             continue
         warned, used_up = spent >= warned_from, spent >= limit

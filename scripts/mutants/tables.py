@@ -56,7 +56,7 @@ TABLES: Final = (
         "BUDGETS",
         (),
         # Not `dollars`: to the session's own dollars, more in proportion is the same.
-        ("name", "limit", "spent", "says", "of_day", "seconds"),
+        ("name", "setting", "spent", "says", "of_day", "seconds"),
         ("test_budgets.py",),
     ),
     Table(

@@ -247,16 +247,3 @@ def test_required_signatures_fail_unless_squash_merges_are_used(
         file.write('\n[policy]\nmerge-method = "rebase"\n')
     found = lines()["signatures"]
     assert found.startswith(f"fail {wants} (merge method: rebase) -> set policy.merge-method")
-
-
-def test_a_damaged_or_missing_database_fails(lines: LineTail, deployment: Deployment) -> None:
-    database = deployment.paths.database
-    assert lines()["database"] == "ok will be created"
-    deployment.has_session(12)
-    assert lines()["database"] == "ok whole"
-    content = database.read_bytes()
-    database.write_bytes(content[: len(content) // 2])
-    assert re.match(r"fail the database .* is damaged: .*SQLite says", lines()["database"])
-    (deployment.paths.archive / "widgets-12").mkdir(parents=True)
-    database.write_bytes(b"")
-    assert "holds the files of sessions, such as archive/widgets-12" in lines()["database"]

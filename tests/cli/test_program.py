@@ -288,14 +288,24 @@ def test_a_damaged_or_missing_database_is_refused_with_the_remedy(
     deployment.has_session(12)
     (deployment.paths.archive / "widgets-12").mkdir(parents=True)
     database = deployment.paths.database
+    assert checked(mergewright) == "ok whole"
     whole = database.read_bytes()
     database.write_bytes(whole[: len(whole) // 2])
     code, err = serve(deployment)
     assert (code, "restore it from a backup" in err) == (3, True)
     assert mergewright("why", "widgets-12").code == 3
+    assert "restore it from a backup" in checked(mergewright)
     database.unlink()
+    assert "is missing or empty, but" in checked(mergewright)
     code, err = serve(deployment)
     assert code == 1
     assert "holds the files of sessions, such as archive/widgets-12" in err
     assert "mergewright serve --new-database" in err
     assert not database.exists()
+
+
+def checked(mergewright: CommandLine) -> str:
+    """What `doctor` finds about the database."""
+    found = json.loads(mergewright("doctor", "--json").out)
+    (one,) = [one for one in found if one["name"] == "database"]
+    return f"{one['severity']} {one['says']}"

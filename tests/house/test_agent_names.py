@@ -15,6 +15,7 @@ EXCEPTIONS = {
     "bot/cli/program.py": "the default value of `setup --agent`, as in the configuration",
     "config/settings.py": "default values that people override: agent and steering files",
     "config/default.toml": "the same default values, for reading",
+    "config/prices.toml": "the names of models contain those of agents",
     "config/example.toml": "an example configuration",
     "config/prompts/start.md": "the names of instruction files in people's repositories",
     "lifecycle/model/policy.py": "the default value of the protected paths",

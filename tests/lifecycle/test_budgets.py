@@ -19,34 +19,36 @@ from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, fact
 
 TODAY = NOW.date().isoformat()
 #: Of each budget: facts that exhaust it, a policy with its limit, and the reported sentence.
-SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
-    "session": (
-        {"spent": Spending(cost_usd=5.0)},
-        {"session_usd": 5.0},
-        "the 5.00 USD of this session are used up",
+SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {}
+_MIDNIGHT = "; the session resumes by itself at midnight UTC"
+for _name, _facts, _whose, _end in (
+    ("session", "spent", "the {} of this session", ""),
+    ("issue", "spent_ever", "the {} of this issue", ""),
+    ("day", "spent_today", "today's {} of this repository", _MIDNIGHT),
+    (
+        "person",
+        "spent_by_person",
+        "today's {} of the person who requested this session",
+        _MIDNIGHT,
     ),
-    "hours": (
-        {"spent": Spending(active_seconds=7200.0)},
-        {"session_hours": 2.0},
-        "the 2 hours of work of this session are used up",
-    ),
-    "tokens": (
-        {"spent": Spending(tokens=1000)},
-        {"session_tokens": 1000},
-        "the 1,000 tokens of this session are used up",
-    ),
-    "issue": (
-        {"spent_ever": Spending(cost_usd=40.0)},
-        {"issue_usd": 40.0},
-        "the 40.00 USD of this issue are used up",
-    ),
-    "day": (
-        {"spent_today": Spending(cost_usd=25.0)},
-        {"day_usd": 25.0},
-        "today's 25.00 USD of this repository are used up"
-        "; the session resumes by itself at midnight UTC",
-    ),
-}
+    ("agent", "spent_by_agent", "today's {} of this agent", _MIDNIGHT),
+):
+    _prefix = "" if _name == "session" else f"{_name}-"
+    SPENT[_name] = (
+        {_facts: Spending(cost_usd=5.0)},
+        {f"{_name}_usd": 5.0},
+        f"{_whose.format('5.00 USD')} are used up{_end}",
+    )
+    SPENT[f"{_prefix}hours"] = (
+        {_facts: Spending(active_seconds=7200.0)},
+        {f"{_name}_hours": 2.0},
+        f"{_whose.format('2 hours of work')} are used up{_end}",
+    )
+    SPENT[f"{_prefix}tokens"] = (
+        {_facts: Spending(tokens=1000)},
+        {f"{_name}_tokens": 1000},
+        f"{_whose.format('1,000 tokens')} are used up{_end}",
+    )
 #: A policy without limits.
 NO_LIMITS = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
 
@@ -78,7 +80,7 @@ def test_public_repositories_show_no_amounts(
     nearly = decision(public, **{name: amount / 0.8}, public_cost=False)
     sentence = (found.because, *budget_notices(found).values(), *budget_notices(nearly).values())
     assert len(sentence) == 3
-    if name != "session_hours":
+    if not name.endswith("_hours"):
         assert not any(sign.isdecimal() for text in sentence for sign in text.removeprefix("80%"))
     private = replace(public, issue=replace(public.issue, private=True))
     assert decision(private, **limit, public_cost=False).because == why
@@ -122,22 +124,16 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
     assert next(iter(budget_notices(other).values())).startswith("50% of ")
 
 
-@pytest.mark.parametrize(
-    ("name", "cause"),
-    [
-        ("session", "budget:session:5:"),
-        ("hours", "budget:hours:2:"),
-        ("tokens", "budget:tokens:1000:"),
-        ("issue", "budget:issue:40:"),
-        ("day", f"budget:day:25:{TODAY}"),
-    ],
-)
-def test_each_budget_limit_is_reported_under_its_own_key(name: str, cause: str) -> None:
-    spent, limit, _ = SPENT[name]
+@pytest.mark.parametrize("name", SPENT)
+def test_each_budget_limit_is_reported_under_its_own_key(name: str) -> None:
+    spent, limit, why = SPENT[name]
+    of_day = why.endswith(_MIDNIGHT)
+    (amount,) = limit.values()
+    cause = f"budget:{name}:{amount:g}:{TODAY if of_day else ''}"
     session = facts(agent=agent(Activity.ACTIVE, 5), **spent)
     assert list(budget_notices(decision(session, **limit))) == [f"notice:{cause}"]
     again = replace(session, restored_at=ago(3600))
-    life = cause if name == "day" else f"{cause}{in_key(ago(3600))}"
+    life = cause if of_day else f"{cause}{in_key(ago(3600))}"
     assert list(budget_notices(decision(again, **limit))) == [f"notice:{life}"]
 
 
@@ -181,7 +177,7 @@ def test_idle_time_before_a_new_message_does_not_count_as_work() -> None:
     assert found.status is Status.WORKING
 
 
-@pytest.mark.parametrize("name", [name for name in SPENT if name != "hours"])
+@pytest.mark.parametrize("name", [name for name in SPENT if not name.endswith("hours")])
 def test_a_long_turn_counts_only_towards_the_hours(name: str) -> None:
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
@@ -197,22 +193,13 @@ def test_the_session_is_rechecked_when_its_hours_run_out() -> None:
     assert found.recheck_at == ago(60) + timedelta(seconds=200)
 
 
-RAISES: dict[str, dict[str, float]] = {
-    "session": {"session_usd": 7.5},
-    "hours": {"session_usd": 5.0, "session_hours": 3.0},
-    "tokens": {"session_usd": 5.0, "session_tokens": 1500},
-    "issue": {"issue_usd": 42.5},
-    "day": {"day_usd": 27.5},
-}
-
-
 @pytest.mark.parametrize("name", SPENT)
 def test_a_raise_in_dollars_raises_the_other_budgets_in_proportion(name: str) -> None:
     spent, limit, _ = SPENT[name]
     ((field, amount),) = limit.items()
-    most = RAISES[name][field]
+    most = amount + 2.5 if field.endswith("_usd") else amount * 1.5
     more = command("budget", text="+2.5", comment=None)
-    extra = {"session_usd": 5.0} if name in ("hours", "tokens") else {}
+    extra = {"session_usd": 5.0}
     allowed = facts(agent=agent(Activity.ACTIVE, 5), commands=(more,), **spent)
     assert decision(allowed, **{**extra, **limit}).status is Status.WORKING
     whose = next(iter(spent))
@@ -283,3 +270,23 @@ def test_a_session_resumes_when_its_exhausted_budget_is_raised() -> None:
     assert life.received() == ["start", "resume"]
     life.waits(60)
     assert life.comments() == ["paused"]
+
+
+DOLLARS = [name for name, (_, limit, _) in SPENT.items() if next(iter(limit)).endswith("_usd")]
+
+
+@pytest.mark.parametrize("name", DOLLARS)
+def test_tokens_without_a_price_count_in_every_budget_of_dollars(name: str) -> None:
+    (field,) = SPENT[name][0]
+
+    def status(unpriced: int, **policy: float) -> Status:
+        spent = {field: Spending(cost_usd=1.0, tokens=unpriced, unpriced=unpriced)}
+        session = facts(agent=agent(Activity.ACTIVE, 5), **spent)
+        limits = {f"{name}_usd": 2.0, "unpriced_usd": 10.0, **policy}
+        return decision(session, **limits).status
+
+    assert status(99_999) is Status.WORKING
+    assert status(100_000) is Status.PAUSED
+    assert status(900_000_000) is Status.PAUSED
+    assert status(100_000, unpriced_usd=9.0) is Status.WORKING
+    assert status(900_000_000, unpriced_usd=0.0) is Status.WORKING

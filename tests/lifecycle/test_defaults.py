@@ -188,7 +188,7 @@ THRESHOLDS = {
         Status.PAUSED,
         0.01,
     ),
-    "session_tokens": Threshold(  # All that limits an agent that tells no price.
+    "session_tokens": Threshold(
         5_000_000,
         lambda tokens: facts(spent=Spending(tokens=int(tokens))),
         status,
@@ -352,9 +352,31 @@ CHOICES = {
         Status.NEEDS_INPUT,
         Status.DONE,
     ),
-    "issue_usd": Choice(
-        0.0, 9.0, facts(spent_ever=Spending(cost_usd=9)), status, Status.WORKING, Status.PAUSED
+    "unpriced_usd": Choice(
+        5.0,
+        4.0,
+        facts(spent=Spending(unpriced=1_000_000)),
+        status,
+        Status.PAUSED,
+        Status.WORKING,
     ),
+    **{
+        f"{scope}_{kind}": Choice(
+            0, limit, facts(**{field: spent}), status, Status.WORKING, Status.PAUSED
+        )
+        for scope, field in (
+            ("issue", "spent_ever"),
+            ("day", "spent_today"),
+            ("person", "spent_by_person"),
+            ("agent", "spent_by_agent"),
+        )
+        for kind, limit, spent in (
+            ("usd", 9, Spending(cost_usd=9)),
+            ("hours", 9, Spending(active_seconds=9 * 3600)),
+            ("tokens", 9, Spending(tokens=9)),
+        )
+        if (scope, kind) != ("day", "usd")
+    },
 }
 
 #: Defaults that matter outside the core, where tests/act holds them.

@@ -1,10 +1,12 @@
 """Prices of usage that programs report without a cost."""
 
 from datetime import date
+from fnmatch import fnmatchcase
 
 import pytest
 
 from bot.model_proxy.prices import Prices
+from config.prices import shipped_prices
 from config.settings import ModelPrice
 from lifecycle.model.facts import Usage
 
@@ -65,3 +67,36 @@ def test_costs_reported_by_the_program_take_precedence() -> None:
     some = by(big_1=Usage(input=1_000_000), odd=Usage(output=7, cost_usd=0.5))
     assert (PRICES(some).cost_usd, PRICES(some).unpriced) == (1.5, 0)
     assert PRICES(by(big_1=Usage(input=9, cost_usd=0.5))).cost_usd == 0.5
+
+
+@pytest.mark.parametrize(
+    ("model", "dollars"),
+    [
+        ("gpt-5-codex", 1.25 + 2.0 + 0.25 + 1.25),
+        ("gpt-5.1-codex-mini", 0.25 + 0.4 + 0.05 + 0.25),
+        ("gpt-5.4-2026-03-05", 2.5 + 3.0 + 0.5 + 2.5),
+        ("gemini-2.5-pro", 1.25 + 2.0 + 0.25 + 1.25),
+        ("gemini-3-pro-preview", 2.0 + 2.4 + 4.0 + 2.0),
+    ],
+)
+def test_common_models_have_a_dated_price_out_of_the_box(model: str, dollars: float) -> None:
+    used = Prices({})(Usage(input=1_000_000, models={model: USED}))
+    assert used.cost_usd == pytest.approx(dollars)
+    assert used.unpriced == 0
+    price = Prices({}).of(model)
+    assert price is not None
+    assert price.as_of >= date(2026, 11, 22)
+
+
+def test_a_configured_price_takes_precedence_over_the_shipped_one() -> None:
+    own = ModelPrice(input=0.0, output=0.0, as_of=DAY)
+    assert Prices({"gpt-*": own}).of("gpt-5-codex") is own
+    assert Prices({}).of("unknown") is None
+
+
+def test_a_shipped_pattern_is_not_hidden_by_one_before_it() -> None:
+    names = list(shipped_prices())
+    for place, name in enumerate(names):
+        model = name.replace("*", "")
+        earlier = [one for one in names[:place] if fnmatchcase(model, one)]
+        assert not earlier, f"{name} is hidden by {earlier}"

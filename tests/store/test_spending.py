@@ -1,0 +1,62 @@
+"""Whose budgets a run's usage counts in."""
+
+from bot.store import Store
+from bot.store.usage import STEP_TOKENS
+from lifecycle.model.facts import Spending, Usage
+from tests.store.conftest import Clock, Scenario
+
+USED = Usage(input=60, output=40, unpriced=100)
+
+
+def uses(store: Store, session: str, run: int, used: Usage = USED) -> None:
+    store.usage.record_response(session, run, "a-model", used, lambda usage: usage)
+
+
+def test_usage_of_a_day_counts_for_its_repository_requester_and_agent(
+    scenario: Scenario, store: Store, clock: Clock
+) -> None:
+    one, other = scenario.session(1), scenario.session(2)
+    store.db.write(
+        lambda connection: connection.execute(
+            "UPDATE sessions SET requester = 'eve', agent_name = 'bob' WHERE id = ?", (other,)
+        )
+    )
+    uses(store, one, 1)
+    uses(store, other, 1)
+    alone = Spending(tokens=100)
+    for session in (one, other):
+        facts = store.facts.get(session)
+        assert facts.spent_today.tokens == 200
+        assert facts.spent_by_person == alone
+        assert facts.spent_by_agent == alone
+    clock.passes(86_400)
+    for session in (one, other):
+        facts = store.facts.get(session)
+        assert facts.spent_ever.tokens == 100
+        days = {facts.spent_today, facts.spent_by_person, facts.spent_by_agent}
+        assert days == {Spending()}
+
+
+def test_usage_of_a_run_remains_its_agents_after_a_handover(
+    scenario: Scenario, store: Store
+) -> None:
+    session = scenario.session(1)
+    uses(store, session, 1)
+    store.agents.assign(session, "bob", "codex", 2)
+    uses(store, session, 2)
+    uses(store, session, 1)
+    store.agents.assign(session, "cid", "codex", 3)
+    assert store.facts.get(session).spent_by_agent == Spending()
+    by_agent = {row.name: row.input for row in store.usage.totals("agent")}
+    assert by_agent == {"": 120, "bob": 60}
+
+
+def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
+    scenario: Scenario, store: Store
+) -> None:
+    one, other = scenario.session(1), scenario.session(2)
+    scenario.decides(other)
+    uses(store, one, 1, Usage(input=STEP_TOKENS - 1))
+    assert other not in store.sessions.due(scenario.now)
+    uses(store, one, 1, Usage(output=1))
+    assert other in store.sessions.due(scenario.now)
