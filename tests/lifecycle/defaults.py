@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from lifecycle.decide import Decision
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Facts
+from lifecycle.model.facts import Facts, Spending
 from lifecycle.model.status import Status
 from lifecycle.read.availability import Availability
+from tests.lifecycle.universe import facts
 
 Reading = Callable[[Decision], object]
 
@@ -59,3 +60,21 @@ def of_action(kind: str, field: str) -> Reading:
 def reported_cost(decision: Decision) -> str:
     """The cost in the report on the issue."""
     return next(a.summary.cost for a in decision.actions if isinstance(a, do.Report))
+
+
+#: The budgets without a limit by default, and what a limit of 9 changes.
+UNLIMITED = {
+    f"{scope}_{kind}": Choice(0, 9, facts(**{field: spent}), status, Status.WORKING, Status.PAUSED)
+    for scope, field in (
+        ("issue", "spent_ever"),
+        ("day", "spent_today"),
+        ("person", "spent_by_person"),
+        ("agent", "spent_by_agent"),
+    )
+    for kind, spent in (
+        ("usd", Spending(cost_usd=9)),
+        ("hours", Spending(active_seconds=9 * 3600)),
+        ("tokens", Spending(tokens=9)),
+    )
+    if (scope, kind) != ("day", "usd")
+}

@@ -23,6 +23,7 @@ from lifecycle.model.status import Activity, CheckState, PullState, Review, Stat
 from lifecycle.read.availability import Availability
 from tests.lifecycle.decisions import with_pull
 from tests.lifecycle.defaults import (
+    UNLIMITED,
     Choice,
     Reading,
     Threshold,
@@ -360,23 +361,7 @@ CHOICES = {
         Status.PAUSED,
         Status.WORKING,
     ),
-    **{
-        f"{scope}_{kind}": Choice(
-            0, limit, facts(**{field: spent}), status, Status.WORKING, Status.PAUSED
-        )
-        for scope, field in (
-            ("issue", "spent_ever"),
-            ("day", "spent_today"),
-            ("person", "spent_by_person"),
-            ("agent", "spent_by_agent"),
-        )
-        for kind, limit, spent in (
-            ("usd", 9, Spending(cost_usd=9)),
-            ("hours", 9, Spending(active_seconds=9 * 3600)),
-            ("tokens", 9, Spending(tokens=9)),
-        )
-        if (scope, kind) != ("day", "usd")
-    },
+    **UNLIMITED,
 }
 
 #: Defaults that matter outside the core, where tests/act holds them.
