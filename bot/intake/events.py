@@ -8,11 +8,12 @@ https://docs.github.com/en/webhooks/webhook-events-and-payloads
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from bot.intake.changes import NewText, ParsedEvent, RepositoryPayload
 from lifecycle.model.accounts import BOT, bot_login
 
 #: An identifier that fits the database's 64-bit integers.
@@ -26,51 +27,6 @@ _ISSUE_ACTIONS: Final = {
 #: `refs/heads/gh-readonly-queue/main/pr-34-SHA`: names the last pull request of a merge group.
 _QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]+)-[0-9a-f]+")
 _BRANCH = "refs/heads/"
-
-
-class RepositoryPayload(Struct, frozen=True):
-    """A repository, which keeps its id when it is renamed."""
-
-    id: int
-    full_name: str  #: `owner/name`.
-
-    def changed(
-        self, kind: str, name: int | str, written: "NewText | None" = None
-    ) -> "ParsedEvent":
-        """An event that reports one possibly changed subject, and a new text."""
-        return ParsedEvent(changed=(self.subject(kind, name),), written=written)
-
-    def subject(self, kind: str, name: int | str = "") -> "ChangedSubject":
-        return ChangedSubject(self, f"{kind}:{name}")
-
-
-class ChangedSubject(NamedTuple):
-    """A part of a repository that may have changed."""
-
-    repository: RepositoryPayload
-    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` for all.
-
-
-class NewText(Struct, frozen=True, kw_only=True):
-    """A text a person or a bot has written, which may hold commands."""
-
-    kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
-    id: int  #: Unique among texts of this kind.
-    repository: RepositoryPayload
-    number: int  #: The issue or pull request it belongs to.
-    author: str
-    author_type: str  #: GitHub's type of the account: `User`, `Bot`, ...
-    body: str
-    at: datetime
-
-
-class ParsedEvent(Struct, frozen=True, kw_only=True):
-    """Everything taken from one delivery."""
-
-    changed: tuple[ChangedSubject, ...] = ()
-    written: NewText | None = None
-    edited: NewText | None = None  #: An existing comment its own author has changed.
-    access_changed: bool = False  #: Whether the bot's permissions or repositories may differ.
 
 
 class Numbered(Struct, frozen=True):

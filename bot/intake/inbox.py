@@ -5,13 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from bot.github.comment_markers import KEY
+from bot.intake.changes import NewText, ParsedEvent, RepositoryPayload
 from bot.intake.commands import parse
-from bot.intake.events import (
-    NewText,
-    ParsedEvent,
-    RepositoryPayload,
-    parse_event,
-)
+from bot.intake.events import parse_event
 from bot.intake.salvage import UNDECODABLE, salvage
 from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
 from lifecycle.model.accounts import BOT

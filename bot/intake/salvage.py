@@ -5,7 +5,8 @@ from contextlib import suppress
 import msgspec
 from msgspec import Raw, Struct
 
-from bot.intake.events import ChangedSubject, Numbered, RepositoryPayload
+from bot.intake.changes import ChangedSubject, RepositoryPayload
+from bot.intake.events import Numbered
 
 #: What decoding a body raises that is not a payload of its event.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

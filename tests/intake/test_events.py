@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bot.intake.events import EVENTS, ParsedEvent, parse_event
+from bot.intake.changes import ParsedEvent
+from bot.intake.events import EVENTS, parse_event
 
 PAYLOADS = Path(__file__).parent / "payloads"
 SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
