@@ -179,6 +179,7 @@ class Wiring:
             policies.is_bot_listed,
             self.settings.github.app_slug,
             github.read.is_me,
+            self.issue_observer.triggers,
         )
         self.authorizer = CommandAuthorizer(store, self.people, clock, policies.is_silenced)
         self.comment_poller = CommentPoller(github, self.inbox, projects, clock)

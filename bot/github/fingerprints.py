@@ -42,6 +42,20 @@ class PullFingerprint(Fingerprint, frozen=True):
     status_check_rollup: RollupCounts | None
 
 
+class HeadBranch(GraphQLShape, frozen=True):
+    """The branch of a pull request."""
+
+    head_ref_name: str
+
+
+def branch_in(data: Raw) -> str:
+    """The branch in the data of one alias; empty if it is null or invalid."""
+    try:
+        return msgspec.json.decode(data, type=HeadBranch).head_ref_name
+    except UNDECODABLE:
+        return ""
+
+
 def fingerprint_of(data: Raw, *, pull: bool) -> Fingerprint | None:
     """The fingerprint in the data of one alias; None if it is null or invalid."""
     try:

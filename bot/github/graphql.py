@@ -55,6 +55,12 @@ def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
     return _batch("Fingerprints", fields)
 
 
+def branches(pulls: Iterable[int]) -> str:
+    """A query for the branches of pull requests, under the aliases `n12`, ..."""
+    fields = [f"n{number}: pullRequest(number: {number}) {{ headRefName }}" for number in pulls]
+    return _batch("Branches", fields)
+
+
 def labelled_issues(cursors: Mapping[str, str | None]) -> str:
     """A query for open issues by label or by assignee (`@login`), under the aliases `l0`, `l1`, ...
 

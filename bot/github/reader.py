@@ -15,13 +15,14 @@ from bot.github.api_client import MAX_PAGES, ApiClient
 from bot.github.check_logs import check_report
 from bot.github.checks import BaseChecks, base_checks, needs_base_checks
 from bot.github.errors import GitHubFailure, IgnoreRefused, TryLater
-from bot.github.fingerprints import Fingerprint, fingerprint_of
+from bot.github.fingerprints import Fingerprint, branch_in, fingerprint_of
 from bot.github.github_app import missing_permissions
-from bot.github.graphql import fingerprints, labelled_issues
+from bot.github.graphql import branches, fingerprints, labelled_issues
 from bot.github.issues import issue_snapshot
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
     AtObject,
+    BranchPulls,
     BranchTip,
     CheckedCommit,
     GraphQLShape,
@@ -32,7 +33,6 @@ from bot.github.shapes import (
     NumberNode,
     OfPull,
     PullRequest,
-    RepositoryName,
     RuleType,
 )
 from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBudget, PullSnapshot
@@ -47,18 +47,6 @@ PULL_PAGES = 10
 #: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
 FINGERPRINT_BATCH = 50
 _NULL = Raw(b"null")
-
-
-class PullOfBranch(NumberNode, frozen=True):
-    """A pull request from a branch of this name in any repository."""
-
-    head_repository: RepositoryName | None
-
-
-class BranchPulls(RepositoryName, frozen=True):
-    """pulls_of_branch.graphql"""
-
-    pull_requests: NodePage[PullOfBranch]
 
 
 class History(GraphQLShape, frozen=True):
@@ -362,6 +350,12 @@ class GitHubReader:
             number: fingerprint_of(fingerprint, pull=number in pulls)
             for number, fingerprint in data.items()
         }
+
+    def branches(self, repo: str, pulls: Sequence[int]) -> dict[int, str]:
+        """The branches of at most `FINGERPRINT_BATCH` pull requests; unreadable ones are absent."""
+        found = self._api.graphql_batch(repo, "branches", branches(pulls))
+        names = {number: branch_in(found.get(f"n{number}", _NULL)) for number in pulls}
+        return {number: name for number, name in names.items() if name}
 
     def budget(self, repo: str) -> PointBudget | None:
         """The GraphQL points left in the current hour, by the last response; None if unknown."""

@@ -362,3 +362,18 @@ class PullRequest(GraphQLShape, frozen=True):
         }
         rollup = self.rollup
         return {**infos, "checks": rollup.contexts.page_info} if rollup else infos
+
+
+# pulls_of_branch.graphql
+
+
+class PullOfBranch(NumberNode, frozen=True):
+    """A pull request from a branch of this name in any repository."""
+
+    head_repository: RepositoryName | None
+
+
+class BranchPulls(RepositoryName, frozen=True):
+    """pulls_of_branch.graphql"""
+
+    pull_requests: NodePage[PullOfBranch]

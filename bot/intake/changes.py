@@ -13,13 +13,25 @@ class RepositoryPayload(Struct, frozen=True):
     full_name: str  #: `owner/name`.
 
     def changed(
-        self, kind: str, name: int | str, written: "NewText | None" = None
+        self,
+        kind: str,
+        name: int | str,
+        written: "NewText | None" = None,
+        branch: str | None = None,
+        labels: frozenset[str] | None = None,
     ) -> "ParsedEvent":
         """An event that reports one possibly changed subject, and a new text."""
-        return ParsedEvent(changed=(self.subject(kind, name),), written=written)
+        subject = self.subject(kind, name, branch, labels)
+        return ParsedEvent(changed=(subject,), written=written)
 
-    def subject(self, kind: str, name: int | str = "") -> "ChangedSubject":
-        return ChangedSubject(self, f"{kind}:{name}")
+    def subject(
+        self,
+        kind: str,
+        name: int | str = "",
+        branch: str | None = None,
+        labels: frozenset[str] | None = None,
+    ) -> "ChangedSubject":
+        return ChangedSubject(self, f"{kind}:{name}", branch, labels)
 
 
 class ChangedSubject(NamedTuple):
@@ -27,6 +39,10 @@ class ChangedSubject(NamedTuple):
 
     repository: RepositoryPayload
     subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` for all.
+    #: What the payload says about it, by which it may be recognised as no session's; None: nothing.
+    branch: str | None = None  #: The branch of a pull request.
+    #: The labels of an issue, and its assignees as `@login`, in lower case.
+    labels: frozenset[str] | None = None
 
 
 class NewText(Struct, frozen=True, kw_only=True):

@@ -74,12 +74,43 @@ class _Comment(_Text, frozen=True, kw_only=True):
     id: _Id
 
 
-class _Issue(_Text, frozen=True, kw_only=True):
-    number: _Id
+class _Named(Struct, frozen=True):
+    name: str
+
+
+class _Login(Struct, frozen=True):
+    login: str
+
+
+class _Head(Struct, frozen=True):
+    ref: str | None = None
+
+
+class _Pull(Numbered, frozen=True):
+    head: _Head = _Head()
 
 
 class _CommentedIssue(Numbered, frozen=True):
     pull_request: Raw = Raw(b"null")
+    labels: tuple[_Named, ...] | None = None
+    assignees: tuple[_Login, ...] = ()
+
+
+class _Issue(_Text, frozen=True, kw_only=True):
+    number: _Id
+    labels: tuple[_Named, ...] | None = None
+    assignees: tuple[_Login, ...] = ()
+
+
+def _words(issue: _Issue | _CommentedIssue) -> frozenset[str] | None:
+    """The labels of an issue, and its assignees as `@login`, in lower case.
+
+    None where a payload omits them.
+    """
+    if issue.labels is None:
+        return None
+    words = [*(one.name for one in issue.labels), *(f"@{one.login}" for one in issue.assignees)]
+    return frozenset(word.lower() for word in words)
 
 
 class _Identified(Struct, frozen=True):
@@ -90,7 +121,7 @@ class _Base(Struct, frozen=True):
     repo: _Identified
 
 
-class _ListedPull(Numbered, frozen=True):
+class _ListedPull(_Pull, frozen=True, kw_only=True):
     base: _Base
 
 
@@ -107,7 +138,7 @@ class _Checked(Struct, frozen=True):
         which are ignored.
         """
         pulls = tuple(
-            repository.subject("pull", pull.number)
+            repository.subject("pull", pull.number, pull.head.ref)
             for pull in self.pull_requests
             if pull.base.repo.id == repository.id
         )
@@ -185,10 +216,11 @@ class _IssueComment(_RepositoryEvent, frozen=True):
     def parsed(self) -> ParsedEvent:
         number, comment, repository = self.issue.number, self.comment, self.repository
         kind = "issue" if bytes(self.issue.pull_request) == b"null" else "pull"
+        labels = _words(self.issue) if kind == "issue" else None
         text = comment.text("comment", comment.id, repository, number)
         edited_by_author = self.action == "edited" and self.sender == comment.user
         return ParsedEvent(
-            changed=(repository.subject(kind, number),),
+            changed=(repository.subject(kind, number, labels=labels),),
             written=text if self.action == "created" else None,
             edited=text if edited_by_author else None,
         )
@@ -214,13 +246,23 @@ class _Issues(_RepositoryEvent, frozen=True):
 
     action: str
     issue: _Issue
+    label: _Named | None = None
+    assignee: _Login | None = None
 
     def parsed(self) -> ParsedEvent:
         if self.action not in _ISSUE_ACTIONS:
             return ParsedEvent()
         number, repository = self.issue.number, self.repository
         text = self.issue.text("issue", number, repository, number)
-        return repository.changed("issue", number, text if self.action == "opened" else None)
+        text = text if self.action == "opened" else None
+        return repository.changed("issue", number, text, labels=self._words)
+
+    @property
+    def _words(self) -> frozenset[str] | None:
+        """What is on the issue, and what this event removed or added."""
+        words, changed = _words(self.issue), [self.label.name] if self.label else []
+        changed += [f"@{self.assignee.login}"] if self.assignee else []
+        return None if words is None else words | {word.lower() for word in changed}
 
 
 class _MergeGroupEvent(_RepositoryEvent, frozen=True):
@@ -246,10 +288,11 @@ class _Ping(WebhookEvent, frozen=True):
 class _PullRequest(_RepositoryEvent, frozen=True):
     """A pull request was opened, pushed to, labelled, closed or merged."""
 
-    pull_request: Numbered
+    pull_request: _Pull
 
     def parsed(self) -> ParsedEvent:
-        return self.repository.changed("pull", self.pull_request.number)
+        pull = self.pull_request
+        return self.repository.changed("pull", pull.number, branch=pull.head.ref)
 
 
 class _PullRequestReview(_PullRequest, frozen=True):
@@ -261,7 +304,8 @@ class _PullRequestReview(_PullRequest, frozen=True):
     def parsed(self) -> ParsedEvent:
         number, repository = self.pull_request.number, self.repository
         text = self.review.text("review", self.review.id, repository, number)
-        return repository.changed("pull", number, text if self.action == "submitted" else None)
+        text = text if self.action == "submitted" else None
+        return repository.changed("pull", number, text, self.pull_request.head.ref)
 
 
 class _PullRequestReviewComment(_PullRequest, frozen=True):
@@ -273,7 +317,8 @@ class _PullRequestReviewComment(_PullRequest, frozen=True):
     def parsed(self) -> ParsedEvent:
         number, repository = self.pull_request.number, self.repository
         text = self.comment.text("line", self.comment.id, repository, number)
-        return repository.changed("pull", number, text if self.action == "created" else None)
+        text = text if self.action == "created" else None
+        return repository.changed("pull", number, text, self.pull_request.head.ref)
 
 
 class _PullRequestReviewThread(_PullRequest, frozen=True):

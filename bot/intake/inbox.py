@@ -1,20 +1,31 @@
 """Stores each webhook delivery once, then turns it into refresh requests and commands."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 
 from bot.github.comment_markers import KEY
 from bot.intake.changes import NewText, ParsedEvent, RepositoryPayload
 from bot.intake.commands import parse
 from bot.intake.events import parse_event
+from bot.intake.relevance import Relevance
 from bot.intake.salvage import UNDECODABLE, salvage
-from bot.store import ACCESS, Delivery, DeliveryOutcome, NewCommand, RefreshRequest, Store
+from bot.store import (
+    ACCESS,
+    Delivery,
+    DeliveryOutcome,
+    NewCommand,
+    ProcessedDelivery,
+    RefreshRequest,
+    Store,
+)
 from lifecycle.model.accounts import BOT
 
 log = logging.getLogger(__name__)
 
 _INCIDENT = "undecoded-deliveries"
+#: How many deliveries are marked as done in one transaction, which takes longer than to read them.
+_BATCH = 200
 #: In every comment the bot writes.
 OWN_MARKER = f"<!-- {KEY}"
 
@@ -30,16 +41,18 @@ class Inbox:
         is_bot_listed: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
         is_me: Callable[[str], bool] = lambda _: False,
+        triggers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """`repositories` are configured names, `owner/name`. `wake` runs on the store's writer
         thread after every commit, so it may only set a flag. `is_bot_listed`: whether a bot may
         give commands in a repository; `app_slug`: the name people mention the bot by, besides its
-        own; `is_me`: whether a login is the bot's.
+        own; `is_me`: whether a login is the bot's; `triggers`: as in `Relevance`.
         """
         self._store = store
         self._is_bot_listed = is_bot_listed
         self._app_slug = app_slug
         self._is_me = is_me
+        self._relevance = Relevance(store.sessions, triggers or {})
         self._counted = False
         # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
@@ -57,7 +70,8 @@ class Inbox:
         A delivery that cannot be decoded is marked as failed, with the reason, and what it names is
         read again; an incident counts those. Unknown events and repositories have no effect.
         """
-        waiting = self._store.deliveries.waiting()
+        waiting = self._store.deliveries.waiting(_BATCH)
+        done = list[ProcessedDelivery]()
         for delivery in waiting:
             self._store.deliveries.redact(delivery)
             try:
@@ -65,7 +79,8 @@ class Inbox:
             except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
                 self._fail(delivery, problem)
                 continue
-            self._store.deliveries.mark_done(delivery.id, refreshes, commands)
+            done.append(ProcessedDelivery(delivery.id, refreshes, commands))
+        self._store.deliveries.mark_all_done(done)
         if waiting or not self._counted:
             self._count_failed()
         return len(waiting)
@@ -111,9 +126,10 @@ class Inbox:
 
     def _refreshes(self, parsed: ParsedEvent) -> tuple[RefreshRequest, ...]:
         refreshes = tuple(
-            RefreshRequest(repository=repository, subject=changed.subject)
+            RefreshRequest(repository=repository, subject=subject)
             for changed in parsed.changed
             if (repository := self._known(changed.repository))
+            for subject in self._relevance.refreshes(repository, changed)
         )
         ours = self._repositories.values() if parsed.access_changed else ()
         return (*(RefreshRequest(repository=name, subject=ACCESS) for name in ours), *refreshes)

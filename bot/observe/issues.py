@@ -57,6 +57,14 @@ class IssueObserver:
         self._names = {project.repository.lower(): name for name, project in projects}
         self._triggers = {name: triggers_of(project, self.agents) for name, project in projects}
 
+    @property
+    def triggers(self) -> Mapping[str, Collection[str]]:
+        """By repository, the labels and assignees that ask for an agent, in lower case."""
+        found: dict[str, set[str]] = {}
+        for name, project in self.projects.items():
+            found.setdefault(project.repository, set()).update(self._triggers[name])
+        return found
+
     def read_requested(self) -> int:
         """Read every issue with a due refresh; return how many refreshes were due.
 

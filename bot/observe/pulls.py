@@ -1,10 +1,13 @@
 """Observes pull requests: finds the session of each refresh and records its pull requests."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from bot.github.client import GitHub
+from bot.github.errors import GitHubFailure
+from bot.github.reader import FINGERPRINT_BATCH
 from bot.github.snapshots import PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.observe.pull_facts import PullFacts
@@ -20,12 +23,16 @@ from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Merge, PullState
 
+log = logging.getLogger(__name__)
+
 #: Refreshes within this time after a read of the same pull request share the next read.
 _TOGETHER = timedelta(seconds=1)
 #: GitHub computes mergeability in the background and sends no webhook when it has:
 #: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 _MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first read for it, and the most.
 _MOST_CACHED = 1000  #: Branches of other people's pull requests, before they are dropped.
+#: The pause before pull requests that may be anybody's are looked up again.
+_NO_POINTS = timedelta(minutes=1)
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -57,7 +64,46 @@ class PullObserver:
             with self.refresh_budget.postponed_on_failure(refresh):
                 self._refresh(refresh, read)
         self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
-        return len(read)
+        # After what sessions wait for, and only with points that they do not need.
+        return len(read) + self._look_up_others()
+
+    def _look_up_others(self) -> int:
+        """Look up the branches of pull requests of which only the number is known, in one query.
+
+        Those on a session's branch are read; all others are somebody else's.
+        """
+        due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
+        for repository in {refresh.repository for refresh in due}:
+            here = {int(one.subject[6:]): one for one in due if one.repository == repository}
+            if not self.refresh_budget.has_spare(repository):
+                for refresh in here.values():
+                    self.store.refreshes.postpone(refresh, self.clock() + _NO_POINTS)
+                continue
+            unknown = [number for number in here if (repository, number) not in self._foreign]
+            try:
+                found = self.github.read.branches(repository, unknown) if unknown else {}
+            except GitHubFailure as failure:
+                log.warning("%s: pull requests not looked up: %s", repository, failure)
+                for refresh in here.values():
+                    self.store.refreshes.postpone(refresh, self.clock() + _NO_POINTS)
+                continue
+            self._remember({(repository, number): name for number, name in found.items()})
+            branches = {number: self._foreign.get((repository, number), "") for number in here}
+            of_subject = self.store.sessions.of_subject
+            ours = [
+                f"pull:{number}"
+                for number, branch in branches.items()
+                if branch and of_subject(repository, f"branch:{branch}")
+            ]
+            self.refresh_budget.request(repository, ours)
+            for refresh in here.values():
+                self.store.refreshes.mark_done(refresh)
+        return len(due)
+
+    def _remember(self, branches: Mapping[Numbered, str]) -> None:
+        if len(self._foreign) > _MOST_CACHED:
+            self._foreign.clear()
+        self._foreign.update(branches)
 
     def read_open(self, session: Session) -> None:
         """Read a session's open pull requests now. Raises `GitHubFailure`."""
@@ -111,9 +157,7 @@ class PullObserver:
         reading = self.github.read.pull(repository, number)
         if reading is None:
             return None
-        if len(self._foreign) > _MOST_CACHED:
-            self._foreign.clear()
-        self._foreign[repository, number] = reading.pull.branch
+        self._remember({(repository, number): reading.pull.branch})
         return self._owner(repository, reading)
 
     def _fork(self, session: Session) -> str:

@@ -61,6 +61,7 @@ from bot.store.values import (
     NewSession,
     Observation,
     OutboxEntry,
+    ProcessedDelivery,
     QueuedSession,
     Receipt,
     RefreshRequest,

@@ -14,6 +14,7 @@ from bot.store.values import (
     DeliveryOutcome,
     FailedDelivery,
     NewCommand,
+    ProcessedDelivery,
     RefreshRequest,
     StoredSize,
 )
@@ -68,18 +69,24 @@ class DeliveriesTable(StoreTable):
     def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
     ) -> None:
-        """Mark a delivery as done and write its refreshes and commands, in one transaction.
+        """Mark one delivery as done; see `mark_all_done`."""
+        self.mark_all_done([ProcessedDelivery(id, tuple(refreshes), tuple(commands))])
 
-        Does nothing if the delivery is not waiting.
+    def mark_all_done(self, processed: Iterable[ProcessedDelivery]) -> None:
+        """Mark deliveries as done and write their refreshes and commands, in one transaction.
+
+        A delivery that is not waiting is skipped.
         """
-        now = self._db.clock()
+        now, rows = self._db.clock(), list(processed)
 
         def work(connection: sqlite3.Connection) -> None:
-            if connection.execute(_MARK, ("done", "", now.timestamp(), id)).rowcount:
-                add_refreshes(connection, refreshes, now)
-                add_commands(connection, commands)
+            for one in rows:
+                if connection.execute(_MARK, ("done", "", now.timestamp(), one.id)).rowcount:
+                    add_refreshes(connection, one.refreshes, now)
+                    add_commands(connection, one.commands)
 
-        self._db.write(work)
+        if rows:
+            self._db.write(work)
 
     def redact(self, delivery: Delivery) -> None:
         """Take secrets out of a stored body.

@@ -69,6 +69,14 @@ class NewCommand(Command, frozen=True, kw_only=True):
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
 
 
+class ProcessedDelivery(Struct, frozen=True):
+    """What follows from a delivery."""
+
+    id: str
+    refreshes: tuple[RefreshRequest, ...] = ()
+    commands: tuple[NewCommand, ...] = ()
+
+
 class StoredSize(Struct, frozen=True, kw_only=True):
     """A number of rows, and about how many bytes they take."""
 

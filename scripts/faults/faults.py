@@ -157,7 +157,9 @@ def flood(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Send 20,000 deliveries about issues and pull requests that are of no concern."""
     (bot,) = lives.bots
     before = lives.api_requests()
-    send_unrelated(bot.url, lives.scene.secret, 20_000, dice, over)
+    repo = lives.scene.repo
+    repository = {"id": repo.id, "full_name": repo.full_name, "name": repo.name}
+    send_unrelated(bot.url, lives.scene.secret, repository, 20_000, dice, over)
     spent = lives.api_requests() - before
     lives.log(f"{spent} API requests since the flood began")
     if spent > 100 + 60 * lives.sessions:

@@ -5,17 +5,21 @@ import json
 import random
 import threading
 import uuid
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-
-from bot.demo.scene import REPOSITORY
 
 _SENDERS = 8
 
 
 def send_unrelated(
-    url: str, secret: str, count: int, dice: random.Random, over: threading.Event
+    url: str,
+    secret: str,
+    repository: Mapping[str, object],
+    count: int,
+    dice: random.Random,
+    over: threading.Event,
 ) -> None:
     """Send `count` deliveries from a few threads, each with another subject; stop once over."""
     seeds = [dice.getrandbits(32) for _ in range(_SENDERS)]
@@ -26,7 +30,7 @@ def send_unrelated(
             for _ in range(count // _SENDERS):
                 if over.is_set():
                     return
-                event, body = _delivery(own)
+                event, body = unrelated(own, repository)
                 content = json.dumps(body).encode()
                 proof = hmac.digest(secret.encode(), content, "sha256").hex()
                 headers = {
@@ -42,11 +46,12 @@ def send_unrelated(
             sent.result()
 
 
-def _delivery(dice: random.Random) -> tuple[str, dict[str, object]]:
+def unrelated(
+    dice: random.Random, repository: Mapping[str, object]
+) -> tuple[str, dict[str, object]]:
     """One event of an issue, a comment or a pull request far from those of the scene."""
     number = dice.randint(10_000, 99_999)
     person = {"login": "mallory", "id": 99, "type": "User"}
-    repository = {"id": 1, "node_id": "R_1", "full_name": REPOSITORY, "name": "greetings"}
     common = {"repository": repository, "sender": person}
     issue = {"number": number, "id": number, "title": "T", "body": "", "user": person, "labels": []}
     kind = dice.randrange(4)

@@ -1,7 +1,6 @@
 """`mergewright doctor`: every check with its remedy."""
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -56,6 +56,7 @@ class GitHub:
         self.spelled: list[str] = []
         self.left: PointBudget | None = None
         self.remembered = 0
+        self.looked_up: list[tuple[int, ...]] = []
 
     @contextmanager
     def caching(self) -> Iterator[None]:
@@ -99,6 +100,13 @@ class GitHub:
     def fingerprints(self, repository: str, issues: Any, pulls: Any) -> Any:
         self.fingerprinted.append((*issues, *pulls))
         return {number: answer(self.seen.get(number)) for number in (*issues, *pulls)}
+
+    def branches(self, repository: str, pulls: Any) -> dict[int, str]:
+        self.looked_up.append(tuple(pulls))
+        if repository in self.refuses:
+            raise TryLater("down")
+        known = {number: answer(found).pull.branch for number, found in self.pulls.items()}
+        return {number: known.get(number, f"feature-{number}") for number in pulls}
 
     def budget(self, repository: str) -> Any:
         return self.left

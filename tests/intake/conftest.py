@@ -1,5 +1,5 @@
 """Fixtures of the test harness that these tests use."""
 
-from tests.harness.fixtures import clock, scenario
+from tests.harness.fixtures import bench, clock, scenario
 
-__all__ = ["clock", "scenario"]
+__all__ = ["bench", "clock", "scenario"]

@@ -96,8 +96,8 @@ def test_a_polled_comment_on_a_pull_request_belongs_to_it(polled: PolledReposito
     pull = polled.repo.open_pull("feat", title="Mend", body="", by="alice")
     pull.comment("Hm.", by="alice")
     polled.polls()
-    refreshed = [one.subject for one in polled.store.refreshes.due(datetime.now(UTC), ("pull:",))]
-    assert refreshed == [f"pull:{pull.number}"]
+    refreshed = [one.subject for one in polled.store.refreshes.due(datetime.now(UTC), ("other:",))]
+    assert refreshed == [f"other:{pull.number}"]
 
 
 def test_an_edited_comment_gives_no_command(polled: PolledRepository) -> None:

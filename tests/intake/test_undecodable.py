@@ -43,7 +43,7 @@ NUMBERED = {"number": 12}
         pytest.param(
             "pull_request_review",
             {"pull_request": {"number": 34}, "review": None},
-            ["pull:34"],
+            ["other:34"],
             id="the pull request",
         ),
         pytest.param(
@@ -80,7 +80,7 @@ def test_an_undecodable_delivery_is_logged_counted_and_what_it_names_is_read(
     for name in ("first", "second"):
         inbox.accept([delivery(name, event, body)]).result(5)
         inbox.process()
-    due = store.refreshes.due(datetime.now(UTC), (*SUBJECTS, "repository:"))
+    due = store.refreshes.due(datetime.now(UTC), (*SUBJECTS, "other:", "repository:"))
     assert [refresh.subject for refresh in due] == read
     assert f"delivery second ({event}) could not be decoded" in caplog.text
     (incident,) = store.incidents.current()

@@ -1,0 +1,44 @@
+"""Recognises deliveries that concern no session, so that they cost no read.
+
+A busy repository sends thousands of them an hour, and GitHub's limit of requests is the bot's
+ceiling.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from bot.intake.changes import ChangedSubject
+from bot.store import SessionsTable
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Finds out what to refresh for a subject that a payload names."""
+
+    sessions: SessionsTable
+    #: By repository, the labels and assignees (`@login`) that ask for an agent, in lower case.
+    triggers: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
+        """The subjects to refresh, as in `RefreshRequest`; empty where no session can be concerned.
+
+        A pull request of which nothing else is known becomes `other:34`: those are looked up many
+        at a time, after the subjects of sessions.
+        """
+        subject = changed.subject
+        kind, _, name = subject.partition(":")
+        if kind not in ("issue", "pull") or self.sessions.of_subject(repository, subject):
+            return (subject,)
+        if kind == "pull":
+            return self._of_pull(repository, name, changed.branch)
+        triggers = self.triggers.get(repository)
+        if changed.labels is None or triggers is None or not changed.labels.isdisjoint(triggers):
+            return (subject,)
+        blocks = self.sessions.issues_blocked_by(repository, int(name))
+        return tuple(f"issue:{number}" for number in blocks)
+
+    def _of_pull(self, repository: str, number: str, branch: str | None) -> tuple[str, ...]:
+        if branch is None:
+            return (f"other:{number}",)
+        ours = self.sessions.of_subject(repository, f"branch:{branch}")
+        return (f"pull:{number}",) if ours else ()
