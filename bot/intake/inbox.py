@@ -120,8 +120,9 @@ class Inbox:
         Raises what decoding another event's body raises.
         """
         parsed = parse_event(event, body)
-        if parsed.edited is not None and self._is_ours(parsed.edited):
-            return (), ()  # The bot updated a report of its own.
+        comment = parsed.edited or parsed.written
+        if comment is not None and comment.kind == "comment" and self._is_ours(comment):
+            return (), ()  # The bot wrote a comment or updated a report, which is no news to it.
         return self._refreshes(parsed), self._commands(parsed.written)
 
     def _refreshes(self, parsed: ParsedEvent) -> tuple[RefreshRequest, ...]:
