@@ -60,6 +60,7 @@ class App:
         self._clock = clock
         self._crash_point = crash_point
         self._reconciled_all = False  #: Since this bot leads, and since a policy changed.
+        self._clock_jumped = False  #: Whether an incident about the machine's clock is open.
         self._stopping = Event()
         wakes = Wakes(
             leads=self._lead,
@@ -161,7 +162,7 @@ class App:
         """Start acting: this bot got the lease."""
         clock, store = self._clock, self.wiring.store
         if isinstance(clock, SteadyClock) and (recorded := store.history.newest()):
-            clock.not_before(recorded)
+            clock.continue_from(recorded)
         store.incidents.clear("clock", clock())
         self.wiring.late_effects.begin()
         if self._settings.key_variables:
@@ -182,20 +183,23 @@ class App:
     def _look_at_clock(self) -> None:
         """Report a jump of the machine's clock, until the clock is right again."""
         clock, incidents = self._clock, self.wiring.store.incidents
-        if not isinstance(clock, SteadyClock) or not (jumped := clock.look()):
+        if not isinstance(clock, SteadyClock):
             return
-        log.warning("the machine's clock jumped by %+.0f s", jumped.total_seconds())
-        self.wiring.locations.host.runs.forget()  # Their files are compared with the time.
-        if ahead := clock.ahead:
-            where = "ahead of" if ahead > timedelta() else "behind"
+        if jumped := clock.look():
+            log.warning("the machine's clock jumped by %+.0f s", jumped.total_seconds())
+            self.wiring.locations.host.runs.forget()  # Their files are compared with the time.
+        if jumped and not clock.agrees:
+            where = "ahead of" if clock.ahead > timedelta() else "behind"
             text = (
-                f"The machine's clock jumped and is {duration(abs(ahead))} {where} the time since"
-                " the start. Nothing waits longer because of it. Check the machine's time service,"
-                " then restart the bot, so that it shows the machine's time again"
+                f"The machine's clock jumped and is {duration(abs(clock.ahead))} {where} the time"
+                " since the start. Nothing waits longer because of it. Check the machine's time"
+                " service, then restart the bot, so that it shows the machine's time again"
             )
             incidents.report("clock", text, clock())
-        else:
+            self._clock_jumped = True
+        elif self._clock_jumped and clock.agrees:
             incidents.clear("clock", clock())
+            self._clock_jumped = False
 
     def _on_delivered(self) -> None:
         self._crash_point(CrashPoint.DELIVERED, "")

@@ -23,10 +23,12 @@ from githubkit.response import Response
 from msgspec import Raw, Struct
 
 from bot.github.errors import UNDECODABLE, Refused, TryLater, date_of, http_failure
-from bot.system.clock import Clock
+from bot.system.clock import Clock, SteadyClock
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
+#: A bot that is further behind GitHub follows GitHub's time.
+_BEHIND = timedelta(seconds=60)
 _MAX_REDIRECTS = 3
 #: Redirects that ask for the same request at another address.
 _SAME_METHOD = (307, 308)
@@ -119,6 +121,11 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
     def _bound(self, response: httpx.Response) -> None:
         if self._is_own(response.url) and (sent := date_of(response.headers)):
             self._ahead = sent - self._clock()
+            if self._ahead > _BEHIND and isinstance(self._clock, SteadyClock):
+                # The machine was suspended, or started with a wrong time. A bot that is behind
+                # would wait for the times that GitHub gives to comments.
+                self._clock.not_before(sent)
+                self._ahead = sent - self._clock()
         if isinstance(response.stream, httpx.SyncByteStream):
             response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
 

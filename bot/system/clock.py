@@ -48,18 +48,28 @@ class SteadyClock:
         return self._start + timedelta(seconds=time.monotonic() - self._monotonic)
 
     @property
+    def agrees(self) -> bool:
+        """Whether the machine's clock shows this time, as last looked at."""
+        return abs(self.ahead) < _JUMP
+
+    @property
     def ahead(self) -> timedelta:
         """How far the machine's clock is ahead of this one, as last looked at; zero: it is not."""
         return self._eras[-1].ahead
 
-    def not_before(self, recorded: datetime) -> None:
+    def continue_from(self, recorded: datetime) -> None:
         """Have the time continue from what was recorded last, if that lies ahead.
 
         The machine's clock was set back while no bot ran. More than a day is no such jump.
         """
+        if recorded - self() < _MOST:
+            self.not_before(recorded)
+
+    def not_before(self, at: datetime) -> None:
+        """Move the time forward if it is earlier, as after a suspension of the machine."""
         with self._lock:
-            behind = recorded - self()
-            if timedelta() < behind < _MOST:
+            behind = at - self()
+            if timedelta() < behind:
                 self._start += behind
                 self._eras = [_Era(self._eras[-1].begun, self._eras[-1].ahead - behind)]
                 self._ends = []

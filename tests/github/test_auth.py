@@ -17,6 +17,7 @@ import respx
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
 from bot.github.errors import REINSTALL, NotInstalled, Refused, TryLater
+from bot.system.clock import SteadyClock
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
 from tests.world.app_key import PRIVATE, PUBLIC, KeyPair, key_pair
 
@@ -122,6 +123,23 @@ def test_an_apps_login_is_its_slug(app: GitHub, respx_mock: respx.MockRouter) ->
     _, _, with_marker = route.calls[0].request.headers["Authorization"].partition(" ")
     claims = jwt.decode(with_marker, PUBLIC, ["RS256"], options={"verify_exp": False})
     assert claims["iss"] == "7"
+
+
+@pytest.mark.parametrize(("hours", "follows"), [(1, True), (-1, False)])
+def test_a_bot_that_is_behind_github_follows_its_time(
+    respx_mock: respx.MockRouter, hours: int, follows: bool
+) -> None:
+    clock = SteadyClock()
+    there = clock() + timedelta(hours=hours)
+    dated = {"Date": format_datetime(there, usegmt=True)}
+    respx_mock.get(REPO).respond(json=SETTINGS, headers=dated)
+    before = clock()
+    github = GitHub(API, Credentials(token="s3cret"), clock=clock)
+    for _ in range(2):
+        github.read.repository("acme/widgets")
+    github.close()
+    expected = there if follows else before
+    assert abs(clock() - expected) < timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

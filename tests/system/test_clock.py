@@ -86,7 +86,7 @@ def test_the_time_continues_from_what_was_recorded_before_a_restart(
     machine: Machine, clock: SteadyClock, behind: timedelta, continues: bool
 ) -> None:
     recorded = machine() + behind
-    clock.not_before(recorded)
+    clock.continue_from(recorded)
     assert near(clock(), recorded if continues else machine())
     assert near(machine_time(clock), machine())
     assert near(clock.of_machine(machine()), clock())
