@@ -51,14 +51,15 @@ LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester 
     ORDER BY created DESC LIMIT 1"""
 RECORDS = """SELECT agent_name, created,
         ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at,
-        (SELECT coalesce(sum(cost_usd), 0.0) FROM usage WHERE session = sessions.id) AS cost_usd,
-        (SELECT coalesce(sum(unpriced), 0) FROM usage WHERE session = sessions.id) AS unpriced,
         (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
             AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict')
         ) AS repairs,
         (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
             AND action -> 'prompt' ->> 'name' = 'address_review') AS rounds
     FROM sessions ORDER BY agent_name"""
+#: Of the runs that an agent had, also in sessions that were handed over since.
+COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced
+    FROM usage GROUP BY agent"""
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name)
     SELECT id, ?, agent_type, agent_name FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
@@ -158,8 +159,11 @@ class AgentsTable(StoreTable):
 
     def records(self) -> list[AgentRecord]:
         """The record of every agent that ever had a session, by name."""
-        grouped = groupby(self._all(RECORDS), key=lambda row: str(row["agent_name"]))
-        return [_record(agent, list(rows)) for agent, rows in grouped]
+        by_name = groupby(self._all(RECORDS), key=lambda row: str(row["agent_name"]))
+        sessions = {agent: list(rows) for agent, rows in by_name}
+        costs = {str(row["agent"]): row for row in self._all(COSTS)}
+        names = sorted({*sessions, *costs})
+        return [_record(name, sessions.get(name, ()), costs.get(name)) for name in names]
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:
@@ -189,7 +193,7 @@ def _medians(rows: Iterable[Row]) -> dict[str, float]:
     }
 
 
-def _record(agent: str, rows: Sequence[Row]) -> AgentRecord:
+def _record(agent: str, rows: Sequence[Row], cost: Row | None) -> AgentRecord:
     merged = [row for row in rows if row["outcome"] == Status.MERGED]
     return AgentRecord(
         agent=agent,
@@ -199,8 +203,8 @@ def _record(agent: str, rows: Sequence[Row]) -> AgentRecord:
         first_pass=sum(not row["repairs"] and not row["rounds"] for row in merged),
         repairs=sum(row["repairs"] for row in rows),
         review_rounds=sum(row["rounds"] for row in rows),
-        cost_usd=sum(row["cost_usd"] for row in rows),
-        unpriced=sum(row["unpriced"] for row in rows),
+        cost_usd=cost["cost_usd"] if cost else 0.0,
+        unpriced=cost["unpriced"] if cost else 0,
         seconds_to_merge=median(map(_seconds, merged)) if merged else None,
     )
 

@@ -62,19 +62,31 @@ def reported_cost(decision: Decision) -> str:
     return next(a.summary.cost for a in decision.actions if isinstance(a, do.Report))
 
 
-#: The budgets without a limit by default, and what a limit of 9 changes.
-UNLIMITED = {
-    f"{scope}_{kind}": Choice(0, 9, facts(**{field: spent}), status, Status.WORKING, Status.PAUSED)
-    for scope, field in (
-        ("issue", "spent_ever"),
-        ("day", "spent_today"),
-        ("person", "spent_by_person"),
-        ("agent", "spent_by_agent"),
-    )
-    for kind, spent in (
-        ("usd", Spending(cost_usd=9)),
-        ("hours", Spending(active_seconds=9 * 3600)),
-        ("tokens", Spending(tokens=9)),
-    )
-    if (scope, kind) != ("day", "usd")
+#: The budgets without a limit by default, and what a limit of 9 changes; and how tokens count.
+BUDGET_CHOICES = {
+    "unpriced_usd": Choice(
+        5.0,
+        4.0,
+        facts(spent=Spending(unpriced=1_000_000)),
+        status,
+        Status.PAUSED,
+        Status.WORKING,
+    ),
+    **{
+        f"{scope}_{kind}": Choice(
+            0, 9, facts(**{field: spent}), status, Status.WORKING, Status.PAUSED
+        )
+        for scope, field in (
+            ("issue", "spent_ever"),
+            ("day", "spent_today"),
+            ("person", "spent_by_person"),
+            ("agent", "spent_by_agent"),
+        )
+        for kind, spent in (
+            ("usd", Spending(cost_usd=9)),
+            ("hours", Spending(active_seconds=9 * 3600)),
+            ("tokens", Spending(tokens=9)),
+        )
+        if (scope, kind) != ("day", "usd")
+    },
 }

@@ -23,7 +23,7 @@ from lifecycle.model.status import Activity, CheckState, PullState, Review, Stat
 from lifecycle.read.availability import Availability
 from tests.lifecycle.decisions import with_pull
 from tests.lifecycle.defaults import (
-    UNLIMITED,
+    BUDGET_CHOICES,
     Choice,
     Reading,
     Threshold,
@@ -353,15 +353,7 @@ CHOICES = {
         Status.NEEDS_INPUT,
         Status.DONE,
     ),
-    "unpriced_usd": Choice(
-        5.0,
-        4.0,
-        facts(spent=Spending(unpriced=1_000_000)),
-        status,
-        Status.PAUSED,
-        Status.WORKING,
-    ),
-    **UNLIMITED,
+    **BUDGET_CHOICES,
 }
 
 #: Defaults that matter outside the core, where tests/act holds them.

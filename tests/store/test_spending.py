@@ -1,15 +1,19 @@
 """Whose budgets a run's usage counts in."""
 
+from msgspec.structs import replace
+
 from bot.store import Store
 from bot.store.usage import STEP_TOKENS
 from lifecycle.model.facts import Spending, Usage
 from tests.store.conftest import Clock, Scenario
 
-USED = Usage(input=60, output=40, unpriced=100)
+USED = Usage(input=60, output=40)
 
 
-def uses(store: Store, session: str, run: int, used: Usage = USED) -> None:
-    store.usage.record_response(session, run, "a-model", used, lambda usage: usage)
+def uses(store: Store, session: str, run: int, used: Usage = USED, usd: float = 0.01) -> None:
+    store.usage.record_response(
+        session, run, "a-model", used, lambda usage: replace(usage, cost_usd=usage.tokens * usd)
+    )
 
 
 def test_usage_of_a_day_counts_for_its_repository_requester_and_agent(
@@ -23,7 +27,7 @@ def test_usage_of_a_day_counts_for_its_repository_requester_and_agent(
     )
     uses(store, one, 1)
     uses(store, other, 1)
-    alone = Spending(tokens=100)
+    alone = Spending(tokens=100, cost_usd=1.0)
     for session in (one, other):
         facts = store.facts.get(session)
         assert facts.spent_today.tokens == 200
@@ -49,6 +53,9 @@ def test_usage_of_a_run_remains_its_agents_after_a_handover(
     assert store.facts.get(session).spent_by_agent == Spending()
     by_agent = {row.name: row.input for row in store.usage.totals("agent")}
     assert by_agent == {"": 120, "bob": 60}
+    records = {one.agent: one for one in store.agents.records()}
+    assert {name: one.cost_usd for name, one in records.items()} == {"": 2.0, "bob": 1.0, "cid": 0}
+    assert {name: one.sessions for name, one in records.items()} == {"": 0, "bob": 0, "cid": 1}
 
 
 def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
@@ -56,7 +63,7 @@ def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
 ) -> None:
     one, other = scenario.session(1), scenario.session(2)
     scenario.decides(other)
-    uses(store, one, 1, Usage(input=STEP_TOKENS - 1))
+    uses(store, one, 1, Usage(input=STEP_TOKENS - 1), usd=0.0)
     assert other not in store.sessions.due(scenario.now)
-    uses(store, one, 1, Usage(output=1))
+    uses(store, one, 1, Usage(output=1), usd=0.0)
     assert other in store.sessions.due(scenario.now)
