@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from runtimes.base import Launch, RuntimeFailure
 from runtimes.files import is_about_file, write_private
 from runtimes.supervise import MARK, identity
 
+#: Why a program was lost whose supervisor was killed. What it had started may still run.
+VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
@@ -133,24 +135,45 @@ def _born(folder: Path) -> _Identity | None:
         raise  # Otherwise a living run would count as ended.
 
 
+def end_orphans(folders: Iterable[Path]) -> set[Path]:
+    """Kill the processes that outlived their supervisor, found by their mark; one look at all.
+
+    Returns the folders of runs that had some: look again, because one may fork while it is killed.
+    """
+    marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
+    found = set()
+    for pid, mark in _with_mark(marks.keys()) if marks else ():
+        found.add(marks[mark])
+        _end(pid, signal.SIGKILL, 0.0)
+    return found
+
+
 def _vanished(folder: Path) -> str:
     """Why a supervisor left no record."""
     born, here = _born(folder), identity(os.getpid())
     if born and here and born.boot != here["boot"]:
         return "the machine was restarted"
-    return "its supervisor vanished"
+    return VANISHED
 
 
 def _marked(folder: Path) -> Iterator[int]:
     """Processes of this user with the run's mark."""
-    mark = f"{MARK}={folder.resolve()}".encode()
+    return (pid for pid, _ in _with_mark({f"{MARK}={folder.resolve()}".encode()}))
+
+
+def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Processes of this user with any of these marks, each with its mark."""
     for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
         try:
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
-                yield int(entry.name)
+            variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError as error:
-            if not is_about_file(error):
-                raise  # It may be one with the mark. Otherwise it ended, or is another user's.
+            if is_about_file(error):
+                continue  # It ended, or is another user's.
+            raise  # It may be one with a mark.
+        if found := next((mark for mark in variables if mark in marks), None):
+            yield int(entry.name), found
 
 
 def _end(pid: int, number: int, seconds: float) -> None:

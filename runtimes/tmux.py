@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -20,6 +21,8 @@ from lifecycle.model.status import Probe
 from runtimes import supervised
 from runtimes.base import Gone, Launch, Options, RuntimeFailure, Seen, Unavailable, printable
 from runtimes.supervise import MARK
+
+log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal} #{session_name}"
@@ -65,6 +68,8 @@ class Tmux:
             tmux_bin=_HERE / "tmux.sh",
         )
         self._exits: dict[str, Exit] = {}
+        #: The runs with a killed supervisor of which no process is left.
+        self._without_orphans: set[str] = set()
 
     def start(self, launch: Launch) -> None:
         """Start the program under its supervisor in a new tmux session; see `Runtime.start`."""
@@ -92,7 +97,11 @@ class Tmux:
                 raise
 
     def look(self) -> Mapping[str, Seen]:
-        """Probe all runs with one `list-panes`; see `Runtime.look`."""
+        """Probe all runs with one `list-panes`; see `Runtime.look`.
+
+        Ends what outlived killed supervisors: a test server, for example, would keep its port, and
+        a tool that still writes would disturb the next run in the same workspace.
+        """
         # Listed before the panes, so that a run that starts in between does not count as lost.
         try:
             known = {entry.name for entry in os.scandir(self._runs)}
@@ -115,7 +124,9 @@ class Tmux:
             lost = {name: self._lost(name) for name in known.difference(looked)}
         except OSError as error:
             raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
-        return looked | {name: seen for name, seen in lost.items() if seen is not None}
+        looked |= {name: seen for name, seen in lost.items() if seen is not None}
+        self._end_orphans(looked)
+        return looked
 
     def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
         """Paste and submit in one command sequence; see `Runtime.send`.
@@ -217,6 +228,26 @@ class Tmux:
         end = self._record(name)
         program = Probe.ALIVE if end is None else Probe.DEAD
         return Seen(runtime=Probe.DEAD, program=program, exit=end)
+
+    def _end_orphans(self, looked: Mapping[str, Seen]) -> None:
+        """End what outlived killed supervisors, which would have ended it themselves."""
+        lost = {
+            name: self._runs / name
+            for name, seen in looked.items()
+            if seen.exit is not None and seen.exit.lost == supervised.VANISHED
+        }
+        self._without_orphans &= lost.keys()
+        doubtful = {name: run for name, run in lost.items() if name not in self._without_orphans}
+        try:
+            found = supervised.end_orphans(doubtful.values())
+        except OSError as error:
+            log.warning("processes without a supervisor were not looked for: %s", error)
+            return
+        for name, run in doubtful.items():
+            if run in found:
+                log.warning("%s: ended processes that outlived their supervisor", name)
+            else:
+                self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:
         """The exit recorded in the run's folder; cached, because it does not change."""

@@ -154,20 +154,41 @@ def test_background_processes_end_with_their_program(tmux: TmuxStage) -> None:
     assert not alive(left)
 
 
-def test_a_killed_supervisor_ends_its_program_and_stop_ends_the_rest(
-    tmux: TmuxStage,
-) -> None:
-    script = "trap '' HUP; echo $$ >pid; setsid sh -c 'echo $$ >left; sleep 1000' & sleep 1000"
-    app = tmux.shell("app-1", script)
-    pid, left = written_pid(tmux, "app-1"), written_pid(tmux, "app-1", "left")
-    os.kill(supervisor(tmux, "app-1"), signal.SIGKILL)
+LEAVES = "trap '' HUP; echo $$ >pid; setsid sh -c 'echo $$ >left; sleep 1000' & sleep 1000"
+
+
+def test_a_look_ends_what_outlived_a_killed_supervisor(tmux: TmuxStage) -> None:
+    app, other = tmux.shell("app-1", LEAVES), tmux.shell("app-10", LEAVES)
+    pid, left = written_pid(tmux, app), written_pid(tmux, app, "left")
+    untouched = written_pid(tmux, other, "left")
+    os.kill(supervisor(tmux, app), signal.SIGKILL)
+    until(lambda: not alive(pid), "the program's end")
+    assert alive(left)
     until(lambda: tmux.seen(app).program is Probe.DEAD, "the look to see it")
     until(lambda: tmux.seen(app).exit, "proof")
     end = tmux.seen(app).exit
     assert end is not None
     assert end.code is None
-    until(lambda: not alive(pid), "the program's end")
+    until(lambda: not alive(left), "the end of what was left")
+    until(lambda: tmux.seen(app) and tmux.processes(app) == [], "nothing is left")
+    assert alive(untouched)
+    assert tmux.seen(other).program is Probe.ALIVE
+
+
+def test_a_restarted_bot_ends_what_outlived_a_supervisor_meanwhile(tmux: TmuxStage) -> None:
+    app = tmux.shell("app-1", LEAVES)
+    left = written_pid(tmux, app, "left")
+    os.kill(supervisor(tmux, app), signal.SIGKILL)
+    tmux.tmux("kill-server")
     assert alive(left)
+    restarted = Tmux(Options(data=tmux.data))
+    until(lambda: restarted.look() and not alive(left), "the end of what was left")
+
+
+def test_stop_ends_what_outlived_a_killed_supervisor(tmux: TmuxStage) -> None:
+    app = tmux.shell("app-1", LEAVES)
+    left = written_pid(tmux, app, "left")
+    os.kill(supervisor(tmux, app), signal.SIGKILL)
     tmux.runtime.stop(app)
     assert not alive(left)
     assert tmux.processes("app-1") == []
