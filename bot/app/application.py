@@ -121,10 +121,14 @@ class App:
         self.server.start()
         self.wiring.leader_lease.start()
 
-    def wait(self) -> None:
-        """Return when the bot should end, has lost its lease or met damage of its database."""
+    def wait(self, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Return when the bot should end, has lost its lease or met damage of its database.
+
+        Also when `interrupted` says so, which a signal handler may set.
+        """
         while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
-            pass
+            if interrupted():
+                return
 
     def end(self) -> None:
         """Make `wait` return soon. Safe to call from a signal handler: it takes no lock."""
@@ -150,6 +154,11 @@ class App:
         wiring.store.close()
         wiring.github.close()
         return all(finished)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it should end, or can no longer act."""
+        return self._ends or self._stopping.is_set()
 
     def health(self) -> Health:
         """The state that the health routes report."""

@@ -6,12 +6,14 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bot.app.application import App
+from bot.app.reloading import NotReloaded, ReloadResult, changed
 from bot.store import StoreDamaged, StoreFailure
-from bot.system.clock import SteadyClock
+from bot.system.clock import SteadyClock, utc_now
 from bot.system.descriptors import raise_limit
 from bot.system.http_server import CannotListen
 from bot.system.redaction import Redaction
@@ -27,18 +29,28 @@ log = logging.getLogger(__name__)
 CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure)
 #: With fewer open files a bot holds few connections.
 _FEW_FILES = 4096
+#: How long a bot that has reloaded waits for its lease until it reports the result.
+_LEAD_SECONDS = 5.0
 #: Credentials in URLs and headers.
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
-def serve(settings: Settings, secrets: Secrets, *, new_database: bool = False) -> None:
+def serve(
+    settings: Settings,
+    secrets: Secrets,
+    load: Callable[[], tuple[Settings, Secrets]] | None = None,
+    *,
+    new_database: bool = False,
+) -> None:
     """Run the bot until a signal stops it.
+
+    SIGHUP has `load` read the configuration again; the bot continues with it in the same process,
+    while the agents run on. A configuration that is refused changes nothing.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
     `new_database`: whether an empty database may be created beside the files of sessions.
     """
-    redact = Redaction(secret_values(settings, secrets, os.environ))
-    set_up_log(settings.log, redact)
+    set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     if (files := raise_limit()) < _FEW_FILES:
         log.warning(
             "this process may have only %s files open: raise the limit of its service "
@@ -48,29 +60,121 @@ def serve(settings: Settings, secrets: Secrets, *, new_database: bool = False) -
     for name in VARIABLES.values():
         # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)
+    signals = _Signals()
+    app = _started(settings, secrets, new_database=new_database)
+    while True:
+        app.wait(signals.came)
+        if damage := app.wiring.store.damage:
+            # At once, like a crash: the next bot repeats what is under way, and agents run on.
+            log.critical("the bot stops: %s", damage)
+            logging.shutdown()
+            os._exit(StoreDamaged.EXIT_CODE)
+        if app.ended or signals.end or load is None or signals.terminal_closed():
+            break
+        signals.reload = False
+        wanted = _load_again(load, settings, secrets)
+        if isinstance(wanted, ReloadResult):
+            _report(wanted, app)
+            continue
+        differences = changed(settings, wanted[0]) or ("secrets",)
+        _stop(app)
+        try:
+            app, refused = _started(*wanted), ""
+        except CANNOT_START as failure:
+            app, refused = _started(settings, secrets), str(failure)
+        else:
+            settings, secrets = wanted
+        _wait_to_lead(app)
+        _report(ReloadResult(utc_now(), () if refused else differences, refused), app)
+    _stop(app)
+    if app.wiring.leader_lease.lost:
+        raise SystemExit(1)
+
+
+class _Signals:
+    """What signals ask for. The handlers only set flags."""
+
+    def __init__(self) -> None:
+        self.end = self.reload = False
+        self._has_terminal = _has_terminal()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(self, "end", True))
+        signal.signal(signal.SIGHUP, lambda *_: setattr(self, "reload", True))
+
+    def came(self) -> bool:
+        """Whether any signal came."""
+        return self.end or self.reload
+
+    def terminal_closed(self) -> bool:
+        """Whether the terminal that the bot was started in is gone, which sends SIGHUP too."""
+        return self._has_terminal and not _has_terminal()
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False) -> App:
+    set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     app = App(settings, secrets, new_database=new_database, clock=SteadyClock())
     if settings.runtime.sandbox == "":
         log.warning(
             "agents run with the rights of this user, without a sandbox; "
             'say so with sandbox = "none" under [runtime] to have this accepted'
         )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: app.end())
-    app.start()
+    try:
+        app.start()
+    except CANNOT_START:
+        app.stop()
+        raise
     host, port = settings.server.host, app.server.port
     log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
-    app.wait()
-    if damage := app.wiring.store.damage:
-        # At once, like a crash: what is under way is repeated by the next bot, and agents run on.
-        log.critical("the bot stops: %s", damage)
-        logging.shutdown()
-        os._exit(StoreDamaged.EXIT_CODE)
+    return app
+
+
+def _wait_to_lead(app: App) -> None:
+    """Wait for the lease; not for long, because another bot may have taken it."""
+    until = time.monotonic() + _LEAD_SECONDS
+    while app.wiring.leader_lease.standby_reason and time.monotonic() < until:
+        time.sleep(_LEAD_SECONDS / 100)
+
+
+def _stop(app: App) -> None:
+    """Stop the bot; without its threads that hang, which ends the process."""
     if not app.stop():
         log.warning("stopped before running work had finished: the next start repeats it")
         logging.shutdown()
-        os._exit(int(app.wiring.leader_lease.lost))  # Without waiting for the threads that hang.
-    if app.wiring.leader_lease.lost:
-        raise SystemExit(1)
+        os._exit(int(app.wiring.leader_lease.lost))
+
+
+def _load_again(
+    load: Callable[[], tuple[Settings, Secrets]], settings: Settings, secrets: Secrets
+) -> tuple[Settings, Secrets] | ReloadResult:
+    """Return the configuration to continue with; a result if nothing is to be done."""
+    try:
+        wanted = load()
+    except NotReloaded as refusal:
+        return ReloadResult(utc_now(), refused=str(refusal))
+    if wanted[0].data != settings.data:
+        return ReloadResult(utc_now(), refused="server.data cannot change while the bot runs")
+    return ReloadResult(utc_now()) if wanted == (settings, secrets) else wanted
+
+
+def _report(result: ReloadResult, app: App) -> None:
+    """Log how a reload ended, and show a refused one on the page until the next one."""
+    store = app.wiring.store
+    if result.refused:
+        log.error("the configuration was not reloaded: %s", result.refused)
+        text = f"The changed configuration was refused: {result.refused}"
+        store.incidents.report("reload", text, result.at)
+    else:
+        log.info("reloaded: %s", ", ".join(result.changed) or "nothing has changed")
+        store.incidents.clear("reload", result.at)
+    result.write(app.wiring.paths.last_reload)
 
 
 class RedactingFormatter(logging.Formatter):

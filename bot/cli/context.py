@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -62,11 +62,11 @@ def settings(config: Path | None) -> Settings:
     return found
 
 
-def installation(config: Path | None) -> Installation:
-    """Return the settings and the secrets. Raises `CliError`."""
+def installation(config: Path | None, environ: Mapping[str, str] | None = None) -> Installation:
+    """Return the settings and the secrets, by default of `os.environ`. Raises `CliError`."""
     path = file(config)
     with config_errors():
-        found, secrets = load(path, os.environ)
+        found, secrets = load(path, os.environ if environ is None else environ)
     _refuse_unknown_names(path, found)
     return Installation(folder=path.parent, settings=found, secrets=secrets)
 

@@ -85,11 +85,30 @@ def serve(
         raise CliError("\n".join(lacking), PROBLEM)
 
     from bot.app import process as server
+    from bot.cli.reload import loader
 
+    load = loader(config)
     try:
-        server.serve(installed.settings, installed.secrets, new_database=new_database)
+        server.serve(installed.settings, installed.secrets, load, new_database=new_database)
     except server.CANNOT_START as failure:
         raise CliError(str(failure), context.exit_code(failure)) from None
+
+
+@app.command()
+def reload(config: Config = None, as_json: Json = False) -> None:
+    """Have the running bot load its configuration again, and say what changed."""
+    from rich.text import Text
+
+    from bot.cli import reload as reloading
+    from bot.cli import screens
+
+    result = reloading.reload(config)
+    if result.refused and not as_json:
+        raise CliError(f"not reloaded: {result.refused}", PROBLEM)
+    says = f"Reloaded: {', '.join(result.changed)}." if result.changed else "Nothing has changed."
+    screens.report(result, Text(says), as_json=as_json)
+    if result.refused:
+        raise typer.Exit(PROBLEM)
 
 
 @config_app.command()

@@ -39,6 +39,11 @@ class Paths(Struct, frozen=True):
         return ""
 
     @property
+    def last_reload(self) -> Path:
+        """How the last reload of the configuration ended."""
+        return self.data / "reload.json"
+
+    @property
     def runtime(self) -> Path:
         """The runtime's own data; its path is short because it contains sockets."""
         return self.data / "runtime"

@@ -1,0 +1,68 @@
+"""`mergewright reload`: has the running bot load its configuration again."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.app.reloading import NotReloaded, ReloadResult
+from bot.cli import context
+from bot.cli.doctor import not_installed
+from bot.cli.options import PROBLEM, CliError
+from bot.system.clock import utc_now
+from bot.system.locations import Paths
+from bot.text.prompts import PromptError, Prompts
+from config.load import Secrets, missing
+from config.settings import Settings
+
+_WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.1
+
+
+def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
+    """Return what loads a running bot's configuration again, with the secrets of now.
+
+    The bot removes its secrets from the process's environment when it starts.
+    """
+    path, environ = context.file(config).absolute(), dict(os.environ)
+
+    def load() -> tuple[Settings, Secrets]:
+        try:
+            installed = context.installation(path, environ)
+            Prompts(installed.settings.prompts, installed.settings.project_prompts)
+        except (CliError, PromptError) as failure:
+            raise NotReloaded(str(failure)) from None
+        wanted = missing(installed.settings, installed.secrets)
+        if problems := [*wanted, *not_installed(installed)]:
+            raise NotReloaded("\n".join(problems))
+        return installed.settings, installed.secrets
+
+    return load
+
+
+def reload(config: Path | None) -> ReloadResult:
+    """Have the bot on this machine reload, and return how that ended. Raises `CliError`."""
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        leader = store.lease.holder()
+    host, _, pid, _ = ((leader[0] if leader else "").split(":") + [""] * 4)[:4]
+    if leader is None or leader[1] <= utc_now() or not pid.isdigit():
+        raise CliError(
+            "no bot is running; `mergewright serve` starts with the new configuration", PROBLEM
+        )
+    path, asked = Paths(settings.data).last_reload, utc_now()
+    try:
+        os.kill(int(pid), signal.SIGHUP)
+    except (ProcessLookupError, PermissionError) as failure:
+        raise CliError(
+            f"the bot (process {pid} on {host}) cannot be notified: {failure.strerror}; run this "
+            "on its machine and as its user",
+            PROBLEM,
+        ) from None
+    until = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < until:
+        result = ReloadResult.read(path)
+        if result is not None and result.at >= asked:
+            return result
+        time.sleep(_POLL_SECONDS)
+    raise CliError(f"the bot has not reloaded within {_WAIT_SECONDS:.0f} s; see its log", PROBLEM)

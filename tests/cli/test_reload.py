@@ -1,0 +1,93 @@
+"""`mergewright reload`: a running bot takes a changed configuration, or says why it does not."""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from bot.app.reloading import changed
+from bot.store import Store, StoreFailure
+from config.load import settings_of
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
+from tests.world.waiting import eventually
+
+
+def a_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def bot(deployment: Deployment) -> Iterator[subprocess.Popen[str]]:
+    """`mergewright serve` as a process that leads; GitHub cannot be reached."""
+    text = deployment.file.read_text().replace("[server]", f"[server]\nport = {a_free_port()}")
+    nowhere = "http://127.0.0.1:9/"
+    github = f'[github]\napi-url = "{nowhere}"\ngit-url = "{nowhere}"\n'
+    github += '[runtime]\nsandbox = "none"\n'
+    deployment.file.write_text(f"{text}\n{github}")
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": "x" * 20}
+    with subprocess.Popen(
+        [MERGEWRIGHT, "serve", "--config", deployment.file],
+        env=os.environ | secrets,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            eventually(lambda: leads(deployment), "the bot leads")
+            yield process
+        finally:
+            process.kill()
+
+
+def leads(deployment: Deployment) -> bool:
+    try:
+        with closing(Store.reading(deployment.paths.database)) as opened:
+            return opened.lease.holder() is not None
+    except StoreFailure:  # It is being created.
+        return False
+
+
+def test_a_running_bot_takes_a_changed_configuration_or_keeps_the_old_one(
+    mergewright: CommandLine, deployment: Deployment, bot: subprocess.Popen[str]
+) -> None:
+    before = deployment.file.read_text()
+    assert mergewright("reload").out == "Nothing has changed.\n"
+    deployment.file.write_text(f'{before}\n[policy]\nmode = "observe"\n')
+    assert mergewright("reload").out == "Reloaded: policy.mode.\n"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        deployment.file.write_text(
+            before.replace("[server]\nport = ", f"[server]\nport = {port} #")
+        )
+        refused = mergewright("reload")
+    assert refused.code == 1
+    assert f"not reloaded: cannot listen on 127.0.0.1, port {port}" in refused.err
+    deployment.file.write_text(before)
+    assert mergewright("reload").out == "Reloaded: policy.mode.\n"
+    bot.send_signal(signal.SIGTERM)
+    assert bot.wait(30) == 0
+
+
+def test_without_a_bot_there_is_nothing_to_reload(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    deployment.has_session()
+    result = mergewright("reload")
+    assert result.code == 1
+    assert "no bot is running" in result.err
+
+
+def test_changes_are_named_as_in_the_file() -> None:
+    shell = '[agent-types.shell]\nprogram = "shell"\n'
+    one = '[projects.w]\nrepository = "a/w"\nagent = "shell"\n'
+    before = settings_of(shell + one, "x")
+    after = settings_of(
+        f'{shell}{one}people = ["bo"]\n' + one.replace("w", "v") + "[limits]\nsessions = 2\n", "x"
+    )
+    assert changed(before, before) == ()
+    assert changed(before, after) == ("limits.sessions", "projects.v", "projects.w.people")
