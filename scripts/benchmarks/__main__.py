@@ -8,7 +8,18 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from scripts.benchmarks import burst, decide, ingest, life, quiet, reading, sessions, start, sweep
+from scripts.benchmarks import (
+    burst,
+    decide,
+    flood,
+    ingest,
+    life,
+    quiet,
+    reading,
+    sessions,
+    start,
+    sweep,
+)
 from scripts.benchmarks.figure import Figure
 
 #: Every benchmark by its name; one line each.
@@ -22,6 +33,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "quiet": quiet.run,
     "life": life.run,
     "burst": burst.run,
+    "flood": flood.run,
 }
 
 

@@ -59,6 +59,8 @@ def unrelated(
         return "issues", {"action": "edited", "issue": issue, **common}
     if kind == 1:
         comment = {"id": number, "body": "Me too.", "user": person}
+        if number % 3 == 0:  # On a pull request, whose branch such a payload does not hold.
+            issue["pull_request"] = {}
         return "issue_comment", {"action": "created", "issue": issue, "comment": comment, **common}
     sha = f"{dice.getrandbits(160):040x}"
     head = {"ref": f"feature-{number}", "sha": sha, "repo": repository}

@@ -96,7 +96,7 @@ def test_a_pull_request_concerns_the_bot_by_its_session_or_its_branch(
     assert subjects(bench, "pull_request_review_comment", **said) == read
 
 
-def test_a_flood_of_unrelated_deliveries_costs_no_request(bench: Bench) -> None:
+def test_a_flood_of_unrelated_deliveries_costs_nearly_no_request(bench: Bench) -> None:
     bench.pushed("a1")
     inbox, dice = inbox_of(bench), random.Random(1)
     sent = [unrelated(dice, HERE) for _ in range(1000)]
@@ -110,4 +110,8 @@ def test_a_flood_of_unrelated_deliveries_costs_no_request(bench: Bench) -> None:
     ).result(30)
     while inbox.process():
         pass
+    assert {subject.partition(":")[0] for subject in bench.waiting()} == {"other"}
+    while bench.pulls.read_requested():
+        pass
+    assert 1 <= len(bench.github.looked_up) <= 5
     assert bench.waiting() == []
