@@ -28,6 +28,8 @@ def main() -> None:
     prepare_terminal()
     prompt = Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text()
     note("prompt", prompt)
+    # Agents leave programs in the background, which only their supervisor ends.
+    subprocess.Popen(["sleep", "86400"], start_new_session=True, stdin=subprocess.DEVNULL)
     say("active reading the issue")
     asked = _FILE.search(prompt)
     greeting = Path(asked[1] if asked else "greeting.txt")

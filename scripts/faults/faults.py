@@ -80,14 +80,21 @@ def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Kill supervisors of agents with SIGKILL, ten times, so that nobody ends their children."""
+    folders = set[Path]()
     for number in range(1, 11):
         if over.wait(dice.uniform(0.3, 2.0)):
             return
-        found = [pid for pid, command in processes_of(lives.folder) if "supervise" in command]
+        found = [one for one in processes_of(lives.folder) if "supervise" in one[1]]
         if found:
+            pid, command = dice.choice(found)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(dice.choice(found), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+            folders.add(Path(command.split(" ")[-1]))
             lives.log(f"a supervisor is killed ({number})")
+    over.wait(5.0)
+    for folder in folders:
+        left = [command for _, command in processes_of(folder) if command.startswith("sleep")]
+        lives.violations_seen += [f"{command} outlives its supervisor" for command in left]
 
 
 def connections(lives: Lives, dice: random.Random, over: threading.Event) -> None:
