@@ -1,6 +1,6 @@
 """Escalations: problems that need a person. Each function detects one while it lasts."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from lifecycle.judge.stalls import Finding, Found, Row, first, since
@@ -9,7 +9,7 @@ from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Merge, PullState, Reason
 from lifecycle.read import causes
-from lifecycle.read.availability import Availability
+from lifecycle.read.availability import Availability, shifted, span
 from lifecycle.read.pulls import landing_key
 from lifecycle.read.sentences import clock, names, short
 from lifecycle.read.session_view import Recheck, SessionView, earliest
@@ -73,7 +73,7 @@ def pushes_used_up(view: SessionView) -> Finding | None:
         return None
     most = view.policy.pushes_per_hour
     why = f"{most} commits were pushed within an hour; the next is pushed at {clock(next_at)}"
-    key = keys.pushes_used_up(next_at - timedelta(hours=1))
+    key = keys.pushes_used_up(shifted(next_at, -span(3600)))
     return Finding(key, Reason.PUSHES_USED_UP, why, next_at)
 
 

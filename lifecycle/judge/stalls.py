@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import Availability, is_alive, span
+from lifecycle.read.availability import Availability, is_alive, shifted, span
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _BLOCKED, _UNKNOWN = Availability.BLOCKED, Availability.UNKNOWN
@@ -96,8 +96,8 @@ def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
     """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]
-    believable = [at for at in signs if at - ahead <= view.now]
-    later = [at - ahead for at in signs if at - ahead > view.now]
+    believable = [at for at in signs if shifted(at, -ahead) <= view.now]
+    later = [shifted(at, -ahead) for at in signs if shifted(at, -ahead) > view.now]
     return max(believable, default=view.facts.created), min(later, default=None)
 
 

@@ -11,7 +11,7 @@ from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import span
+from lifecycle.read.availability import shifted, span
 from lifecycle.read.merging import missing_checks
 from lifecycle.read.sentences import duration, names, sentence, short
 from lifecycle.read.session_view import Recheck, SessionView
@@ -37,7 +37,7 @@ def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | R
         return wait
     doublings = ((view.now - since) // limit).bit_length() - 1
     waited = limit * 2**doublings
-    return Lateness(doublings, duration(waited), since + 2 * waited)
+    return Lateness(doublings, duration(waited), shifted(since, 2 * waited))
 
 
 def checks_missing(view: SessionView) -> Finding | Recheck | None:

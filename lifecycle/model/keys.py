@@ -35,12 +35,12 @@ REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 def fingerprint(parts: Iterable[str]) -> str:
     """Return a short hash of a set of texts, independent of their order."""
-    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(sorted(parts)).encode(errors="replace")).hexdigest()[:12]
 
 
 def visible(session: str, key: Key) -> str:
     """Return the short mark by which a message to an agent is found in the transcript."""
-    return "mw-" + hashlib.sha256(f"{session}/{key}".encode()).hexdigest()[:10]
+    return "mw-" + hashlib.sha256(f"{session}/{key}".encode(errors="replace")).hexdigest()[:10]
 
 
 def marker(session: str, key: Key) -> str:

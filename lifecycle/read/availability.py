@@ -1,6 +1,6 @@
 """Whether the agent can receive a message, derived from its probes and its own reports."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -42,7 +42,21 @@ _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 @lru_cache(maxsize=1024)
 def span(seconds: float) -> timedelta:
     """A length of time. Most are thresholds of a policy, the same in every decision."""
-    return timedelta(seconds=seconds)
+    try:
+        return timedelta(seconds=seconds)
+    except (OverflowError, ValueError):  # Longer than there are dates, or no number.
+        return timedelta.max
+
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def shifted(at: datetime, by: timedelta) -> datetime:
+    """Return a time so much later, or the last or first one that there is."""
+    try:
+        return at + by
+    except OverflowError:
+        return _LAST if by > timedelta() else _FIRST
 
 
 def is_alive(agent: Agent) -> bool:
@@ -70,7 +84,7 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
         if instructed is None or (agent.since is not None and agent.since > instructed):
             return _IDLE
         # A message that was just sent is being read, whatever the last evidence says.
-        read_by = instructed + span(policy.message_grace_seconds)
+        read_by = shifted(instructed, span(policy.message_grace_seconds))
         return _IDLE if now >= read_by else Until(Availability.ACTIVE, read_by)
     if agent.activity is _ACTIVE:
         if agent.calling:
@@ -94,7 +108,7 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
     """
     sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
     until = max((one.until for one in sent), default=None)
-    end = until + span(policy.recent_activity_seconds) if until else None
+    end = shifted(until, span(policy.recent_activity_seconds)) if until else None
     return end if end and now < end else None
 
 
@@ -107,10 +121,10 @@ def _recent(
     """
     if at is None:
         return False, None
-    believable = at - span(policy.recent_activity_seconds)
+    believable = shifted(at, -span(policy.recent_activity_seconds))
     if now < believable:
         return False, believable
-    end = at + span(seconds)
+    end = shifted(at, span(seconds))
     return (True, end) if now < end else (False, None)
 
 

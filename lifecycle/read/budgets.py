@@ -17,6 +17,7 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts, Spending
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
+from lifecycle.read.availability import shifted, span
 
 _HOUR, _DAY = 3600.0, timedelta(days=1)
 
@@ -87,7 +88,7 @@ def start_of_day(now: datetime) -> datetime:
 
 def end_of_day(now: datetime) -> datetime:
     """Return the next midnight in the zone of `now`."""
-    return start_of_day(now) + _DAY
+    return shifted(start_of_day(now), _DAY)
 
 
 class _Scope(NamedTuple):
@@ -186,8 +187,8 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
             continue
         warned, used_up = spent >= warned_from, spent >= limit
         if turn is not None and row.seconds and not used_up:
-            warned_at = turn + timedelta(seconds=(warned_from - spent) * row.seconds)
-            used_up_at = turn + timedelta(seconds=(limit - spent) * row.seconds)
+            warned_at = shifted(turn, span((warned_from - spent) * row.seconds))
+            used_up_at = shifted(turn, span((limit - spent) * row.seconds))
             warned, used_up = warned or now >= warned_at, now >= used_up_at
             ahead = [at for at in (warned_at, used_up_at) if at > now]
             state = replace(state, changes_at=min(ahead, default=None))

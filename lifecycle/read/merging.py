@@ -3,7 +3,7 @@
 from lifecycle.model.facts import Command
 from lifecycle.model.policy import AutoMerge, Mode
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import span
+from lifecycle.read.availability import shifted, span
 from lifecycle.read.session_view import SessionView
 
 
@@ -42,7 +42,7 @@ def checks_waived(view: SessionView) -> bool:
     pull, command = view.pull, merge_command(view)
     since = (pull.pending_since or pull.head_since) if pull is not None else None
     limit = span(view.policy.checks_pending_seconds)
-    if command is None or since is None or not limit or command.at < since + limit:
+    if command is None or since is None or not limit or command.at < shifted(since, limit):
         return False
     return not any(check.required for check in view.pending_checks)
 
@@ -58,5 +58,5 @@ def missing_checks(view: SessionView) -> tuple[str, ...]:
     if view.failed_checks or view.pending_checks or view.held_checks:
         return ()
     command, since = merge_command(view), pull.head_since
-    overridden = command and since and command.at >= since + span(policy.settle_seconds)
+    overridden = command and since and command.at >= shifted(since, span(policy.settle_seconds))
     return () if overridden else pull.checks_expected

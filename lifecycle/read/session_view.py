@@ -23,6 +23,7 @@ from lifecycle.read.availability import (
     is_alive,
     living,
     receipt_until,
+    shifted,
     span,
 )
 from lifecycle.read.budgets import budget_state
@@ -101,7 +102,7 @@ class SessionView(CommandQueries):
 
     def wait(self, since: datetime, seconds: float) -> Recheck | None:
         """Return the wait until so many seconds after `since`; None if it is over."""
-        end = since + span(seconds)
+        end = shifted(since, span(seconds))
         return Recheck(end) if self.now < end else None
 
     # -- the agent and its work --------------------------------------------------------------------
@@ -144,7 +145,7 @@ class SessionView(CommandQueries):
         """When the limit of pushes and updates per hour allows the next one; None: now."""
         most = self.policy.pushes_per_hour
         newest = sorted(self.history.branch_moves, reverse=True) if most else []
-        allowed = [first + _HOUR for first in newest[most - 1 :][:1]]
+        allowed = [shifted(first, _HOUR) for first in newest[most - 1 :][:1]]
         return allowed[0] if allowed and self.now < allowed[0] else None
 
     def without_commit_since(self, sent: datetime) -> bool:
