@@ -14,6 +14,7 @@ from bot.cli.screens import add, grid, report
 from bot.decide.replay import ReplayedDecision, replay
 from bot.intake.dry_run import Effect, effects, read_webhook
 from bot.intake.inbox import Inbox
+from bot.intake.salvage import UNDECODABLE
 from bot.store import HistoryKind
 from lifecycle.model.text import plain
 
@@ -51,7 +52,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             slug = settings.github.app_slug
             inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)
             found = effects(store, inbox, webhook)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             message = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(message, PROBLEM) from None
     value = {"event": webhook.event, "effects": found}

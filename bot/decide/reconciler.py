@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -21,7 +22,9 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reasons import Priority
 from lifecycle.judge.signals import Stage
+from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment, MergeRemote, Start
 from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Mode, Policy
@@ -32,6 +35,8 @@ log = logging.getLogger(__name__)
 _BATCH = 100
 #: When a session that could not be decided is tried again.
 _RETRY = timedelta(seconds=30)
+#: How the keys of incidents about sessions begin.
+_KEY = "session "
 
 
 class _Confirmed(Struct, frozen=True):
@@ -55,6 +60,8 @@ class Reconciler:
     on_actions: Callable[[], None]  #: Called when new actions were recorded.
     agents: tuple[str, ...] = ()  #: The names that commands may ask for.
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
+    #: Sessions that could not be decided the last time; None: not read from the incidents yet.
+    _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
         """Reconcile every due session, the longest overdue first; returns how many."""
@@ -80,20 +87,53 @@ class Reconciler:
         now = self.clock()
         changed: list[tuple[LoadedSession, SessionDecision]] = []
         failed: list[str] = []
+        if self._undecided is None:
+            open_keys = [incident.key for incident in self.store.incidents.current()]
+            self._undecided = {k.removeprefix(_KEY) for k in open_keys if k.startswith(_KEY)}
         for one in loaded:
             try:
                 decided = self._decide(one, now)
-            except Exception:
+            except Exception as problem:
                 # One session that cannot be decided must not stop the others.
                 log.exception("%s: could not be decided", one.session)
                 failed.append(one.session)
+                self._report(one.session, problem, now)
             else:
+                if one.session in self._undecided:
+                    self._undecided.discard(one.session)
+                    self.store.incidents.clear(f"{_KEY}{one.session}", now)
                 if replace(decided, record=None) != one.before:
                     changed.append((one, decided))
         outdated = self._record(changed, failed, now)
         if failed:
             self.store.sessions.postpone(failed, now + _RETRY)
         return len(loaded) - outdated
+
+    def _report(self, session: str, problem: Exception, now: datetime) -> None:
+        """Open an incident for a session that cannot be decided, and notify people on its issue."""
+        why = f"the bot cannot judge it ({type(problem).__name__}: {problem}), so it does nothing"
+        if self._undecided is not None:
+            self._undecided.add(session)
+        if not self.store.incidents.report(f"{_KEY}{session}", f"{session}: {why}", now):
+            return
+        with suppress(CorruptRow):
+            known = self.store.sessions.get(session)
+            if known is None or self.policy_of(known.project).mode is Mode.OBSERVE:
+                return
+            comment = Comment(
+                key=keys.notice(keys.stuck(session, now)),
+                number=known.issue.number,
+                topic="attention",
+                values={
+                    "session": session,
+                    "because": f"the bot cannot judge it ({type(problem).__name__}), "
+                    "so it does nothing for it",
+                    "remedy": "The bot's log has the details; it tries again every 30 seconds.",
+                    "priority": Priority.URGENT.value,
+                },
+            )
+            self.store.outbox.add(known.repository, [comment], now)
+            self.on_actions()
 
     def _decide(self, one: LoadedSession, now: datetime) -> SessionDecision:
         if isinstance(one.facts, CorruptRow):

@@ -1,15 +1,15 @@
 """What is taken from a delivery: the subjects that may have changed, and a new text."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class RepositoryPayload(Struct, frozen=True):
     """A repository, which keeps its id when it is renamed."""
 
-    id: int
+    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: 0: unknown.
     full_name: str  #: `owner/name`.
 
     def changed(

@@ -18,6 +18,8 @@ from lifecycle.model.accounts import BOT, bot_login
 
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+#: The number of an issue or pull request: GraphQL takes 32-bit integers.
+_Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 #: Other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
 _ISSUE_ACTIONS: Final = {
@@ -30,7 +32,7 @@ _BRANCH = "refs/heads/"
 
 
 class Numbered(Struct, frozen=True):
-    number: _Id
+    number: _Number
 
 
 class _User(Struct, frozen=True):
@@ -74,22 +76,6 @@ class _Comment(_Text, frozen=True, kw_only=True):
     id: _Id
 
 
-class _Named(Struct, frozen=True):
-    name: str
-
-
-class _Login(Struct, frozen=True):
-    login: str
-
-
-class _Head(Struct, frozen=True):
-    ref: str | None = None
-
-
-class _Pull(Numbered, frozen=True):
-    head: _Head = _Head()
-
-
 class _CommentedIssue(Numbered, frozen=True):
     pull_request: Raw = Raw(b"null")
     labels: tuple[_Named, ...] | None = None
@@ -114,7 +100,7 @@ def _words(issue: _Issue | _CommentedIssue) -> frozenset[str] | None:
 
 
 class _Identified(Struct, frozen=True):
-    id: int
+    id: _Id
 
 
 class _Base(Struct, frozen=True):

@@ -79,6 +79,12 @@ _awaited = RowDecoder(AwaitedReceipt, "outbox", "seq")
 class OutboxTable(StoreTable):
     """Actions in the order they were decided."""
 
+    def add(self, repository: str, actions: Sequence[Action], now: datetime) -> None:
+        """Add actions without a session. Known keys are ignored."""
+        self._db.write(
+            lambda connection: add_repository_actions(connection, repository, actions, now)
+        )
+
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
         """The actions to execute now: of each session at most the first, the oldest session first.
 

@@ -134,10 +134,17 @@ def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
         patch.setattr(module, "decide", picky)
         assert reconciling.reconciler.reconcile_due() == 5
     assert reconciling.decisions(ids) == [0, 0, 1, 1, 1]
+    store = reconciling.scenario.store
+    incidents = {one.key: one.text for one in store.incidents.current()}
+    assert incidents.keys() == {"session widgets-1", "session widgets-2"}
+    assert "cannot judge it (LookupError: as it happens)" in incidents["session widgets-1"]
+    notices = [one.action for one in store.outbox.every_due() if not one.session]
+    assert [(one.number, one.topic) for one in notices] == [(1, "attention")]
     assert reconciling.reconciler.reconcile_due() == 0
     reconciling.scenario.clock.passes(30)
     assert reconciling.reconciler.reconcile_due() == 2
     assert reconciling.decisions(ids) == [1, 0, 1, 1, 1]
+    assert [one.key for one in store.incidents.current()] == ["session widgets-2"]
 
 
 def test_a_decision_that_cannot_be_recorded_delays_no_other(
