@@ -76,6 +76,22 @@ class _Comment(_Text, frozen=True, kw_only=True):
     id: _Id
 
 
+class _Named(Struct, frozen=True):
+    name: str
+
+
+class _Login(Struct, frozen=True):
+    login: str
+
+
+class _Head(Struct, frozen=True):
+    ref: str | None = None
+
+
+class _Pull(Numbered, frozen=True):
+    head: _Head = _Head()
+
+
 class _CommentedIssue(Numbered, frozen=True):
     pull_request: Raw = Raw(b"null")
     labels: tuple[_Named, ...] | None = None
@@ -83,7 +99,7 @@ class _CommentedIssue(Numbered, frozen=True):
 
 
 class _Issue(_Text, frozen=True, kw_only=True):
-    number: _Id
+    number: _Number
     labels: tuple[_Named, ...] | None = None
     assignees: tuple[_Login, ...] = ()
 
@@ -100,7 +116,7 @@ def _words(issue: _Issue | _CommentedIssue) -> frozenset[str] | None:
 
 
 class _Identified(Struct, frozen=True):
-    id: _Id
+    id: int
 
 
 class _Base(Struct, frozen=True):
