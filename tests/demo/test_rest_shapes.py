@@ -106,6 +106,7 @@ CALLS: dict[str, Call] = {
     "meta": lambda s: s.kit.rest.meta.get(),
     "rate limit": lambda s: s.kit.rest.rate_limit.get(),
     "repository": lambda s: s.kit.rest.repos.get(**s.at),
+    "activity": lambda s: s.kit.rest.repos.list_activities(**s.at),
     "permission": lambda s: s.kit.rest.repos.get_collaborator_permission_level(
         **s.at, username="rob"
     ),
@@ -118,7 +119,7 @@ CALLS: dict[str, Call] = {
     "pull timeline": lambda s: s.kit.rest.issues.list_events_for_timeline(**s.at, issue_number=2),
     "labels": lambda s: s.kit.rest.issues.list_labels_on_issue(**s.at, issue_number=1),
     "add labels": lambda s: s.kit.rest.issues.add_labels(**s.at, issue_number=1, labels=["a b"]),
-    "create label": lambda s: s.kit.rest.issues.create_label(**s.at, name="bug"),
+    "create label": lambda s: s.kit.rest.issues.create_label(**s.at, name="new"),
     "remove label": lambda s: s.kit.rest.issues.remove_label(**s.at, issue_number=1, name="a b"),
     "comments": lambda s: s.kit.rest.issues.list_comments(**s.at, issue_number=1),
     "comments of all": lambda s: s.kit.rest.issues.list_comments_for_repo(**s.at, sort="updated"),
@@ -212,6 +213,7 @@ CALLS: dict[str, Call] = {
     ),
     "is merged": lambda s: s.kit.rest.pulls.check_if_merged(**s.at, pull_number=2),
     "delete ref": lambda s: s.kit.rest.git.delete_ref(**s.at, ref="heads/feat"),
+    "delete note": lambda s: s.kit.rest.pulls.delete_review_comment(**s.at, comment_id=s.note.id),
     "delete comment": lambda s: s.kit.rest.issues.delete_comment(**s.at, comment_id=s.comment.id),
 }
 

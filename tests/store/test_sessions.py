@@ -137,6 +137,7 @@ def test_a_granted_command_is_a_fact_and_wakes_its_session(
             actor="ada",
             at=scenario.now,
             text="mind the gap",
+            number=12,
             head="cafe",
             comment=7,
         ),

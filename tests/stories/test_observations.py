@@ -59,7 +59,7 @@ def test_all_twenty_sessions_resume_after_the_tmux_server_dies(world: World) -> 
 def test_a_pull_request_waiting_three_days_for_review_is_never_stuck(
     world: World,
 ) -> None:
-    issue = world.agent_opens_a_pull_request(park_seconds=10_000_000)
+    issue = world.agent_opens_a_pull_request(park_seconds=10_000_000, wait_seconds=10_000_000)
     pull = issue.pull.ci_passes()
     issue.becomes("review_pending")
     for much in ({"minutes": 11}, {"hours": 12}, {"days": 1}, {"days": 1, "hours": 12}):

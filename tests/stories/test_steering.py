@@ -119,9 +119,9 @@ def test_reopening_the_issue_restores_the_session(world: World) -> None:
     assert issue.agent.resumes()["run"] == 2
 
 
-def test_a_review_resumes_a_parked_session_after_a_day(world: World) -> None:
+def test_a_review_resumes_a_parked_session_hours_later(world: World) -> None:
     issue = reviewed(world)
-    world.time_passes(days=1)
+    world.time_passes(hours=23)
     eventually(lambda: parse("park:rest#1") in world.store.facts.get(issue.id).done, "it is parked")
     eventually(lambda: issue.session and not issue.session.slot, "its slot is free")
     issue.becomes("review_pending")

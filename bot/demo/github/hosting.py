@@ -19,8 +19,8 @@ class Label(Thing):
     description: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Move:
+@dataclass(eq=False, kw_only=True, repr=False)
+class Move(Thing):
     """A branch that moved; `before` is None if it was created, `after` if it was deleted."""
 
     repository: str

@@ -127,9 +127,15 @@ class Repository(CheckedRepository):
         for branch in sorted(before.keys() | self.heads.keys()):
             old, new = before.get(branch), self.heads.get(branch)
             if old != new:
-                self._branch_moved(
-                    Move(repository=self.full_name, branch=branch, before=old, after=new, user=by)
+                move = Move(
+                    repository=self.full_name,
+                    branch=branch,
+                    before=old,
+                    after=new,
+                    user=by,
+                    **self.world.identity("A"),
                 )
+                self._branch_moved(move)
 
     def _branch_moved(self, move: Move) -> None:
         self.moves.append(move)

@@ -39,6 +39,9 @@ def _activity(request: Request) -> Answer:
 def _move(request: Request, move: Move) -> dict[str, object]:
     kind = "push" if move.before and move.after else "branch_deletion"
     return {
+        "id": move.id,
+        "node_id": move.node_id,
+        "timestamp": base.time(move.created_at),
         "before": move.before or "0" * 40,
         "after": move.after or "0" * 40,
         "ref": f"refs/heads/{move.branch}",
