@@ -117,7 +117,12 @@ class ActionHistory:
         if not found:
             return None
         done = self._done
-        return max([done[key].at for key in found])
+        newest = done[found[0]].at
+        for key in found:
+            at = done[key].at
+            if at > newest:
+                newest = at
+        return newest
 
     def instructed_at(self, run: int) -> datetime | None:
         """Return when a run was started or last sent a message; None if it never started."""

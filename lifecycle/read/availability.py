@@ -69,7 +69,7 @@ def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: d
     agent = facts.agent
     if agent.run != facts.run:
         return Until(Availability.NONE)
-    if agent.exit is not None or not is_alive(agent):
+    if agent.exit is not None or agent.runtime is not _ALIVE or agent.program is not _ALIVE:
         return _gone(facts, policy, history, now)
     return living(facts, policy, history, now)
 

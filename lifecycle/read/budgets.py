@@ -8,6 +8,7 @@ no limit, each raise adds the original limit once more.
 from collections.abc import Callable, Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -100,23 +101,24 @@ class _Scope(NamedTuple):
     of_day: bool = False
 
 
-_SESSION = _Scope("session", lambda facts: facts.spent, "the % of this session")
-_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "the % of this issue")
-_REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "today's % of this repository", True)
+_SESSION = _Scope("session", attrgetter("spent"), "the % of this session")
+_ISSUE = _Scope("issue", attrgetter("spent_ever"), "the % of this issue")
+_REPOSITORY = _Scope("day", attrgetter("spent_today"), "today's % of this repository", True)
 _PERSON = _Scope(
     "person",
-    lambda facts: facts.spent_by_person,
+    attrgetter("spent_by_person"),
     "today's % of the person who requested this session",
     of_day=True,
 )
-_AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this agent", of_day=True)
+_AGENT = _Scope("agent", attrgetter("spent_by_agent"), "today's % of this agent", of_day=True)
 
 
 def _dollars(scope: _Scope) -> Budget:
     """The dollars of a scope: tokens without a price count as `unpriced_usd` says."""
+    spending = scope.spent
 
     def spent(facts: Facts, policy: Policy) -> float:
-        used = scope.spent(facts)
+        used = spending(facts)
         return used.cost_usd + used.unpriced * policy.unpriced_usd / 1_000_000
 
     says, unsaid = scope.says.replace("%", "{limit:.2f} USD"), scope.says.replace("%", "dollars")
@@ -125,10 +127,11 @@ def _dollars(scope: _Scope) -> Budget:
 
 def _hours(scope: _Scope, name: str) -> Budget:
     """The active hours of a scope."""
+    spending = scope.spent
     return Budget(
         name,
         f"{scope.name}_hours",
-        lambda facts, _: scope.spent(facts).active_seconds / _HOUR,
+        lambda facts, _: spending(facts).active_seconds / _HOUR,
         scope.says.replace("%", "{limit:g} hours of work"),
         of_day=scope.of_day,
         dollars=False,
@@ -138,10 +141,11 @@ def _hours(scope: _Scope, name: str) -> Budget:
 
 def _tokens(scope: _Scope, name: str) -> Budget:
     """The tokens of a scope, with and without a price."""
+    spending = scope.spent
     return Budget(
         name,
         f"{scope.name}_tokens",
-        lambda facts, _: scope.spent(facts).tokens,
+        lambda facts, _: spending(facts).tokens,
         scope.says.replace("%", "{limit:,.0f} tokens"),
         scope.says.replace("%", "tokens"),
         scope.of_day,

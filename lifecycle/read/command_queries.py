@@ -12,6 +12,7 @@ _NAMES_AGENT: Final = ("agent", "review", "start")
 class CommandQueries:
     """The part of a session's view that reads its commands."""
 
+    __slots__ = ()
     facts: Facts
 
     def command(self, kind: str) -> Command | None:

@@ -6,12 +6,12 @@ an answer, or part of `changes_at`; the earliest of these is when the session is
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, final
 
 from msgspec import Struct
 
 from lifecycle.model import keys
-from lifecycle.model.facts import Check, Dequeued, Facts, Pull, Remark, Thread, Verdict
+from lifecycle.model.facts import Check, Dequeued, Facts, Pull, Remark, Thread
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
@@ -47,6 +47,7 @@ CLASH: Final = "conflict"
 RESUMING: Final = ("resume", "restart", "tell", "answer")
 
 
+@final
 class Recheck(Struct, frozen=True, gc=False):
     """No answer yet: the same facts may give one at this instant."""
 
@@ -65,6 +66,16 @@ class SessionView(CommandQueries):
 
     Lives for one decision. If several pull requests are open there is a view of each.
     """
+
+    #: Python shares the layout of at most 30 attributes among instances; with more, each is slow.
+    __slots__ = (
+        *("facts", "policy", "now", "history", "instructed_at", "parked"),
+        *("availability", "last_availability", "receipt_until", "changes_at", "at_rest", "budgets"),
+        *("pushed", "unpushed", "pull", "several", "dequeued"),
+        *("passes", "failed_checks", "pending_checks", "held_checks"),
+        *("threads", "open_threads", "objectors", "approved", "ignored"),
+        *("unsent_remarks", "discussion", "current", "has_remote_commits", "handed_to_human"),
+    )
 
     def __init__(
         self, facts: Facts, policy: Policy, now: datetime, pull: Pull | None = None
@@ -88,11 +99,12 @@ class SessionView(CommandQueries):
         self.pull = pull or foremost(facts.pulls)
         #: Views of all open pull requests, if there are several.
         self.several: tuple[SessionView, ...] = ()
-        opened = [one for one in facts.pulls if one.state is _OPEN] if pull is None else ()
-        if len(opened) > 1:
-            self.several = tuple([SessionView(facts, policy, now, one) for one in opened])
-            for view in self.several:
-                view.several = self.several
+        if pull is None and len(facts.pulls) > 1:
+            opened = [one for one in facts.pulls if one.state is _OPEN]
+            if len(opened) > 1:
+                self.several = tuple([SessionView(facts, policy, now, one) for one in opened])
+                for view in self.several:
+                    view.several = self.several
         if not self.several:
             #: That the merge queue removed this head, unless a person had it queued again.
             self.dequeued = self._dequeued()
@@ -102,7 +114,10 @@ class SessionView(CommandQueries):
 
     def wait(self, since: datetime, seconds: float) -> Recheck | None:
         """Return the wait until so many seconds after `since`; None if it is over."""
-        end = shifted(since, span(seconds))
+        try:
+            end = since + span(seconds)
+        except OverflowError:
+            end = shifted(since, span(seconds))
         return Recheck(end) if self.now < end else None
 
     # -- the agent and its work --------------------------------------------------------------------
@@ -258,7 +273,10 @@ class SessionView(CommandQueries):
                 remarks += [remark for thread in self.threads for remark in thread.remarks]
             for verdict in pull.verdicts:
                 if verdict.approved:
-                    self._read_approval(verdict, pull)
+                    if why := fault(verdict, pull, self.facts.requester, self.policy):
+                        self.ignored.append((verdict.author, why))
+                    else:
+                        self.approved = True
                 elif verdict.allowed:
                     self.objectors.append(verdict.author)
                 if not verdict.approved and verdict.remark is not None:
@@ -266,12 +284,6 @@ class SessionView(CommandQueries):
             remarks += pull.comments
         if remarks:
             self.unsent_remarks = [remark for remark in remarks if self._is_unsent(remark)]
-
-    def _read_approval(self, approval: Verdict, pull: Pull) -> None:
-        if why := fault(approval, pull, self.facts.requester, self.policy):
-            self.ignored.append((approval.author, why))
-        else:
-            self.approved = True
 
     def _is_unsent(self, remark: Remark) -> bool:
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
