@@ -287,7 +287,10 @@ UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothin
 def escalation(view: SessionView) -> Found:
     """Return the most important escalation among all open pull requests."""
     if not view.several:
-        return first(ESCALATIONS if view.may_have_findings() else UNTROUBLED, view)
+        if view.may_have_findings():
+            return first(ESCALATIONS, view)
+        untroubled = view.pull is not None and view.last_availability is not _WAITING
+        return (None, None) if untroubled else first(UNTROUBLED, view)
     recheck_at: datetime | None = None
     for row in ESCALATIONS:
         for one in view.several:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.judge.escalations import escalation
-from lifecycle.judge.rules import RULES, blockers_for, rule_for
+from lifecycle.judge.rules import RULES, BlockerRule, blockers_for, rows_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.judge.stages import hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
@@ -52,7 +52,8 @@ def foremost(view: SessionView) -> SessionView:
 def read(view: SessionView) -> Reading:
     """Reduce a view to its signals."""
     stage, evidence, recheck_at = stage_of(view)
-    recheck_at = earliest(recheck_at, view.changes_at)
+    if view.changes_at is not None:
+        recheck_at = earliest(recheck_at, view.changes_at)
     if stage is not _RUNNING:
         if stage in OVER:
             hold = hold_of(view, stage)
@@ -103,7 +104,11 @@ def of_pull(
         availability=availability,
         attention=attention,
         output=output,
-        pull=_DRAFT if pull.draft else _HELD if held_by(pull, view.policy) else _OPEN,
+        pull=_DRAFT
+        if pull.draft
+        else _HELD
+        if held_by(pull.title, pull.labels, view.policy)
+        else _OPEN,
         stacked=bool(view.several) and view.parent is not None,
         ci=_ci(view, pull)[0],
         review=_review(view, pull),
@@ -151,7 +156,7 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
         return Ci.PENDING, None
     if view.held_checks:
         return Ci.HELD, view.rerun_until
-    if wait := _begins_after_draft(view, pull):
+    if view.history.has(_MAKE_READY) and (wait := _begins_after_draft(view, pull)):
         return Ci.UNSETTLED, wait.at
     if view.passes:
         return _PASSING, None
@@ -164,8 +169,6 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
     """Return the wait for checks that skip drafts to begin after this one was made ready."""
-    if not view.history.has(_MAKE_READY):
-        return None
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
@@ -232,9 +235,12 @@ class Judged(Struct, frozen=True):
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
     """Derive the status from `facts`, with all that reactions and replies need."""
-    view = foremost(SessionView(this_life(facts), policy, now))
+    view = SessionView(this_life(facts) if facts.commands else facts, policy, now)
+    if view.several:
+        view = foremost(view)
     signals, evidence, recheck_at = read(view)
-    rule, blockers = rule_for(signals), blocking(signals, view)
+    rule, rows = rows_for(signals)
+    blockers = _worded(rows, view)
     awaited = awaited_merge(view) if rule.status is _MERGEABLE else None
     return Judged(
         view,
@@ -250,5 +256,8 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
 
 def blocking(signals: Signals, view: SessionView) -> tuple[Blocker, ...]:
     """Return everything that blocks the merge of a view's pull request."""
-    rows = blockers_for(signals)
+    return _worded(blockers_for(signals), view)
+
+
+def _worded(rows: tuple[BlockerRule, ...], view: SessionView) -> tuple[Blocker, ...]:
     return tuple([Blocker(row.name, sentence(row.sentence, view)) for row in rows])

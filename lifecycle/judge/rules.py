@@ -196,3 +196,9 @@ def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def rows_for(signals: Signals) -> tuple[Rule, tuple[BlockerRule, ...]]:
+    """Return the rule and the blockers by one look at what is remembered."""
+    return rule_for(signals), blockers_for(signals)

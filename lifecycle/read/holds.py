@@ -4,17 +4,12 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from lifecycle.model.facts import Pull
 from lifecycle.model.policy import Policy
 
 
-def held_by(pull: Pull, policy: Policy) -> str:
-    """Return what holds the merge, in words; empty: nothing."""
-    return _held_by(pull.title, pull.labels, policy)
-
-
 @lru_cache(maxsize=1024)
-def _held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
+def held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
+    """Return what holds the merge of such a pull request, in words; empty: nothing."""
     blocking = {label.casefold() for label in policy.blocking_labels}
     for label in labels:
         if label.casefold() in blocking:

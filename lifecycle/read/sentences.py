@@ -107,6 +107,11 @@ def _ignored(view: SessionView) -> str:
     return f": {why}; another person's review is needed, or `require-review = false`"
 
 
+def _holds(view: SessionView) -> str:
+    pull = view.pull
+    return held_by(pull.title, pull.labels, view.policy) if pull else ""
+
+
 def _failed(view: SessionView) -> str:
     """The failed checks; those that fail on the base branch too are marked."""
     return ", ".join(
@@ -124,7 +129,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "held": lambda view: names(view.held_checks),
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
-    "holds": lambda view: held_by(view.pull, view.policy) if view.pull else "",
+    "holds": _holds,
     "ignored": _ignored,
     "conversations": _conversations,
     "expected": lambda view: ", ".join(missing_checks(view)),
@@ -144,9 +149,10 @@ def sentence(
     """Return a table's sentence with its placeholders filled in, `{why}` and `{blockers}` too."""
     if "{" not in template:
         return template
-    parts = list(_parts(template))
-    if len(parts) == 3 and (fill := NAMES.get(parts[1])):  # As in nearly every decision.
-        return parts[0] + fill(view) + parts[2]
+    texts = _parts(template)
+    if len(texts) == 3 and (fill := NAMES.get(texts[1])):  # As in nearly every decision.
+        return texts[0] + fill(view) + texts[2]
+    parts = list(texts)
     for place in range(1, len(parts), 2):
         name = parts[place]
         if name == "why":
