@@ -43,14 +43,19 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     """Judge `facts` under a policy at an instant. A pure function of its arguments."""
-    applied = apply_commands(facts, policy, now)
-    judged = judge(applied.facts, policy, now)
-    if facts.commands:
-        recheck_at = earliest(judged.recheck_at, applied.recheck_at)
+    if not facts.commands:
+        judged = judge(facts, policy, now)
+    else:
+        applied = apply_commands(facts, policy, now)
+        judged = judge(applied.facts, policy, now)
         judged = replace(
-            judged, answers=applied.answers, asked=facts.commands, recheck_at=recheck_at
+            judged,
+            answers=applied.answers,
+            asked=facts.commands,
+            recheck_at=earliest(judged.recheck_at, applied.recheck_at),
         )
-    frozen = frozen_by(applied.facts)
+        facts = applied.facts
+    frozen = frozen_by(facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions, again_at = ((), None) if quiet else wanted(judged)
     if facts.archived:
@@ -121,7 +126,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     )
     for row, one in rows:
         for action in row.then(one):
-            if isinstance(action, Recheck):
+            if type(action) is Recheck:  # `isinstance` is slow for these classes.
                 recheck_at = earliest(recheck_at, action.at)
                 continue
             key = action.key
@@ -130,7 +135,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
             if key in facts.done or key in facts.pending or key in facts.failures:
                 continue
             # One run is one program.
-            found.setdefault(Start if isinstance(action, Start) else key, action)
+            found.setdefault(Start if type(action) is Start else key, action)
     return tuple(found.values()), recheck_at
 
 

@@ -47,12 +47,7 @@ def report(judged: Judged) -> Wanted:
         return
     place, content = keys.show_status(number), _fingerprint((status,))
     if view.history.says.get(place) != content:
-        yield _edit(
-            view,
-            place,
-            content,
-            lambda key, _: do.ShowStatus(key=key, number=number, status=status),
-        )
+        yield _edit(view, place, content, partial(_label, number, status))
 
 
 def report_pull(judged: Judged) -> Wanted:
@@ -68,14 +63,7 @@ def report_pull(judged: Judged) -> Wanted:
         yield _edit(view, place, content, partial(_comment, judged, pull.number, blockers))
     place = keys.report_check(pull.head)
     if view.policy.check_run and says.get(place) != content:
-        yield _edit(
-            view,
-            place,
-            content,
-            lambda key, there: do.ReportCheck(
-                key=key, head=pull.head, check=there, summary=_summary(judged, blockers)
-            ),
-        )
+        yield _edit(view, place, content, partial(_check, judged, pull.head, blockers))
 
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
@@ -110,6 +98,16 @@ def _comment(
     judged: Judged, number: int, blockers: tuple[Blocker, ...], key: Key, there: int | None
 ) -> do.Report:
     return do.Report(key=key, number=number, comment=there, summary=_summary(judged, blockers))
+
+
+def _check(
+    judged: Judged, head: str, blockers: tuple[Blocker, ...], key: Key, there: int | None
+) -> do.ReportCheck:
+    return do.ReportCheck(key=key, head=head, check=there, summary=_summary(judged, blockers))
+
+
+def _label(number: int, status: Status, key: Key, _: int | None) -> do.ShowStatus:
+    return do.ShowStatus(key=key, number=number, status=status)
 
 
 def _summary(judged: Judged, blockers: tuple[Blocker, ...]) -> do.StatusSummary:
