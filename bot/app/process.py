@@ -208,3 +208,5 @@ def set_up_log(settings: LogSettings, redact: Redaction) -> None:
     root.setLevel(settings.level.upper())
     for name in ("httpx", "httpcore", "githubkit", "libtmux", "git", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It warns of every skipped tick, which is intended.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

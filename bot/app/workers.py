@@ -3,12 +3,19 @@
 import logging
 import threading
 from collections.abc import Callable
+from datetime import UTC
 
+from apscheduler.executors.pool import ThreadPoolExecutor as SchedulerPool
+from apscheduler.schedulers.background import BackgroundScheduler
 from msgspec import Struct
 
 from bot.store import StoreFailure
+from bot.system.clock import SteadyClock, utc_now
 
 log = logging.getLogger(__name__)
+
+#: How often the scheduler compares the machine's clock with the time that has passed.
+_LOOK_SECONDS = 1.0
 
 
 class Worker:
@@ -63,40 +70,51 @@ class Job(Struct, frozen=True):
     run: Callable[[], object]
 
 
-class Ticker:
-    """Runs the fixed jobs, a thread for each. Jumps of the machine's clock do not delay them.
+class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no types.
+    """Runs every job at once when the machine's clock has jumped, or the machine was suspended.
 
-    A schedule by the time of day, as APScheduler keeps, stops for an hour when the clock is set
-    back by an hour.
+    APScheduler schedules by the time of day: set back by an hour, it would stop for an hour; set
+    ahead by years, it would list all runs missed.
     """
 
+    def __init__(self, **options: object) -> None:
+        self._steady = SteadyClock()
+        super().__init__(**options)
+
+    def _process_jobs(self) -> float:
+        """Run what is due; return how many seconds to wait, which no jump makes longer."""
+        if self._steady.look():
+            now = utc_now()
+            for job in self.get_jobs():
+                job.modify(next_run_time=now)
+        wait: float | None = super()._process_jobs()
+        return _LOOK_SECONDS if wait is None else min(wait, _LOOK_SECONDS)
+
+
+class Ticker:
+    """Runs the fixed jobs. Jumps of the machine's clock do not delay them."""
+
     def __init__(self, *jobs: Job) -> None:
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(job,), name=f"job-{job.name}", daemon=True)
-            for job in jobs
-        ]
+        self._scheduler = _SteadyScheduler(
+            timezone=UTC,
+            executors={"default": SchedulerPool(len(jobs))},
+            # A late run is run (by default it is dropped after a second), and several missed runs
+            # become one.
+            job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
+        )
+        for job in jobs:
+            self._scheduler.add_job(job.run, "interval", seconds=job.every_seconds, id=job.name)
 
     @property
     def running(self) -> bool:
         """Whether the jobs run."""
-        return not self._stopping.is_set() and all(one.is_alive() for one in self._threads)
+        return bool(self._scheduler.running)
 
     def start(self) -> None:
         """Start the jobs, each after its interval."""
-        for thread in self._threads:
-            thread.start()
+        self._scheduler.start()
 
     def stop(self) -> None:
         """Stop after the running jobs have finished."""
-        self._stopping.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
-
-    def _repeat(self, job: Job) -> None:
-        while not self._stopping.wait(job.every_seconds):
-            try:
-                job.run()
-            except Exception:
-                log.exception("%s failed", job.name)
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)

@@ -7,7 +7,7 @@ do on a machine.
 
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,6 +29,14 @@ def shifted(real: datetime) -> datetime:
         if at <= real.timestamp():
             seconds = offset
     return real + timedelta(seconds=seconds)
+
+
+class _Shifted(datetime):
+    """What the scheduler, which reads the machine's clock itself, gets for `datetime`."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "_Shifted":
+        return cls.fromtimestamp(shifted(datetime.now(UTC)).timestamp(), tz)
 
 
 def main() -> None:
@@ -56,7 +64,12 @@ def main() -> None:
     clock.utc_now = lambda: shifted(datetime.now(UTC))
     from bot.cli import main as command_line  # Once the clock is shifted: it imports the clock.
 
-    with patch.object(LineTail, "new", new_lines), patch.object(Tmux, "look", looked):
+    with (
+        patch.object(LineTail, "new", new_lines),
+        patch.object(Tmux, "look", looked),
+        patch("apscheduler.schedulers.base.datetime", _Shifted),
+        patch("apscheduler.triggers.interval.datetime", _Shifted),
+    ):
         command_line()
 
 

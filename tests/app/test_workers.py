@@ -2,8 +2,13 @@
 
 import threading
 import time
+from datetime import UTC, datetime, timedelta, tzinfo
 
+import pytest
+
+from bot.app import workers
 from bot.app.workers import Job, Ticker, Worker
+from bot.system import clock
 from tests.world.waiting import eventually
 
 
@@ -70,6 +75,41 @@ def test_a_job_that_fails_is_repeated_until_the_ticker_stops() -> None:
     before = len(runs)
     time.sleep(0.05)
     assert len(runs) == before
+
+
+@pytest.mark.parametrize(
+    "jump", [timedelta(hours=-1), timedelta(days=200 * 365)], ids=["back", "ahead"]
+)
+@pytest.mark.parametrize("standby", [False, True])
+def test_jobs_go_on_when_the_machines_clock_jumps(
+    jump: timedelta, standby: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it jumps before they start, as in a bot that waits for the lease."""
+    offset, often, rarely = timedelta(), list[int](), list[int]()
+
+    class Machine(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Machine":
+            return cls.fromtimestamp((datetime.now(UTC) + offset).timestamp(), tz)
+
+    monkeypatch.setattr("apscheduler.schedulers.base.datetime", Machine)
+    monkeypatch.setattr("apscheduler.triggers.interval.datetime", Machine)
+    for module in (clock, workers):
+        monkeypatch.setattr(module, "utc_now", lambda: Machine.now(UTC))
+    ticker = Ticker(
+        Job("often", 0.01, lambda: often.append(1)), Job("rarely", 3000.0, lambda: rarely.append(1))
+    )
+    if not standby:
+        ticker.start()
+        eventually(lambda: often, "it runs")
+    offset = jump
+    if standby:
+        ticker.start()
+    eventually(lambda: rarely, "it runs at once")
+    before = len(often)
+    eventually(lambda: len(often) > before + 2, "it is repeated")
+    ticker.stop()
+    assert len(rarely) == 1
 
 
 def test_a_hanging_worker_does_not_block_the_shutdown() -> None:

@@ -46,6 +46,7 @@ KEEPERS = {
     "libtmux": {"runtimes.tmux"},
     "litestar": {"bot.web", "bot.model_proxy", "bot.system.http_server", "bot.demo"},
     "uvicorn": {"bot.system.http_server", "bot.demo"},
+    "apscheduler": {"bot.app.workers"},
     # OpenCode keeps its conversations in a database of its own, which is archived as one.
     "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"}
     | {"runtimes.local_records"},
