@@ -31,7 +31,7 @@ _DRAFT, _HELD, _OPEN = PullStage.DRAFT, PullStage.HELD, PullStage.OPEN
 _PASSING, _PUSHED = Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
 #: What checks may say only for a time.
-_SETTLING = (Ci.FAILING, Ci.HELD, Ci.UNSETTLED)
+_SETTLING = frozenset({Ci.FAILING, Ci.HELD, Ci.UNSETTLED})
 _HANDED_OVER = Finding(None, Reason.PERSON_PUSHED, "")
 _BLOCKED_BRIEFLY = Finding(None, Reason.AGENT_BLOCKED, "")
 _ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
@@ -76,11 +76,11 @@ def read(view: SessionView) -> Reading:
             recheck_at = earliest(recheck_at, _ci(one, one.pull)[1] if one.pull else None)
     if finding is None and view.at_rest:
         late = overdue(view, signals)
-        if isinstance(late, Finding):
+        if type(late) is Recheck:
+            recheck_at = earliest(recheck_at, late.at)
+        elif late is not None:
             evidence, signals = late, replace(signals, attention=Attention.ESCALATED)
             recheck_at = earliest(recheck_at, late.until)
-        elif late is not None:
-            recheck_at = earliest(recheck_at, late.at)
     return signals, evidence, recheck_at
 
 

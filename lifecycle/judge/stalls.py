@@ -104,4 +104,4 @@ def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
 STALLS: Final[tuple[Row, ...]] = (blocked, state_unknown, no_progress)
 
 #: The availabilities in which a row may find something.
-STALLABLE: Final = (Availability.BLOCKED, Availability.UNKNOWN, Availability.NONE)
+STALLABLE: Final = frozenset({Availability.BLOCKED, Availability.UNKNOWN, Availability.NONE})

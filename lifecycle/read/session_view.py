@@ -107,7 +107,7 @@ class SessionView(CommandQueries):
                     view.several = self.several
         if not self.several:
             #: That the merge queue removed this head, unless a person had it queued again.
-            self.dequeued = self._dequeued()
+            self.dequeued = self._dequeued() if self.pull and self.pull.dequeued else None
             self._read_checks()
             self._read_review()
             self._read_branch()
