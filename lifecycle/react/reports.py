@@ -30,11 +30,13 @@ COMMANDS_TO_SHOW: Final = {
 #: Statuses that are not reported for the first seconds, because most starts are over by then.
 _BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
 _BEGINS_SECONDS: Final = 5.0
+_CLEANUP, _CLOSED = Status.CLEANUP, PullState.CLOSED
 
 
 def report(judged: Judged) -> Wanted:
     """Report the session's status on its issue."""
-    judged = judged.as_shown()
+    if judged.status is _CLEANUP:
+        judged = judged.as_shown()
     view, number = judged.view, judged.view.facts.issue.number
     begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
@@ -52,9 +54,11 @@ def report(judged: Judged) -> Wanted:
 
 def report_pull(judged: Judged) -> Wanted:
     """Report the status and its blockers on a pull request and as a check run on its head."""
-    pull, judged = judged.view.pull, judged.as_shown()
-    if pull is None or pull.state is PullState.CLOSED:
+    pull = judged.view.pull
+    if pull is None or pull.state is _CLOSED:
         return
+    if judged.status is _CLEANUP:
+        judged = judged.as_shown()
     view, blockers = judged.view, judged.blockers
     if view.several:  # The decision's blockers belong to the pull request that sets the status.
         blockers = blocking(judged.signals, view)
