@@ -31,7 +31,7 @@ def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
         first.stop()
         world.app = None
         eventually(lambda: not second.health().standby_reason, "it takes over")
-        assert httpx.get(f"{url}readyz").status_code == 200
+        eventually(lambda: httpx.get(f"{url}readyz").status_code == 200, "it is ready")
     finally:
         second.stop()
 

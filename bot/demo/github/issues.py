@@ -148,11 +148,6 @@ class Issue(Thing):
         self.publish("unassigned", by)
 
     @locked
-    def refers_to(self, other: "Issue", by: str) -> None:
-        """Mention another issue, which GitHub notes on that issue's timeline."""
-        other.happened("cross-referenced", by, source=self)
-
-    @locked
     def waits_for(self, other: "Issue", by: str) -> None:
         """Mark it as blocked by another issue."""
         self.blocked_by.append(other)
