@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from lifecycle.judge.rules import blockers_for, ready
@@ -111,8 +110,8 @@ def last_event(view: SessionView) -> datetime:
 
 #: The first row that matches says how long a session at rest may wait. The last one always does.
 WAITS: Final = (
-    Wait(one_of(Ci.PENDING), attrgetter("checks_pending_seconds"), *2 * (_checks_since,)),
-    Wait(lambda _: True, attrgetter("wait_seconds"), last_event, _rests_since),
+    Wait(one_of(Ci.PENDING), lambda policy: policy.checks_pending_seconds, *2 * (_checks_since,)),
+    Wait(lambda _: True, lambda policy: policy.wait_seconds, last_event, _rests_since),
 )
 
 

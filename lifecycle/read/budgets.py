@@ -8,7 +8,6 @@ no limit, each raise adds the original limit once more.
 from collections.abc import Callable, Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -101,16 +100,16 @@ class _Scope(NamedTuple):
     of_day: bool = False
 
 
-_SESSION = _Scope("session", attrgetter("spent"), "the % of this session")
-_ISSUE = _Scope("issue", attrgetter("spent_ever"), "the % of this issue")
-_REPOSITORY = _Scope("day", attrgetter("spent_today"), "today's % of this repository", True)
+_SESSION = _Scope("session", lambda facts: facts.spent, "the % of this session")
+_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "the % of this issue")
+_REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "today's % of this repository", True)
 _PERSON = _Scope(
     "person",
-    attrgetter("spent_by_person"),
+    lambda facts: facts.spent_by_person,
     "today's % of the person who requested this session",
     of_day=True,
 )
-_AGENT = _Scope("agent", attrgetter("spent_by_agent"), "today's % of this agent", of_day=True)
+_AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this agent", of_day=True)
 
 
 def _dollars(scope: _Scope) -> Budget:
