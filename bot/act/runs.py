@@ -81,7 +81,13 @@ class AgentRuns:
         workspace = self.locations.workspace_of(session)
         if lost := _lost_work(session, workspace, mirror) or self._foreign(session, workspace):
             return lost
-        base = prepare(mirror, workspace, base_branch, before)
+        if stopped := check():  # Fetching can take minutes.
+            return stopped
+        base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
+        if stopped := check():
+            return stopped
+        if base is None:
+            return RetryLater("its workspace could not be made: this bot may not act then")
         tip = mirror.head_of(base_branch) or base
         held = hold_files(mirror, workspace, tip, self.steering, before)
         run = self.locations.run_of(session, start.run)

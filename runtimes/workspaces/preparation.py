@@ -1,6 +1,6 @@
 """Prepares a session's workspace for a run with the commits of the project's mirror."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
@@ -8,12 +8,19 @@ from runtimes.workspaces.refs import is_sha
 from runtimes.workspaces.worktree import Worktree
 
 
-def prepare(mirror: Mirror, workspace: Worktree, base: str, run: int = 0) -> str:
+def prepare(
+    mirror: Mirror,
+    workspace: Worktree,
+    base: str,
+    run: int = 0,
+    may_make: Callable[[], bool] = lambda: True,
+) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
     A complete workspace is left as it is. A missing or damaged one is made again: what is left is
     preserved as the work of `run`, and the branch begins at the session's known work (pushed,
     fetched or preserved), if there is any. Safe to repeat. Returns the commit the work is based on.
+    None: it has to be made, and `may_make`, asked right before, forbids it.
 
     Raises `GitFailure`.
     """
@@ -29,8 +36,7 @@ def prepare(mirror: Mirror, workspace: Worktree, base: str, run: int = 0) -> str
     mirror.preserve(workspace, run)
     start, files = mirror.known_work(workspace.session, workspace.branch) or (at, None)
     based_on = mirror.merge_base(at, start)
-    workspace.create(start, files, based_on)
-    return based_on
+    return based_on if workspace.create(start, files, based_on, may_make) else None
 
 
 def hold_files(

@@ -17,7 +17,7 @@ workspace is made again.
 import fcntl
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -104,12 +104,16 @@ class Worktree:
             self._make_view()
             self.set_base("")
 
-    def create(self, start: str, files: str | None, base: str) -> None:
+    def create(
+        self, start: str, files: str | None, base: str, may_make: Callable[[], bool] = lambda: True
+    ) -> bool:
         """Make the workspace with its branch at a commit; what is there already is removed.
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
-        commit the work begins at; it is kept.
+        commit the work begins at; it is kept. False: `may_make`, asked right before, forbids it.
         """
+        if not may_make():
+            return False
         self.remove()
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
@@ -117,9 +121,12 @@ class Worktree:
             self.repository, self.path, self._origin, self.branch, start, sign_off=self._sign_off
         )
         self._make_view()
+        if not may_make():
+            return False
         if files:
             self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
         self.set_base(base)
+        return True
 
     def set_base(self, base: str) -> None:
         """Keep the commit the work begins at, which marks the workspace as complete."""
@@ -144,8 +151,8 @@ class Worktree:
         with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
             log = git(self._view, "log", *shown, f"{base}..{self._checked_out()}", "--")
-            uncommitted = tuple(self._status())
-            return WorkspaceChanges(commits=tuple(log.splitlines()), uncommitted=uncommitted)
+            lines, entries = tuple(log.splitlines()), tuple(self._status())
+            return WorkspaceChanges(commits=lines, uncommitted=entries)
 
     def pack(self, commit: str, have: Collection[str], into: Path) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.
@@ -366,9 +373,8 @@ class Worktree:
         """Make the bot's repository: its own settings only, the session's objects borrowed."""
         init(self._view, borrow=(self.repository, self._origin))
         if self._making.exists():
-            # The new checkout's index, so that the first status need not read every file.
-            index = self.repository / "worktrees" / self.path.name / "index"
-            shutil.copy2(index, self._view / "index")  # With its time, as in `_tree`.
+            # So that the first status need not read every file. With its time, as in `_tree`.
+            shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")
 
 
 def branch_tip(root: Path, session: str, branch: str) -> refs.Tip:

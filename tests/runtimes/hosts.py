@@ -145,7 +145,7 @@ class OneSession:
         return self.host.workspace(SESSION, BRANCH, self.stage.mirror.path)
 
     def prepares(self) -> str:
-        return prepare(self.stage.mirror, self.workspace, "main")
+        return prepare(self.stage.mirror, self.workspace, "main") or ""
 
     def starts(self, run: int = 1) -> str:
         """Start a run and wait until its program reads messages."""

@@ -159,6 +159,43 @@ def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
     eventually(lambda: not runtime.look(), "no program is left")
 
 
+def test_a_suspended_bot_leaves_the_workspace_that_its_successor_made(world: World) -> None:
+    """It was suspended right before it made the workspace; the successor's agent works in it."""
+    settings = world.settings()
+    folder = world.folder / "frozen"
+    folder.mkdir()
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
+    config = str(world.folder / "mergewright.toml")
+    frozen = subprocess.Popen(
+        [sys.executable, "-m", "tests.world.frozen_bot", config, str(folder), "workspace"],
+        env={**os.environ, **secrets},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        issue = world.issue("Add a widget").is_labelled()
+        eventually((folder / "workspace").exists, "it is frozen before it makes the workspace")
+        frozen.send_signal(signal.SIGSTOP)
+        os.waitpid(frozen.pid, os.WUNTRACED)
+
+        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
+        world.app.start()
+        issue.agent.commits({"widget.txt": "one\n"})
+        checkout = world.folder / "data" / "workspaces" / issue.id / "checkout"
+        eventually((checkout / "widget.txt").exists, "the agent works")
+        made = checkout.stat()
+        (folder / "gate").touch()
+        frozen.send_signal(signal.SIGCONT)
+        assert frozen.wait(30) == 1, "it saw that it had lost its place"
+    finally:
+        frozen.kill()
+        frozen.wait()
+
+    assert (checkout.stat().st_ino, (checkout / "widget.txt").exists()) == (made.st_ino, True)
+    issue.agent.ends_its_turn()
+    issue.becomes("review_pending")
+
+
 def posts(world: World, issue: IssueStory) -> list[str]:
     """The comments that were posted on an issue, also those deleted since."""
     end = f"issues/{issue.issue.number}/comments"

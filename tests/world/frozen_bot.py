@@ -1,9 +1,10 @@
 """A bot that freezes between the last check of an action and its effect, once for each kind.
 
-    python -m tests.world.frozen_bot CONFIG FOLDER
+    python -m tests.world.frozen_bot CONFIG FOLDER [workspace]
 
 The effects of `EFFECTS`, each of its own session, create a file of their name in FOLDER and wait
-until the file `gate` exists. Exits with 1 if another bot has taken its place.
+until the file `gate` exists. With `workspace`, that of the first session is held before it is
+made, which is the first effect. Exits with 1 if another bot has taken its place.
 """
 
 import os
@@ -21,9 +22,10 @@ from bot.system.redaction import Redaction
 from config.load import load
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
 
 #: What is frozen of the session with this number.
-EFFECTS = {1: "start", 2: "comment", 3: "push", 4: "pull"}
+EFFECTS = {1: "start", 2: "comment", 3: "push", 4: "pull", 5: "workspace"}
 
 
 class Ice:
@@ -67,6 +69,10 @@ def _start(_: Tmux, launch: Any) -> int:
     return 1 if launch.name == "widgets-1_r1" else 0
 
 
+def _create(workspace: Worktree, *_: object) -> int:
+    return 5 if "workspace" in sys.argv and workspace.session == "widgets-1" else 0
+
+
 def main() -> None:
     settings, secrets = load(Path(sys.argv[1]), os.environ)
     set_up_log(settings.log, Redaction())
@@ -76,6 +82,7 @@ def main() -> None:
         ice.before(Transport, "send", _request),
         ice.before(Mirror, "_remote", _git),
         ice.before(Tmux, "start", _start),
+        ice.before(Worktree, "create", _create),
     ):
         app.start()
         app.wait()

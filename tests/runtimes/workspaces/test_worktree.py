@@ -96,6 +96,29 @@ def test_commits_survive_a_removed_checkout(
     assert (again.path / "a").exists()
 
 
+@pytest.mark.parametrize("missing", ["repository.git", "checkout"])
+def test_what_is_there_stays_where_it_may_not_be_made_again(
+    worktree: Worktree, workspace: Callable[[], Worktree], missing: str, mirror: Mirror
+) -> None:
+    work = worktree.path / "b"
+    work.write_text("not committed")
+    (worktree.place / missing).rename(worktree.place / "aside")
+    assert prepare(mirror, workspace(), "main", may_make=lambda: False) is None
+    assert work.exists() or (worktree.place / "aside" / "b").exists()
+
+
+def test_what_another_bot_made_meanwhile_is_not_made_again(
+    worktree: Worktree, workspace: Callable[[], Worktree], git: Git, mirror: Mirror
+) -> None:
+    base = mirror.head_of("main")
+    assert base
+    sha = git.commit(worktree.path, "a", "1")
+    late = workspace()
+    assert not late.create(base, None, base, lambda: False)
+    assert late.head() == sha
+    assert (late.path / "a").exists()
+
+
 def test_an_unknown_base_branch_is_named(mirror: Mirror, workspace: Callable[[], Worktree]) -> None:
     with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
         prepare(mirror, workspace(), "trunk")
