@@ -1,7 +1,7 @@
 """Signals: the enumerations that facts are reduced to, and the conditions of all rules.
 
-There are few enough combinations to test all of them. `lifecycle.judge.judge` computes the signals
-from the facts, applying thresholds and weighing evidence.
+There are few enough combinations to test all of them. `lifecycle.judge.judge` applies thresholds,
+weighs evidence and computes the signals from the facts.
 """
 
 from collections.abc import Callable

@@ -63,7 +63,7 @@ class Quiet:
         issue.label("mergewright", by=_BOT)
         branch = f"mergewright/{issue.number}-part-breaks"
         repo.push(branch, {f"part-{number}.py": "1\n"}, by=_BOT)
-        pull = repo.open_pull(branch, title="Mend it", by=_BOT)
+        pull = repo.open_pull(branch, title="Fix it", by=_BOT)
         pull.check("unit", conclusion="success")
         name = f"bench-{issue.number}"
         new = NewSession(

@@ -77,7 +77,7 @@ class Proxy:
         for one in sockets:
             try:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                one.shutdown(socket.SHUT_RDWR)  # Or the thread that reads from it goes on waiting.
+                one.shutdown(socket.SHUT_RDWR)  # Or the thread that reads from it keeps waiting.
                 one.close()
             except OSError:
                 pass

@@ -198,10 +198,10 @@ def test_a_squash_keeps_sign_off_and_credit(merger: Merger) -> None:
     signed = "Signed-off-by: Ann <ann@example.org>"
     merger.commits(f"Add it\n\n{signed}")
     author = ("-c", "user.name=Bo", "-c", "user.email=bo@example.org")
-    git(merger.site.workspace.path, *author, "commit", "--quiet", "--allow-empty", "-m", "Mend it")
+    git(merger.site.workspace.path, *author, "commit", "--quiet", "--allow-empty", "-m", "Fix it")
     _, message = merger.lands(SQUASH)
     text, _, credit = message.partition("\n\nCloses #12\n\n")
-    assert text.startswith("* Add it\n* Mend it\n")
+    assert text.startswith("* Add it\n* Fix it\n")
     assert {signed, "Co-authored-by: Bo <bo@example.org>"} <= set(credit.splitlines())
 
 

@@ -154,7 +154,7 @@ def test_the_base_of_a_pull_request_does_not_follow_its_branch(repo: Repository)
 
 def test_a_commit_on_the_default_branch_closes_the_issues_it_names(repo: Repository) -> None:
     issue = repo.open_issue("Broken", by="rob")
-    repo.push("feat", {"a": "1\n"}, by="rob", message=f"Mend it\n\nFixes #{issue.number}")
+    repo.push("feat", {"a": "1\n"}, by="rob", message=f"Fix it\n\nFixes #{issue.number}")
     assert issue.state == "open"
-    repo.push("main", {"b": "1\n"}, by="rob", message=f"Mend it\n\nFixes #{issue.number}")
+    repo.push("main", {"b": "1\n"}, by="rob", message=f"Fix it\n\nFixes #{issue.number}")
     assert (issue.state, issue.state_reason) == ("closed", "completed")

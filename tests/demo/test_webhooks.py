@@ -43,7 +43,7 @@ def everything_happens(repo: Repository) -> None:
     pull.mark_draft("wright")
     pull.mark_ready("wright")
     pull.label("bug", by="rob")
-    pull.edit(title="Mend it", by="wright")
+    pull.edit(title="Fix it", by="wright")
     pull.request_review("alice", "wright")
     review = pull.review("rob", "CHANGES_REQUESTED", "No.", [("README.md", 3, "Why?")])
     review.edit("No!", "rob")

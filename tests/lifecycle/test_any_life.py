@@ -155,7 +155,7 @@ class Memory:
         self.received: set[str] = set()
 
     def before(self, step: str) -> None:
-        """The agent reads what it was given as it goes on; a crash comes before that."""
+        """The agent reads what it was given as it continues; a crash comes before that."""
         for _, action in self._life.out[self._read :]:
             if isinstance(action, do.Start | do.SendMessage):
                 given = {key.cause[0] for key in action.covers if key.kind is KeyKind.REMARK}
@@ -178,7 +178,7 @@ _BREAKS = ("works", "commits", "commits and ends its turn", "crashes", "is kille
     )
 )
 def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: list[str]) -> None:
-    """Or people are called. Only an agent that goes on with its work has received a message."""
+    """Or people are called. Only an agent that continues its work has received a message."""
     life = Life(park_seconds=9e9)
     memory = Memory(life)
     healing = ["ends its turn", "a minute passes", "works"] * 6

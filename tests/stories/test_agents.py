@@ -74,12 +74,12 @@ def test_commits_on_another_branch_are_adopted_or_the_agent_is_asked_to_move_the
 
     first = pull.pull.head
     issue.agent.runs(["git", "checkout", "-q", "--detach", "origin/main"])
-    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    issue.agent.commits({"widgets.txt": "two\n"}, "Fix it").ends_its_turn()
     branch = pull.pull.head_branch
     asked = issue.agent.receives("detached HEAD")
     assert f"git checkout {branch}" in asked["text"]
     issue.agent.runs(["git", "checkout", "-q", branch])
-    issue.agent.commits({"widgets.txt": "three\n"}, "Mend it on the branch").ends_its_turn()
+    issue.agent.commits({"widgets.txt": "three\n"}, "Fix it on the branch").ends_its_turn()
     head = pull.moves_from(first)
     assert world.repo.git.run("show", f"{head}:widgets.txt") == "three\n"
     assert not any("uncommitted" in entry["text"] for entry in issue.agent.received)

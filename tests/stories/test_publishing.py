@@ -41,7 +41,7 @@ def test_the_merge_queue_merges_and_a_removal_from_it_goes_to_the_agent(
     pull.pull.check_in_queue("unit", "failure", "it broke beside the others")
     pull.pull.queue_puts_out("failed_checks")
     issue.agent.receives("it broke beside the others")
-    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    issue.agent.commits({"widgets.txt": "two\n"}, "Fix it").ends_its_turn()
     pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     eventually(lambda: pull.pull.queued, "it is queued again")
@@ -98,7 +98,7 @@ def test_the_branch_is_pushed_to_a_fork_when_configured(world: World) -> None:
     branch, head = pull.pull.head_branch, pull.pull.head
     assert branch not in world.repo.heads
     issue.agent.receives("it broke")
-    issue.agent.commits({"widgets.txt": "two\n"}, "Mend it").ends_its_turn()
+    issue.agent.commits({"widgets.txt": "two\n"}, "Fix it").ends_its_turn()
     pull.moves_from(head)
     pull.ci_passes().reviewer_approves()
     issue.becomes("merged")
