@@ -30,8 +30,7 @@ from runtimes.host import (
     Unreadable,
     UnsentInput,
 )
-from runtimes.workspaces.refs import Tip
-from runtimes.workspaces.worktree import branch_tip
+from runtimes.workspaces.refs import Tip, branch_tip
 
 log = logging.getLogger(__name__)
 

@@ -179,3 +179,10 @@ def _read(repository: Path, name: str, limit: int) -> str | None:
     except ValueError:
         return None
     return data.decode("ascii", "replace") if len(data) <= limit else None
+
+
+def branch_tip(root: Path, session: str, branch: str) -> Tip:
+    """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
+    place = f"{root}/{check_session(session)}"
+    ref = f"refs/heads/{check_branch(branch)}"
+    return Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from runtimes.workspaces.git import NETWORK_SECONDS, git, init
@@ -74,3 +75,13 @@ def _make_writable(folder: Path) -> None:
         for path in (Path(place, name) for name in names):
             if not path.is_symlink():
                 path.chmod(0o700)
+
+
+def files_below(root: Path, folder: str) -> Iterator[str]:
+    """Files and links below a folder, without those in `.git`."""
+    for place, folders, names in os.walk(root / folder):
+        if ".git" in folders:
+            folders.remove(".git")
+        for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
+            if path.is_symlink() or path.is_file():
+                yield str(path.relative_to(root))

@@ -26,7 +26,7 @@ from msgspec import Struct
 from lifecycle.model.facts import OffBranch
 from runtimes.workspaces import refs
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init
-from runtimes.workspaces.repositories import checkout_of, make_repository, remove_tree
+from runtimes.workspaces.repositories import checkout_of, files_below, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
 COMMITS = 250  #: No more commits of a branch are listed.
@@ -110,11 +110,12 @@ class Worktree:
         """Make the workspace with its branch at a commit; what is there already is removed.
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
-        commit the work begins at; it is kept. False: `may_make`, asked right before, forbids it.
+        commit the work begins at; it is kept. False: `may_make`, asked right before, forbids it, or
+        another bot has completed the workspace since.
         """
-        if not may_make():
+        before = _completed(self._view)
+        if not may_make() or not self.remove(before):
             return False
-        self.remove()
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
         make_repository(
@@ -266,13 +267,20 @@ class Worktree:
         with self._locked():
             return self._steering.put_back(head)
 
-    def remove(self) -> None:
-        """Remove the whole workspace. Idempotent."""
+    def remove(self, completed: int | None = None) -> bool:
+        """Remove the whole workspace. Idempotent.
+
+        False: it stays, since its time of completion is not `completed`, where that is given.
+        """
         gone = self.place.with_name(f".{self.session}.gone")
         remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
+            if completed is not None and _completed(gone / self._view.name) != completed:
+                gone.rename(self.place)
+                return False
         remove_tree(gone)
+        return True
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -321,7 +329,7 @@ class Worktree:
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add files of repositories nested in the checkout; git would record only their commits."""
-        files = [file for folder in nested for file in _files(self.path, folder)]
+        files = [file for folder in nested for file in files_below(self.path, folder)]
         command = ("check-ignore", "-z", "--stdin")
         try:
             ignored = self._in_checkout(*command, env=env, stdin="\0".join(files))
@@ -377,24 +385,13 @@ class Worktree:
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")
 
 
-def branch_tip(root: Path, session: str, branch: str) -> refs.Tip:
-    """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
-    place = f"{root}/{refs.check_session(session)}"
-    ref = f"refs/heads/{refs.check_branch(branch)}"
-    return refs.Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
+def _completed(view: Path) -> int:
+    """When a workspace was completed, in nanoseconds; 0: it is not complete."""
+    marker = view / "made"
+    return marker.stat().st_mtime_ns if marker.is_file() else 0
 
 
 def _nested(status: list[str]) -> list[str]:
     """Repositories inside the checkout: the untracked entries that are folders."""
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]
-
-
-def _files(root: Path, folder: str) -> Iterator[str]:
-    """Files and links below a folder, without those in `.git`."""
-    for place, folders, names in os.walk(root / folder):
-        if ".git" in folders:
-            folders.remove(".git")
-        for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
-            if path.is_symlink() or path.is_file():
-                yield str(path.relative_to(root))

@@ -119,6 +119,23 @@ def test_what_another_bot_made_meanwhile_is_not_made_again(
     assert (late.path / "a").exists()
 
 
+def test_what_another_bot_completes_while_this_one_is_suspended_is_not_made_again(
+    workspace: Callable[[], Worktree], git: Git, mirror: Mirror
+) -> None:
+    base = mirror.head_of("main")
+    assert base
+    commits: list[str] = []
+
+    def may_make() -> bool:
+        prepare(mirror, workspace(), "main")
+        commits.append(git.commit(workspace().path, "a", "1"))
+        return True
+
+    assert not workspace().create(base, None, base, may_make)
+    assert [workspace().head()] == commits
+    assert (workspace().path / "a").exists()
+
+
 def test_an_unknown_base_branch_is_named(mirror: Mirror, workspace: Callable[[], Worktree]) -> None:
     with pytest.raises(GitFailure, match=r"no branch trunk.*exists on GitHub"):
         prepare(mirror, workspace(), "trunk")
