@@ -207,6 +207,8 @@ class ActionDispatcher:
     def _post(self, due: DueAction, post: _Post) -> Completed:
         """Answer people, or report a repository's configuration; neither needs a session."""
         match post:
+            case actions.Comment(number=0):
+                pass  # The command line and the page show the reply from its record.
             case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
                 written = self.github.write.comment(due.repository, number, body, marker_of(due))

@@ -72,7 +72,7 @@ class LateEffects:
 
     def _remove(self, due: DueAction) -> None:
         github, action = self.dispatcher.github, due.action
-        if isinstance(action, actions.Comment):
+        if isinstance(action, actions.Comment) and action.number:
             github.write.remove_duplicates(due.repository, action.number, marker_of(due))
         session = self.sessions.get(due.session) if due.session else None
         if session is None or session.project not in self.dispatcher.locations.projects:

@@ -189,7 +189,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "`{text}` takes over in a new run as soon as a slot is free.", fault=_not_to_hand_over
     ),
     "review": CommandRule(
-        "Queued. The review starts at the end of the agent's turn; its result is posted here.",
+        "Queued. The review starts when the agent's turn ends; its result becomes a comment.",
         works=_STARTED,
         otherwise="There is nothing to review (`{status}`): {because}. {remedy}",
         fault=_not_to_review,

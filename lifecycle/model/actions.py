@@ -115,7 +115,7 @@ class RequestReview(_OnNumber, frozen=True, kw_only=True):
 
 
 class Comment(_OnNumber, frozen=True, kw_only=True):
-    """Comment on the issue or the pull request."""
+    """Comment on the issue or the pull request. 0: a reply on this machine, which its record is."""
 
     topic: str  #: Which sentence of `bot/text/messages.py`.
     values: Mapping[str, str] = field(default_factory=dict)

@@ -80,8 +80,10 @@ def acknowledge(judged: Judged) -> Wanted:
         if command.comment is not None:
             key = keys.reaction(command.key)
             yield do.React(key=key, comment=command.comment, content=SEEN)
+    given = {command.key: command.number for command in judged.asked}
     for key, text in judged.answers:
-        yield judged.reply(key.cause[0], key, "answer", text=text)
+        number = given[key.cause[0]]
+        yield do.Comment(key=key, number=number, topic="answer", values={"text": text})
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:

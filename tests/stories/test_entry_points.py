@@ -57,6 +57,8 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
         "api",
         "page",
     ]
+    # On GitHub, nobody asked: each reply is given where the command was.
+    assert not [text for text in issue.comments_by() if "Queued" in text]
 
 
 def browser(world: World) -> httpx.Client:
