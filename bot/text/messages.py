@@ -221,7 +221,8 @@ def pull_body(
     everything below it. The repository's pull request template comes last, unless the agent's
     summary has all its headings.
     """
-    by = f" at the request of {_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}" if requester else ""
+    person = f"`{requester}`" if ":" in requester else f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}"
+    by = f" at the request of {person}" if requester else ""
     text = neutralize(cut(summary, _BODY_LIMIT)).strip() or "\n".join(
         f"- {one_line(subject)}" for subject in subjects
     )

@@ -99,8 +99,8 @@ def _ignored(view: SessionView) -> str:
     why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
     if not why:
         command = merge_command(view)
-        if command is None or command.actor != view.facts.requester:
-            return ""
+        if command is None or command.actor != view.facts.requester or ":" in command.actor:
+            return ""  # A user of the command line approves nothing on GitHub.
         why = f"@{command.actor} requested this work and cannot approve it"
     if view.pull is not None and view.pull.review is _PENDING:
         return f": {why}; another person's review is needed"

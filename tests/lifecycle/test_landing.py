@@ -268,6 +268,9 @@ def test_a_requester_whose_merge_command_waits_for_a_review_gets_the_reason() ->
     other = command("merge", head=HEAD, actor="rob")
     says = answers(decision(ready(other, verdicts=())))["command_applied:comment-merge"]
     assert says.endswith("- a review is required")
+    local = ready(command("merge", head=HEAD, actor="cli:ann"), verdicts=())
+    says = answers(decision(replace(local, requester="cli:ann")))["command_applied:comment-merge"]
+    assert says.endswith("- a review is required")
 
 
 def test_a_further_review_that_github_requires_is_named_as_such() -> None:

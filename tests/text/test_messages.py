@@ -176,6 +176,11 @@ def test_a_title_follows_the_projects_template() -> None:
     assert messages.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
 
 
+def test_a_request_from_the_command_line_names_no_login() -> None:
+    body = messages.pull_body(12, "claude", "cli:ann", "It retries.", [])
+    assert "Written by the agent `claude` at the request of `cli:ann`." in body
+
+
 def test_the_pull_request_template_is_added_unless_it_is_filled_in() -> None:
     form = "## What\n<!-- say it -->\n\n## Tests\n- [ ] unit\n"
     body = messages.pull_body(12, "claude", "", "It retries.", [], form)
