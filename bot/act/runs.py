@@ -83,14 +83,20 @@ class AgentRuns:
             return lost
         if stopped := check():  # Fetching can take minutes.
             return stopped
-        base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
+        run = self.locations.run_of(session, start.run)
+        held: Sequence[str] = ()
+        if workspace.exists and run.name in host.runtime.look():
+            # A crash left its start unrecorded: the agent works in it by now.
+            base = workspace.base() or mirror.head_of(base_branch)
+        else:
+            base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
+            if base is not None and check() is None:
+                tip = mirror.head_of(base_branch) or base
+                held = hold_files(mirror, workspace, tip, self.steering, before)
         if stopped := check():
             return stopped
         if base is None:
             return RetryLater("its workspace could not be made: this bot may not act then")
-        tip = mirror.head_of(base_branch) or base
-        held = hold_files(mirror, workspace, tip, self.steering, before)
-        run = self.locations.run_of(session, start.run)
         self.archive.put_back(session.id)
         try:
             spec = StartSpec(
@@ -197,15 +203,16 @@ def end_programs(locations: Locations, archive: Archive, session: Session, run: 
 def release(locations: Locations, archive: Archive, session: Session, run: int) -> str | None:
     """End a session's programs, preserve its work in the mirror, remove its workspace and home.
 
-    Every step is safe to repeat. Returns the commit that holds what was preserved; None: nothing
-    would have been lost.
+    Every step is safe to repeat. A workspace that another bot made meanwhile, after a restore,
+    stays. Returns the commit that holds what was preserved; None: nothing would have been lost.
     """
-    end_programs(locations, archive, session, run)
     workspace = locations.workspace_of(session)
+    completed = workspace.completed
+    end_programs(locations, archive, session, run)
     kept = locations.mirror(session.project).preserve(workspace, run)
-    workspace.remove()
-    archive.pack(session.id)
-    locations.host.records.remove(home_of(session.id))
+    if workspace.remove(completed):
+        archive.pack(session.id)
+        locations.host.records.remove(home_of(session.id))
     return kept
 
 

@@ -186,3 +186,8 @@ def branch_tip(root: Path, session: str, branch: str) -> Tip:
     place = f"{root}/{check_session(session)}"
     ref = f"refs/heads/{check_branch(branch)}"
     return Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
+
+
+def modified(file: Path) -> int:
+    """When a file was modified, in nanoseconds; 0: there is none."""
+    return file.stat().st_mtime_ns if file.is_file() else 0

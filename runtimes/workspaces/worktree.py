@@ -76,6 +76,11 @@ class Worktree:
         return self._marker.is_file()
 
     @property
+    def completed(self) -> int:
+        """When its creation was completed, in nanoseconds; 0: it is not complete."""
+        return refs.modified(self._marker)
+
+    @property
     def spoiled(self) -> bool:
         """Whether it was completed, and somebody has since removed the record of that."""
         return self.place.is_dir() and not self.made and not self._making.exists()
@@ -113,7 +118,7 @@ class Worktree:
         commit the work begins at; it is kept. False: `may_make`, asked right before, forbids it, or
         another bot has completed the workspace since.
         """
-        before = _completed(self._view)
+        before = self.completed
         if not may_make() or not self.remove(before):
             return False
         self.place.mkdir(parents=True, mode=0o700)
@@ -276,7 +281,10 @@ class Worktree:
         remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
-            if completed is not None and _completed(gone / self._view.name) != completed:
+            if (
+                completed is not None
+                and refs.modified(gone / self._view.name / self._marker.name) != completed
+            ):
                 gone.rename(self.place)
                 return False
         remove_tree(gone)
@@ -383,12 +391,6 @@ class Worktree:
         if self._making.exists():
             # So that the first status need not read every file. With its time, as in `_tree`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")
-
-
-def _completed(view: Path) -> int:
-    """When a workspace was completed, in nanoseconds; 0: it is not complete."""
-    marker = view / "made"
-    return marker.stat().st_mtime_ns if marker.is_file() else 0
 
 
 def _nested(status: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
 from bot.act.runs import AgentRuns
 from bot.github.errors import NotInstalled, Refused, TryLater
-from bot.store import Observation
+from bot.store import Observation, Session
 from bot.system.redaction import Redaction
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Publish, Start
@@ -56,12 +56,44 @@ def test_a_released_worktree_is_restored_from_its_preserved_work(site: Site) -> 
     assert (site.workspace.path / "b").read_text() == "not committed"
 
 
+def test_a_workspace_that_another_bot_made_during_a_late_release_stays(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bot was suspended in the release; another released and restored the session meanwhile."""
+    site.starts()
+
+    def another_acts(session: Session) -> None:
+        monkeypatch.undo()
+        site.agents.release(session, 1)
+        site.starts(run=2)
+        (site.workspace.path / "b").write_text("not committed")
+
+    monkeypatch.setattr(site.archive, "keep", another_acts)
+    site.agents.release(site.session, 1)
+    assert (site.workspace.path / "b").exists()
+    assert site.files.dir.parent.exists()
+
+
 def test_a_deleted_git_directory_loses_no_files(site: Site) -> None:
     site.starts()
     site.commits("a")
     shutil.rmtree(site.workspace.repository)
     site.starts(run=2)
     assert (site.workspace.path / "a").exists()
+
+
+@pytest.mark.parametrize("missing", ["repository.git/refs/heads/{branch}", "bot.git/made"])
+def test_the_workspace_of_a_run_whose_start_was_not_recorded_is_not_made_again(
+    site: Site, missing: str
+) -> None:
+    """The bot was killed right after the start; the agent renames its branch meanwhile."""
+    site.starts()
+    steers = site.workspace.path / "CLAUDE.md"
+    steers.write_text("not committed")
+    made = site.workspace.path.stat().st_ino
+    (site.workspace.place / missing.format(branch=site.session.branch)).unlink()
+    site.starts()
+    assert (site.workspace.path.stat().st_ino, steers.exists()) == (made, True)
 
 
 def test_a_restore_without_branch_workspace_or_preserved_work_is_rejected(
