@@ -34,7 +34,7 @@ def main() -> None:
     asked = _FILE.search(prompt)
     greeting = Path(asked[1] if asked else "greeting.txt")
     if not greeting.exists():
-        write(greeting, "Hello.\n", "Add the greeting")
+        append(greeting, "Hello.\n", "Add the greeting")
     say("ready I wrote a greeting and committed it.")
     for message in messages():
         note("message", message)
@@ -42,19 +42,32 @@ def main() -> None:
         say(f"received {mark[1] if mark else '?'}")
         words = [word for word in _WORD.findall(message) if word not in greeting.read_text()]
         if words:
-            text = greeting.read_text() + "".join(f"{word}\n" for word in words)
-            write(greeting, text, f"Say {words[0]}")
+            append(greeting, "".join(f"{word}\n" for word in words), f"Say {words[0]}")
             say(f"ready I added {', '.join(words)} to the greeting.")
+        elif git("status", "--porcelain"):
+            commit(greeting, "Commit what was left")
+            say("ready I committed what a run before this one had left.")
         else:
             say("ready There was nothing left to do.")
 
 
-def write(greeting: Path, text: str, subject: str) -> None:
-    """Change the file and commit it, taking a realistic time."""
+def append(greeting: Path, text: str, subject: str) -> None:
+    """Append to the file, at once even if it is killed, and commit, taking a realistic time."""
     time.sleep(WORK_SECONDS)
-    greeting.write_text(text)
-    subprocess.run(["git", "add", str(greeting)], check=True)
-    subprocess.run(["git", "commit", "--quiet", "--message", subject], check=True)
+    with greeting.open("a") as file:
+        file.write(text)
+    commit(greeting, subject)
+
+
+def commit(greeting: Path, subject: str) -> None:
+    """Commit the file as it is."""
+    git("add", str(greeting))
+    git("commit", "--quiet", "--message", subject)
+
+
+def git(*args: str) -> str:
+    """Run git in the worktree and return its output."""
+    return subprocess.run(["git", *args], check=True, capture_output=True, text=True).stdout
 
 
 def say(line: str) -> None:
