@@ -113,13 +113,15 @@ def reload(config: Config = None, as_json: Json = False) -> None:
 
 @config_app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file.")],
+    named: Annotated[Path | None, typer.Argument(metavar="FILE", help="As --config.")] = None,
+    config: Config = None,
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""
     from bot.cli import context
     from bot.text.prompts import PromptError, Prompts
     from config.load import missing, undecided
 
+    file = context.file(named or config)
     installed = context.installation(file)
     settings = installed.settings
     places = {"server.prompts": settings.prompts}

@@ -165,7 +165,8 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
     """Open more issues, say where to look, and return when the person ends the demo."""
     print("\nEverything keeps running until you press Ctrl-C.")
     print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
-    print(f"  On the command line: mergewright ls --config {bot.config}")
+    program = Path(sys.executable).with_name("mergewright")  # It need not be on the PATH.
+    print(f"  On the command line: {program} ls --config {bot.config}")
     print("Issues to try; add the label on their page, comment, and review what comes of it:")
     for file in _TO_TRY:
         issue = scene.open_issue(file, labelled=False)

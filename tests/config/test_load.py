@@ -23,17 +23,17 @@ ANSWERS = {
         " log, policy, prices, projects, retention, runtime, server, timing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
-        "prices.x.input = -1.0: expected float >= 0.0"
+        "prices.x.input = -1.0: expected a number >= 0.0"
     ),
     "[prices.x]\ninput = 1.0\noutput = 1.0": "prices.x.as-of: missing",
     '[prices.""]\ninput = 1.0\noutput = 1.0\nas-of = 2026-11-21': (
         'prices."": expected a model or a pattern'
     ),
-    "[server]\nport = 'x'": "server.port = 'x': expected int, got str",
-    "[server]\nport = 70000": "server.port = 70000: expected int <= 65535",
-    "[limits]\nsessions = 0": "limits.sessions = 0: expected int >= 1",
-    "[limits]\nsessions = true": "limits.sessions = True: expected int, got bool",
-    "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected float > 0.0",
+    "[server]\nport = 'x'": "server.port = 'x': expected a whole number, got text",
+    "[server]\nport = 70000": "server.port = 70000: expected a whole number <= 65535",
+    "[limits]\nsessions = 0": "limits.sessions = 0: expected a whole number >= 1",
+    "[limits]\nsessions = true": "limits.sessions = True: expected a whole number, got true or false",
+    "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected a number > 0.0",
     "[timing]\nsweep-seconds = inf": "timing.sweep-seconds = inf: expected a finite number",
     "[policy]\nidle-seconds = -1": "policy.idle-seconds = -1.0: expected 0 or more",
     "[policy]\nmode = 'merg'": (
@@ -41,11 +41,11 @@ ANSWERS = {
     ),
     "[runtime]\nsandbox = 'nune'": "runtime.sandbox = 'nune': did you mean 'none'? known: none",
     "server = 3": "server = 3: expected a table [server]",
-    "projects = 3": "projects = 3: expected a table, got int",
+    "projects = 3": "projects = 3: expected a table, got a whole number",
     "[projects.w]\nagent = 'x'": "projects.w.repository: missing",
     f"{PROJECT}repository = 'w'": "projects.w.repository = 'w': expected 'owner/name'",
     f"{PROJECT}repository = 'a/b'\nbootstrap = ['x', 3]": (
-        "projects.w.bootstrap[1] = 3: expected str, got int"
+        "projects.w.bootstrap[1] = 3: expected text, got a whole number"
     ),
     f"{PROJECT}repository = 'a/b'\n[projects.v]\nrepository = 'A/B'\nagent = 'shell'": (
         "projects.v.repository = 'A/B': also used by projects.w"
@@ -62,8 +62,8 @@ ANSWERS = {
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),
-    "[policy]\ndraft = 'yes'": "policy.draft = 'yes': expected true or false, got str",
-    "[limits]\nper-person = -1": "limits.per-person = -1: expected int >= 0",
+    "[policy]\ndraft = 'yes'": "policy.draft = 'yes': expected true or false, got text",
+    "[limits]\nper-person = -1": "limits.per-person = -1: expected a whole number >= 0",
     "[agents.ada]\ntypes = []": "agents.ada.types = []: expected at least one",
     "[prices.m]\ninput = 1.0\noutput = 1.0\nas-of = 'soon'": (
         "prices.m.as-of = 'soon': expected a date such as 2026-11-21"
