@@ -32,7 +32,9 @@ ANSWERS = {
     "[server]\nport = 'x'": "server.port = 'x': expected a whole number, got text",
     "[server]\nport = 70000": "server.port = 70000: expected a whole number <= 65535",
     "[limits]\nsessions = 0": "limits.sessions = 0: expected a whole number >= 1",
-    "[limits]\nsessions = true": "limits.sessions = True: expected a whole number, got true or false",
+    "[limits]\nsessions = true": (
+        "limits.sessions = True: expected a whole number, got true or false"
+    ),
     "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected a number > 0.0",
     "[timing]\nsweep-seconds = inf": "timing.sweep-seconds = inf: expected a finite number",
     "[policy]\nidle-seconds = -1": "policy.idle-seconds = -1.0: expected 0 or more",
