@@ -12,7 +12,7 @@ from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
-from lifecycle.read.merging import merge_command, merges
+from lifecycle.read.merging import merges
 from lifecycle.read.pulls import landing_key
 from lifecycle.read.restores import allowed
 from lifecycle.read.session_view import Recheck, SessionView
@@ -111,7 +111,7 @@ def land(judged: Judged) -> Wanted:
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
-    policy, command = view.policy, merge_command(view)
+    policy, command = view.policy, view.merge_command
     if not merges(view):
         topic = "ready_by_hand" if policy.auto_merge is AutoMerge.OFF else "ready"
         yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)

@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Final
 
-from lifecycle.model.facts import Command, Facts
+from lifecycle.model.facts import Command, Facts, Pull
+from lifecycle.model.status import PullState
 
 #: Commands that may name the agent that continues the session.
 _NAMES_AGENT: Final = ("agent", "review", "start")
@@ -14,6 +15,7 @@ class CommandQueries:
 
     __slots__ = ()
     facts: Facts
+    pull: Pull | None
 
     def command(self, kind: str) -> Command | None:
         """The newest command of a kind."""
@@ -35,7 +37,30 @@ class CommandQueries:
         return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
 
     @property
+    def merge_command(self) -> Command | None:
+        """The newest command to merge this head into this base branch; None if there is none.
+
+        It holds after an update of the branch that only merged the base.
+        """
+        pull = self.pull
+        if pull is None or not self.facts.commands:
+            return None
+        merges = [one for one in self._merges() if one.head in (pull.head, *pull.carried)]
+        if pull.base_since is not None:
+            merges = [one for one in merges if one.at >= pull.base_since]
+        return max(merges, key=lambda command: command.at, default=None)
+
+    @property
     def merge_cancelled(self) -> bool:
-        """Whether a person cancelled the merge, and nobody has requested it since."""
-        merge, cancel = self.command("merge"), self.command("cancel")
-        return cancel is not None and (merge is None or cancel.at > merge.at)
+        """Whether a person cancelled all merges, and nobody has requested this one since."""
+        cancel = self.command("cancel")
+        return cancel is not None and all(cancel.at > merge.at for merge in self._merges())
+
+    def _merges(self) -> list[Command]:
+        """The merge commands, without those for a head of another open pull request."""
+        pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
+        if len(self.facts.pulls) < 2 or pull is None:
+            return merges
+        opened = [one for one in self.facts.pulls if one.state is PullState.OPEN]
+        others = {head for one in opened if one is not pull for head in (one.head, *one.carried)}
+        return [one for one in merges if one.head not in others - {pull.head, *pull.carried}]

@@ -1,30 +1,16 @@
 """What people said about merging a pull request, and what of it counts."""
 
-from lifecycle.model.facts import Command
 from lifecycle.model.policy import AutoMerge, Mode
 from lifecycle.model.status import Reason
 from lifecycle.read.availability import shifted, span
 from lifecycle.read.session_view import SessionView
 
 
-def merge_command(view: SessionView) -> Command | None:
-    """Return the command to merge this head into this base branch; None if there is none.
-
-    It holds after an update of the branch that only merged the base.
-    """
-    command, pull = view.command("merge"), view.pull
-    if command is None or pull is None or command.head not in (pull.head, *pull.carried):
-        return None
-    if pull.base_since is not None and command.at < pull.base_since:
-        return None
-    return command
-
-
 def merges(view: SessionView) -> bool:
     """Whether the bot merges the pull request once nothing blocks it."""
     if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
         return False
-    return view.policy.merges_by_itself or merge_command(view) is not None
+    return view.policy.merges_by_itself or view.merge_command is not None
 
 
 def awaited_merge(view: SessionView) -> Reason | None:
@@ -39,7 +25,7 @@ def checks_waived(view: SessionView) -> bool:
 
     Never without those that GitHub requires.
     """
-    pull, command = view.pull, merge_command(view)
+    pull, command = view.pull, view.merge_command
     since = (pull.pending_since or pull.head_since) if pull is not None else None
     limit = span(view.policy.checks_pending_seconds)
     if command is None or since is None or not limit or command.at < shifted(since, limit):
@@ -57,6 +43,6 @@ def missing_checks(view: SessionView) -> tuple[str, ...]:
         return ()
     if view.failed_checks or view.pending_checks or view.held_checks:
         return ()
-    command, since = merge_command(view), pull.head_since
+    command, since = view.merge_command, pull.head_since
     overridden = command and since and command.at >= shifted(since, span(policy.settle_seconds))
     return () if overridden else pull.checks_expected

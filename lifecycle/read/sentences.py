@@ -10,7 +10,7 @@ from lifecycle.model.facts import Check
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
 from lifecycle.read.holds import held_by
-from lifecycle.read.merging import merge_command, missing_checks
+from lifecycle.read.merging import missing_checks
 from lifecycle.read.session_view import SessionView
 
 _PENDING = Review.PENDING
@@ -98,7 +98,7 @@ def _ignored(view: SessionView) -> str:
         return " by GitHub, in addition to the one that it has"
     why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
     if not why:
-        command = merge_command(view)
+        command = view.merge_command
         if command is None or command.actor != view.facts.requester or ":" in command.actor:
             return ""  # A user of the command line approves nothing on GitHub.
         why = f"@{command.actor} requested this work and cannot approve it"

@@ -182,7 +182,7 @@ class SessionView(CommandQueries):
             return None
         if not any(key.kind is _MERGE and key.cause[0] == pull.head for key in done):
             return None
-        command = self.command("merge")
+        command = self.merge_command
         if command and command.head == pull.head and command.at > pull.dequeued.at:
             return None
         return pull.dequeued

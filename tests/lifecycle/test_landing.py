@@ -10,7 +10,7 @@ from lifecycle.model.facts import Dequeued, Facts
 from lifecycle.model.key import parse
 from lifecycle.model.policy import AutoMerge, MergeMethod, Mode
 from lifecycle.model.status import Blocker, CheckState, Merge, Reason, Review, Status
-from tests.lifecycle.decisions import READY, decision, effects, keys, ordered, with_pull
+from tests.lifecycle.decisions import READY, decision, effects, keys, ordered, ready, with_pull
 from tests.lifecycle.life import until_reviewed
 from tests.lifecycle.test_commands import answers
 from tests.lifecycle.universe import HEAD, NEXT, ago, approval, check, command, done, in_key
@@ -22,10 +22,6 @@ RED = check(CheckState.FAILED, "queue's", required=True, log="boom")
 REMOVAL = Dequeued(at=ago(60), reason="manual")
 SECOND_ENQUEUE = f"merge:{HEAD}:{in_key(REMOVAL.at)}"
 QUEUED = done(f"merge:{HEAD}", seconds_ago=120)
-
-
-def ready(*commands: Any, **fields: Any) -> Facts:
-    return with_pull({**READY, **fields}, commands=commands)
 
 
 def dequeued(*checks: Any, **fields: Any) -> Facts:
