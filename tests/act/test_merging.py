@@ -167,6 +167,16 @@ def test_commits_that_close_nothing_else_are_merged_by_the_requested_method(
     assert merger.lands(REBASE)[0] is REBASE
 
 
+def test_a_method_that_the_repository_forbids_is_replaced_by_an_allowed_one(merger: Merger) -> None:
+    assert merger.lands(REBASE, (MERGE,))[0] is MERGE
+
+
+def test_a_method_that_a_person_named_is_not_replaced(merger: Merger) -> None:
+    result = merger.tries_to_land(REBASE, (MERGE,), asked=True)
+    assert isinstance(result, Rejected)
+    assert result.why == "acme/widgets forbids rebase; it allows merge"
+
+
 @pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
 def test_a_merge_that_would_close_other_issues_is_rejected_where_it_cannot_be_squashed(
     merger: Merger, allowed: tuple[MergeMethod, ...], asked: bool
