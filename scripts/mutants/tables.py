@@ -118,7 +118,8 @@ def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
 
 
 def _name(row: Any) -> str:
-    return str(getattr(row, "__name__", None) or getattr(row, "name", None) or row[0])
+    name = getattr(row, "__name__", None) or getattr(row, "name", None) or row[0]
+    return getattr(name, "__qualname__", str(name)).partition(".")[0]
 
 
 def _changed(row: Any, what: str, field: str, rows: Rows) -> Any:
