@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -315,13 +316,16 @@ class AgentObserver:
         return True, shows[0] != receipt.dialog
 
     def _examined(self, live: LiveSession, work: Work) -> Work:
+        workspace = self.locations.workspace_of(live)
         try:
-            workspace = self.locations.workspace_of(live)
             off_branch = workspace.off_branch(work.head)
             return replace(work, dirty=workspace.dirty(), off_branch=off_branch)
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
-            log.warning("%s: its workspace could not be read: %s", live.id, failure)
-            return work
+            if (words := str(failure)) != live.work.unreadable:
+                log.warning("%s: its workspace could not be read: %s", live.id, words)
+                with suppress(GitFailure, OSError):
+                    workspace.repair()  # It is examined again at the next look.
+            return replace(work, unreadable=words)
 
     def _record(self, observed: Sequence[Observation]) -> int:
         changed = self.store.observations.record(observed, self.clock()) if observed else []
@@ -342,7 +346,7 @@ def _may_arrive(awaited: AwaitedReceipt) -> bool:
 
 def _unexamined(work: Work, head: str) -> Work:
     """The workspace at a commit, while what is not on the branch is unknown."""
-    return replace(work, head=head, dirty=None, off_branch=None)
+    return replace(work, head=head, dirty=None, off_branch=None, unreadable="")
 
 
 def _rest(seen: Observation) -> object:

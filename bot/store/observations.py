@@ -224,6 +224,8 @@ def work_changes(old: Work, new: Work) -> Iterator[str]:
         yield "workspace has uncommitted changes"
     if new.off_branch is not None and old.off_branch is None:
         yield f"workspace has commits on {new.off_branch.branch or 'a detached HEAD'}"
+    if new.unreadable and new.unreadable != old.unreadable:
+        yield _line("workspace unreadable", new.unreadable)
 
 
 def issue_changes(old: Issue, new: Issue) -> Iterator[str]:

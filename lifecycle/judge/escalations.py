@@ -236,6 +236,17 @@ def left_uncommitted(view: SessionView) -> Finding | None:
     return Finding(keys.no_result(cause), Reason.UNCOMMITTED_WORK, why)
 
 
+def workspace_unreadable(view: SessionView) -> Finding | Recheck | None:
+    """The workspace of an agent at rest cannot be read, so its work cannot be pushed."""
+    failure, agent = view.facts.work.unreadable, view.facts.agent
+    if not failure or not view.at_rest:
+        return None
+    if wait := view.wait(since(view), view.policy.stuck_seconds):
+        return wait
+    key = keys.stuck(Reason.WORKSPACE_UNREADABLE, agent.since, agent.run)
+    return Finding(key, Reason.WORKSPACE_UNREADABLE, f"the workspace cannot be read: {failure}")
+
+
 def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     """The agent finished and changed nothing."""
     work, agent = view.facts.work, view.facts.agent
@@ -277,6 +288,7 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     review_without_commit,
     conflict_unresolved,
     left_uncommitted,
+    workspace_unreadable,
     nothing_to_show,
 )
 

@@ -141,6 +141,11 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Write `/mergewright tell TEXT` to say what to do with it, or commit it in the agent's "
         "terminal."
     ),
+    Reason.WORKSPACE_UNREADABLE: Advice(
+        "Fix what the message names, or write `/mergewright restart`: the workspace is then made "
+        "again, and what can be read of it is preserved.",
+        again="restart",
+    ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
         "Write `/mergewright resume`, or tell the agent what to do next.", _INFO

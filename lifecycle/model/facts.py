@@ -161,6 +161,7 @@ class Work(Struct, frozen=True, kw_only=True):
     head: str = ""  #: The branch's commit now.
     dirty: bool | None = None  #: None: not looked since `head` or the activity changed.
     off_branch: OffBranch | None = None  #: Read with `dirty`; None: there are no such commits.
+    unreadable: str = ""  #: Why it could not be read when the agent came to rest.
 
 
 class Check(Struct, frozen=True, kw_only=True):

@@ -146,6 +146,7 @@ class Reason(StrEnum):
     NOTHING_TO_SHOW = "nothing_to_show"
     OFF_BRANCH = "off_branch"
     UNCOMMITTED_WORK = "uncommitted_work"
+    WORKSPACE_UNREADABLE = "workspace_unreadable"
     PULL_REQUEST = "pull_request"  #: Read off the pull request: its checks, reviews, merge state.
     AWAITS_MERGE = "awaits_merge"  #: Mergeable, and a person has to command the merge.
     AWAITS_MANUAL_MERGE = "awaits_manual_merge"  #: Mergeable, and only people may merge.

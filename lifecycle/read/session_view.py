@@ -303,7 +303,8 @@ class SessionView(CommandQueries):
     def may_have_findings(self) -> bool:
         """Whether anything is wrong that the agent may not be able to solve by itself."""
         facts, pull = self.facts, self.pull
-        if facts.failures or self.unpushed or facts.work.dirty or self.dequeued:
+        work = facts.work
+        if facts.failures or self.unpushed or work.dirty or work.unreadable or self.dequeued:
             return True
         wrong = self.failed_checks or self.held_checks or not self.passes
         if wrong or (pull is not None and pull.merge is _CONFLICT):

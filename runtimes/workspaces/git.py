@@ -206,6 +206,12 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
     return found
 
 
+def nested_repositories(status: Iterable[str]) -> list[str]:
+    """Repositories inside a checkout: the untracked entries of its status that are folders."""
+    untracked = (entry[3:] for entry in status if entry.startswith("?? "))
+    return [path.removesuffix("/") for path in untracked if path.endswith("/")]
+
+
 def _finished(
     process: subprocess.Popen[str], stdin: str | None, seconds: float
 ) -> tuple[int, str, str]:

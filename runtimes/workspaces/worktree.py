@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from lifecycle.model.facts import OffBranch
 from runtimes.workspaces import refs
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, nested_repositories
 from runtimes.workspaces.repositories import checkout_of, files_below, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
@@ -103,11 +103,15 @@ class Worktree:
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """Make the bot's view again, if an agent has spoiled it, to read the work."""
-        if self.spoiled:
+        """Make the bot's view again, if an agent has spoiled it, or git cannot use it."""
+        with suppress(GitFailure, OSError):
+            self.dirty()
+            return
+        if self.made or self.spoiled:
+            base = self.base()
             remove_tree(self._view)
             self._make_view()
-            self.set_base("")
+            self.set_base(base)
 
     def create(
         self, start: str, files: str | None, base: str, may_make: Callable[[], bool] = lambda: True
@@ -327,7 +331,7 @@ class Worktree:
         # With its time: git reads files again that are not older than the index.
         shutil.copy2(self._view / "index", index)
         env = {"GIT_INDEX_FILE": str(index)}
-        nested = _nested(status)
+        nested = nested_repositories(status)
         paths = "".join(f"{path}\0" for path in (".", *(f":(exclude,literal){n}" for n in nested)))
         from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
         self._in_checkout("add", "--all", *from_stdin, env=env, stdin=paths)
@@ -391,9 +395,3 @@ class Worktree:
         if self._making.exists():
             # So that the first status need not read every file. With its time, as in `_tree`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")
-
-
-def _nested(status: list[str]) -> list[str]:
-    """Repositories inside the checkout: the untracked entries that are folders."""
-    untracked = (entry[3:] for entry in status if entry.startswith("?? "))
-    return [path.removesuffix("/") for path in untracked if path.endswith("/")]

@@ -5,11 +5,11 @@ import pytest
 from lifecycle.judge.judge import read
 from lifecycle.judge.signals import Attention
 from lifecycle.judge.stalls import Finding
-from lifecycle.model.facts import Agent, Facts, ProbeFailure
+from lifecycle.model.facts import Agent, Facts, ProbeFailure, Work
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe, Reason
 from lifecycle.read.session_view import SessionView
-from tests.lifecycle.universe import NOW, agent, ago, done, facts, in_key, published
+from tests.lifecycle.universe import BASE, HEAD, NOW, agent, ago, done, facts, in_key, published
 
 
 def attention(session: Facts) -> tuple[Attention, Finding]:
@@ -105,3 +105,25 @@ def test_these_agents_are_not_stuck(session: Facts) -> None:
     word, evidence = attention(session)
     assert word is Attention.NONE
     assert (evidence.because, evidence.key) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("who", "escalates"),
+    [
+        (agent(seconds_ago=600), True),
+        (agent(seconds_ago=599), False),
+        (agent(Activity.ACTIVE, 600, calling=True), False),
+    ],
+)
+def test_a_workspace_that_cannot_be_read_while_its_agent_rests_needs_a_person(
+    who: Agent, *, escalates: bool
+) -> None:
+    work = Work(base=BASE, head=HEAD, unreadable="git status failed")
+    signals, found, recheck_at = read(SessionView(published(work=work, agent=who), Policy(), NOW))
+    assert (signals.attention is Attention.ESCALATED) == escalates
+    if escalates:
+        key = f"stuck:workspace_unreadable:{in_key(ago(600))}#1"
+        assert (str(found.key), found.reason) == (key, Reason.WORKSPACE_UNREADABLE)
+        assert found.because == "the workspace cannot be read: git status failed"
+    elif who.activity is Activity.READY:
+        assert recheck_at == ago(-1)

@@ -64,6 +64,12 @@ TROUBLES = (
     Trouble(
         sent=tuple(f"move_commits:{n:040x}#1" for n in range(3)), off_branch=OffBranch(head=OTHER)
     ),
+    Trouble(
+        more={
+            "work": Work(base=BASE, head=HEAD, branch=BRANCH, unreadable="git status failed"),
+            "agent": agent(seconds_ago=_LATE),
+        }
+    ),
     Trouble(more={"commands": (command("pause"),)}),
     Trouble(more={"spent": Spending(cost_usd=4.5)}),
     Trouble(more={"spent": Spending(cost_usd=9, tokens=9, active_seconds=9e9)}),

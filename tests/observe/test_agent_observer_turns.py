@@ -218,20 +218,23 @@ def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
     "fails",
     [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
 )
-def test_an_unreadable_workspace_is_unknown_and_examined_again(
+def test_an_unreadable_workspace_is_repaired_once_and_examined_again(
     scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
 ) -> None:
     running(scenario, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     checkout.fails = fails
-    watch.sweep()
-    assert watch.examine() == 1
+    for _ in range(3):
+        watch.sweep()
+        watch.examine()
     assert the(scenario).activity is Activity.READY
-    assert scenario.store.sessions.live()[0].work.dirty is None
+    work = scenario.store.sessions.live()[0].work
+    assert (work.dirty, work.unreadable, checkout.repairs) == (None, str(fails), 1)
     checkout.fails = None
     watch.sweep()
     watch.examine()
-    assert scenario.store.sessions.live()[0].work.dirty is False
+    work = scenario.store.sessions.live()[0].work
+    assert (work.dirty, work.unreadable) == (False, "")
 
 
 @pytest.mark.parametrize(("seconds", "activity"), [(300, Activity.READY), (301, Activity.IDLE)])
