@@ -156,7 +156,10 @@ class BotProcess:
             except httpx.TransportError:
                 pass
             time.sleep(0.02)
-        raise RuntimeError(f"the bot did not become ready; the end of {self.log}:\n{self.tail()}")
+        state = "still runs" if self.alive else f"exited with {self.wait(0)}"
+        raise RuntimeError(
+            f"the bot did not become ready and {state}; the end of {self.log}:\n{self.tail()}"
+        )
 
     def is_healthy(self, seconds: float = 5.0) -> bool:
         """Whether it answers its health route in time."""
@@ -174,6 +177,10 @@ class BotProcess:
     def kill(self) -> None:
         """Kill it with SIGKILL."""
         self._end(signal.SIGKILL)
+
+    def abort(self) -> None:
+        """End it with SIGABRT; with PYTHONFAULTHANDLER set, it logs where its threads are."""
+        self._end(signal.SIGABRT)
 
     def stop(self) -> None:
         """Stop it with SIGTERM."""

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 from msgspec import Struct, to_builtins
 
 from scripts.faults.faults import FAULTS, Fault
@@ -35,6 +36,12 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
     def log(line: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {line}", flush=True)
 
+    def inject(lives: Lives) -> None:
+        try:
+            fault.inject(lives, random.Random(seed), over)
+        except (RuntimeError, OSError, httpx.HTTPError) as failure:
+            lives.violations_seen.append(f"the fault ended early: {failure}")
+
     violations: list[str] = []
     with Lives(
         folder, sessions, log, disk_mb=fault.disk_mb, descriptors=fault.descriptors
@@ -44,9 +51,7 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
             lives.start_bot()
         lives.wait_for_leader()
         lives.label_issues()
-        thread = threading.Thread(
-            target=fault.inject, args=(lives, random.Random(seed), over), daemon=True
-        )
+        thread = threading.Thread(target=inject, args=(lives,), daemon=True)
         thread.start()
         if not lives.wait_until_over(fault.seconds):
             violations.append(f"the sessions are not over after {fault.seconds:g} s")

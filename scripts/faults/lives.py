@@ -106,7 +106,7 @@ class Lives:
         bot = BotProcess(
             self.folder,
             config,
-            {**secrets, "SHIFTED_CLOCK": str(self.clock)},
+            {**secrets, "SHIFTED_CLOCK": str(self.clock), "PYTHONFAULTHANDLER": "1"},
             name,
             self._descriptors,
             self.module,
@@ -154,6 +154,9 @@ class Lives:
                 return True
             time.sleep(0.1)
         left = Counter(status for status in self.statuses().values())
+        if not left:  # No bot answers.
+            for bot in self.bots:
+                bot.abort()
         self.log(f"after {seconds:g} s not over: {dict(left)}, workspaces: {self._workspaces()}")
         return False
 
