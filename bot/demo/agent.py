@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 WORK_SECONDS = 0.2  # Long enough to be observed as active.
@@ -54,15 +54,38 @@ def main() -> None:
 def append(greeting: Path, text: str, subject: str) -> None:
     """Append to the file, at once even if it is killed, and commit, taking a realistic time."""
     time.sleep(WORK_SECONDS)
-    with greeting.open("a") as file:
-        file.write(text)
+
+    def write() -> None:
+        with greeting.open("a") as file:
+            file.write(text)
+
+    persist(write)
     commit(greeting, subject)
 
 
 def commit(greeting: Path, subject: str) -> None:
     """Commit the file as it is."""
-    git("add", str(greeting))
-    git("commit", "--quiet", "--message", subject)
+
+    def write() -> None:
+        if git("status", "--porcelain"):
+            git("add", str(greeting))
+            git("commit", "--quiet", "--message", subject)
+
+    persist(write)
+
+
+def persist(step: Callable[[], object]) -> None:
+    """Repeat a step for a minute until it succeeds, as an agent does whose disk is full."""
+    deadline = time.monotonic() + 60.0
+    while True:
+        try:
+            step()
+        except (OSError, subprocess.CalledProcessError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(WORK_SECONDS)
+        else:
+            return
 
 
 def git(*args: str) -> str:
