@@ -8,6 +8,7 @@ from bot.act.publishing import closing_others, refresh
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
+from bot.github.merging import MergeTarget
 from bot.github.write_access import WriteAccess, is_local
 from bot.store import RefreshesTable, Session
 from bot.system.clock import Clock
@@ -33,11 +34,14 @@ class Merger:
 
     def enqueue(self, session: Session, action: Enqueue, check: FinalCheck) -> ActionResult:
         """Add the judged commit to GitHub's merge queue."""
-        if unsure := self._recheck_access(session, action) or self._recheck_base(session, action):
+        if unsure := self._recheck_access(session, action):
             return unsure
+        target = self._target(session, action)
+        if isinstance(target, RetryLater):
+            return target
         if stopped := check():
             return stopped
-        queue = partial(self.github.merges.enqueue, session.repository, action.number, action.sha)
+        queue = partial(self.github.merges.enqueue, session.repository, target, action.sha)
         return self._landed(session, action.number, queue)
 
     def merge(self, session: Session, merge: MergePull, check: FinalCheck) -> ActionResult:
@@ -51,11 +55,14 @@ class Merger:
         # Commits that an update of the branch merged are on its base already.
         base = mirror.head_of(pull.base_branch) if pull and pull.base_branch else None
         commits = mirror.commits(merge.sha, base or session.work.base)
-        method = self._method(session, merge, commits)
+        target = self._target(session, merge)
+        if isinstance(target, RetryLater):
+            return target
+        method = _method(session, merge, target.methods, commits)
         if isinstance(method, Rejected):
             return method
         title, message = self._message(session, merge, method, commits)
-        if stopped := self._recheck_base(session, merge) or check():
+        if stopped := check():
             return stopped
         return self._landed(
             session,
@@ -110,36 +117,16 @@ class Merger:
                 )
         return None
 
-    def _recheck_base(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
-        """Read whether the pull request still has the base branch it was judged for.
+    def _target(self, session: Session, action: MergePull | Enqueue) -> MergeTarget | RetryLater:
+        """Read where and how it may be merged; it must have the base that it was judged for.
 
         GitHub compares the head when it merges, and not the base branch.
         """
-        base = self.github.merges.base_branch(session.repository, action.number)
-        if base == action.base or not action.base:
-            return None
+        target = self.github.merges.target(session.repository, action.number)
+        if target.base_branch == action.base or not action.base:
+            return target
         self.refreshes.request([refresh(session, f"pull:{action.number}")], self.clock())
-        return RetryLater(f"the base branch was changed to {base} meanwhile")
-
-    def _method(
-        self, session: Session, merge: MergePull, commits: Iterable[Commit]
-    ) -> MergeMethod | Rejected:
-        """Choose the merge method: the requested one, or another where the repository forbids it.
-
-        Commits with closing keywords for other issues are squashed: only a squash replaces their
-        messages.
-        """
-        repository = self.github.read.repository(session.repository)
-        allowed, method = repository.merge_methods, repository.merge_method(merge.method)
-        if merge.asked and method is not merge.method:
-            others = ", ".join(allowed)
-            return Rejected(f"{session.repository} forbids {merge.method}; it allows {others}")
-        closing = closing_others(commits, session.issue.number)
-        if method is MergeMethod.SQUASH or not closing:
-            return method
-        if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
-            return Rejected(f"a {method} would close other issues: reword {closing}, or squash it")
-        return MergeMethod.SQUASH
+        return RetryLater(f"the base branch was changed to {target.base_branch} meanwhile")
 
     def _landed(self, session: Session, number: int, land: Callable[[], str]) -> Completed:
         """Call `land`, which merges or enqueues.
@@ -156,3 +143,26 @@ class Merger:
         except Conflicted:
             self.refreshes.request(refreshes, self.clock())
             raise
+
+
+def _method(
+    session: Session,
+    merge: MergePull,
+    allowed: tuple[MergeMethod, ...],
+    commits: Iterable[Commit],
+) -> MergeMethod | Rejected:
+    """Choose the merge method: the requested one, or another where the repository forbids it.
+
+    Commits with closing keywords for other issues are squashed: only a squash replaces their
+    messages.
+    """
+    method = merge.method if merge.method in allowed or not allowed else allowed[0]
+    if merge.asked and method is not merge.method:
+        others = ", ".join(allowed)
+        return Rejected(f"{session.repository} forbids {merge.method}; it allows {others}")
+    closing = closing_others(commits, session.issue.number)
+    if method is MergeMethod.SQUASH or not closing:
+        return method
+    if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
+        return Rejected(f"a {method} would close other issues: reword {closing}, or squash it")
+    return MergeMethod.SQUASH

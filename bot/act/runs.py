@@ -177,7 +177,7 @@ class AgentRuns:
         return "\n\n".join(parts)
 
     def _default_branch(self, session: Session) -> str:
-        return self.github.read.repository(session.repository).default_branch
+        return self.github.read.default_branch(session.repository)
 
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
         """The rejection of a branch that somebody else pushed under the session's branch name."""

@@ -58,6 +58,7 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
     expected: tuple[str, ...] = ()
     #: Checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
+    settled: bool = False  #: Whether the checks of the base branch's last commits are all over.
 
 
 def checks_of(
@@ -126,10 +127,13 @@ def base_checks(
     were merged into it last.
     """
     states: dict[tuple[str, str, str], CheckState] = {}
-    for commit in commits:
-        for context in commit.checks:
-            state = check_state(context)
-            if not _is_own(context, me) and state is not CheckState.PENDING:
+    ended: list[bool] = []  # Of each commit with checks.
+    last = list(commits)
+    for commit in last:
+        found = {each: check_state(each) for each in commit.checks if not _is_own(each, me)}
+        ended += [CheckState.PENDING not in found.values()] if found else []
+        for context, state in found.items():
+            if state is not CheckState.PENDING:
                 states.setdefault(check_identity(context).without_event, state)
     failed = frozenset(what for what, state in states.items() if state is CheckState.FAILED)
     ran = {
@@ -138,7 +142,9 @@ def base_checks(
         for context in head.checks
         if not _is_own(context, me) and _ran_for_pull(context)
     }
-    return BaseChecks(expected=tuple(sorted(ran)), failed=failed)
+    # Those of a commit pushed a moment ago have not begun.
+    begun = not ended or bool(last[0].checks)
+    return BaseChecks(expected=tuple(sorted(ran)), failed=failed, settled=begun and all(ended))
 
 
 def _ran_for_pull(context: CheckContext) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.github.api_client import ApiClient
-from bot.github.errors import Conflicted, Refused, TryLater
+from bot.github.errors import Conflicted, IgnoreRefused, Refused, TryLater
 from bot.github.rest import CommitSha, MergeProgress, PullResponse
 from bot.github.shapes import GraphQLShape, OfPull
 from lifecycle.model.policy import MergeMethod
@@ -31,11 +31,36 @@ class _Ticket(NamedTuple):
     uuid: str = ""  #: Empty after a restart.
 
 
-class _QueueablePull(GraphQLShape, frozen=True):
+class PullTarget(GraphQLShape, frozen=True):
+    """Where a pull request is to be merged, now."""
+
     id: str
     is_in_merge_queue: bool
     head_ref_oid: str
     base_ref_name: str
+
+
+class MergeTarget(OfPull[PullTarget], frozen=True):
+    """merge_target.graphql: a pull request, and the methods that its repository allows."""
+
+    merge_commit_allowed: bool
+    squash_merge_allowed: bool
+    rebase_merge_allowed: bool
+
+    @property
+    def base_branch(self) -> str:
+        """The branch that the pull request is to be merged into."""
+        return self.pull_request.base_ref_name
+
+    @property
+    def methods(self) -> tuple[MergeMethod, ...]:
+        """The methods that the repository allows."""
+        allowed = {
+            MergeMethod.MERGE: self.merge_commit_allowed,
+            MergeMethod.SQUASH: self.squash_merge_allowed,
+            MergeMethod.REBASE: self.rebase_merge_allowed,
+        }
+        return tuple(method for method, is_allowed in allowed.items() if is_allowed)
 
 
 class PullMerger:
@@ -52,6 +77,7 @@ class PullMerger:
         #: Asynchronous merges under way. After a restart they are requested again, which GitHub
         #: answers with the same merge.
         self._tickets: dict[_MergeId, _Ticket] = {}
+        self._direct: set[str] = set()  #: Repositories without asynchronous merges.
 
     def merge(
         self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
@@ -69,29 +95,32 @@ class PullMerger:
             "commit_message": message,
         }
         try:
-            return self._merge_async(repo, number, sha, request)
+            if repo not in self._direct:
+                with IgnoreRefused(404):
+                    return self._merge_async(repo, number, sha, request)
+            merged = self._api.send(repo, "PUT", f"pulls/{number}/merge", request, CommitSha).sha
         except Refused as refusal:
-            try:
-                if refusal.status != 404:
-                    raise
-                return self._api.send(repo, "PUT", f"pulls/{number}/merge", request, CommitSha).sha
-            except Refused as no:
-                return self._unless_merged(repo, number, sha, no)
+            return self._unless_merged(repo, number, sha, refusal)
+        self._direct.add(repo)
+        return merged
 
     def description(self, repo: str, number: int) -> str:
         """The text of a pull request."""
         return self._api.get(repo, f"pulls/{number}", PullResponse).body or ""
 
-    def base_branch(self, repo: str, number: int) -> str:
-        """The branch that a pull request is to be merged into, now."""
-        return self._queueable(repo, number).base_ref_name
+    def target(self, repo: str, number: int) -> MergeTarget:
+        """Where and how a pull request may be merged, now."""
+        found = self._api.query(repo, "merge_target", MergeTarget, {"number": number})
+        if found is None:
+            raise Refused(f"There is no pull request {number} in {repo}.", 404)
+        return found
 
-    def enqueue(self, repo: str, number: int, sha: str) -> str:
+    def enqueue(self, repo: str, target: MergeTarget, sha: str) -> str:
         """Add a pull request at this head to the merge queue (`enqueuePullRequest`); idempotent.
 
         https://docs.github.com/en/graphql/reference/mutations
         """
-        pull = self._queueable(repo, number)
+        pull = target.pull_request
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
             return QUEUED
         try:
@@ -104,15 +133,9 @@ class PullMerger:
 
     def dequeue(self, repo: str, number: int) -> None:
         """Remove a pull request from the merge queue (`dequeuePullRequest`); idempotent."""
-        pull = self._queueable(repo, number)
+        pull = self.target(repo, number).pull_request
         if pull.is_in_merge_queue:
             self._api.mutate(repo, "dequeue", {"pull": pull.id})
-
-    def _queueable(self, repo: str, number: int) -> _QueueablePull:
-        found = self._api.query(repo, "pull_id", OfPull[_QueueablePull], {"number": number})
-        if found is None:
-            raise Refused(f"There is no pull request {number} in {repo}.", 404)
-        return found.pull_request
 
     def _merge_async(self, repo: str, number: int, sha: str, request: object) -> str:
         path, merge_id = f"pulls/{number}/merge-async", (repo, number, sha)

@@ -12,8 +12,9 @@ from msgspec import Raw
 
 from bot.github import rest
 from bot.github.api_client import MAX_PAGES, ApiClient
+from bot.github.base_checks import BaseChecksReader
 from bot.github.check_logs import check_report
-from bot.github.checks import BaseChecks, base_checks, needs_base_checks
+from bot.github.checks import needs_base_checks
 from bot.github.errors import GitHubFailure, IgnoreRefused, TryLater
 from bot.github.fingerprints import Fingerprint, branch_in, fingerprint_of
 from bot.github.github_app import missing_permissions
@@ -24,7 +25,6 @@ from bot.github.shapes import (
     AtObject,
     BranchPulls,
     BranchTip,
-    CheckedCommit,
     GraphQLShape,
     IssueRepository,
     NamedNode,
@@ -47,28 +47,6 @@ PULL_PAGES = 10
 #: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
 FINGERPRINT_BATCH = 50
 _NULL = Raw(b"null")
-
-
-class History(GraphQLShape, frozen=True):
-    """A commit's history; other objects have none."""
-
-    history: NodeList[CheckedCommit] = NodeList(nodes=())
-
-
-class CheckedNode(GraphQLShape, frozen=True):
-    commit: CheckedCommit
-
-
-class MergedPull(GraphQLShape, frozen=True):
-    """A merged pull request with its head."""
-
-    commits: NodeList[CheckedNode]
-
-
-class CheckedBase(AtObject[History], frozen=True):
-    """base_checks.graphql"""
-
-    pull_requests: NodeList[MergedPull]
 
 
 class RepositoryLabels(GraphQLShape, frozen=True):
@@ -131,6 +109,7 @@ class GitHubReader:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
         self.me = api.me
+        self._on_base = BaseChecksReader(api)
 
     def is_me(self, login: str) -> bool:
         """Whether this is the bot's own login; False while that is unknown. Never raises."""
@@ -138,15 +117,17 @@ class GitHubReader:
             return login == self.me()
         return False
 
-    def missing_permissions(self, repo: str) -> tuple[str, ...]:
+    def missing_permissions(
+        self, repo: str, identity: rest.RepositoryIdentity | None = None
+    ) -> tuple[str, ...]:
         """A sentence for each permission that the bot needs in a repository and lacks.
 
         GitHub lists an App's permissions. For a token it says whether its owner may push, and for a
-        classic token its scopes.
+        classic token its scopes. `identity`: the repository, if it was just read.
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)
-        rights = self._found(repo, rest.RepositoryRights).permissions
+        rights = (identity or self.identity(repo)).permissions
         if rights and not rights.push:
             return ("the account has no write access",)
         scopes = self._api.scopes
@@ -166,12 +147,25 @@ class GitHubReader:
         return list(self._api.pages(repo, "hooks", rest.RepositoryWebhook))
 
     def identity(self, repo: str) -> rest.RepositoryIdentity:
-        """A repository's id and its name today."""
-        return self._found(repo, rest.RepositoryIdentity)
+        """A repository's id and its name today, by its id where it is known and exists."""
+        known = self._api.aliases.get(repo)
+        if known is not None:
+            with IgnoreRefused(404):
+                return self._api.get_by_id(repo, known.id, rest.RepositoryIdentity)
+        return self._api.get(repo, "", rest.RepositoryIdentity)
 
     def repository(self, repo: str) -> rest.RepositorySettings:
         """A repository's settings."""
         return self._api.get(repo, "", rest.RepositorySettings)
+
+    def default_branch(self, repo: str) -> str:
+        """The default branch, as read when the repository itself last changed or was resynced."""
+        known = self._api.aliases.get(repo)
+        return (
+            known.default_branch
+            if known and known.default_branch
+            else self.repository(repo).default_branch
+        )
 
     def may_write(self, repo: str, login: str) -> bool:
         """Whether an account may push to the repository; False for an unknown account. Not cached.
@@ -338,7 +332,7 @@ class GitHubReader:
         reading = read()
         if not needs_base_checks(reading.pull.checks):
             return reading
-        return read(self._on_base(repo, reading.pull.base, reading.pull.base_branch))
+        return read(self._on_base.read(repo, reading.pull.base, reading.pull.base_branch))
 
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
@@ -364,25 +358,6 @@ class GitHubReader:
     def report(self, repo: str, run_id: int) -> CheckReport:
         """Why a check run failed: its log or output, and its annotations."""
         return check_report(self._api, repo, run_id)
-
-    def _found(self, repo: str, shape: type[T]) -> T:
-        """Read a repository by its id, or by its name if the id is unknown or gone."""
-        known = self._api.aliases.get(repo)
-        if known is not None:
-            with IgnoreRefused(404):
-                return self._api.get_by_id(repo, known.id, shape)
-        return self._api.get(repo, "", shape)
-
-    def _on_base(self, repo: str, commit: str, branch: str) -> BaseChecks:
-        variables = {"commit": commit, "base": branch}
-        data = self._api.query(repo, "base_checks", CheckedBase, variables)
-        if data is None:
-            return BaseChecks()
-        commits = data.object.history.nodes if data.object else ()
-        pulls = data.pull_requests.nodes
-        return base_checks(
-            commits, [node.commit for p in pulls for node in p.commits.nodes], self.me()
-        )
 
 
 def _changed_since(then: datetime) -> dict[str, str]:

@@ -23,6 +23,10 @@ class RefResponse(Struct, frozen=True):
     object: CommitSha
 
 
+class _Permissions(Struct, frozen=True):
+    push: bool = False
+
+
 class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     """A repository's id, which never changes, and its current name.
 
@@ -32,6 +36,8 @@ class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     id: int
     name: str = field(name="full_name")  #: `owner/name`.
     archived: bool = False
+    default_branch: str = ""  #: Empty: not read yet.
+    permissions: _Permissions | None = None  #: What the authenticated account may do there.
 
 
 class RepositoryAliases(dict[str, RepositoryIdentity]):
@@ -41,16 +47,6 @@ class RepositoryAliases(dict[str, RepositoryIdentity]):
         """A repository's current name, or the configured name if it was not read yet."""
         known = self.get(repository)
         return known.name if known else repository
-
-
-class _Permissions(Struct, frozen=True):
-    push: bool = False
-
-
-class RepositoryRights(Struct, frozen=True):
-    """What the authenticated account may do in a repository."""
-
-    permissions: _Permissions | None = None
 
 
 class HookConfiguration(Struct, frozen=True):

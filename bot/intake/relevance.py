@@ -27,7 +27,10 @@ class Relevance:
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")
-        if kind not in ("issue", "pull") or self.sessions.of_subject(repository, subject):
+        known = self.sessions.of_subject(repository, subject)
+        if kind == "branch" and known and not self._has_pulls(known):
+            return ()  # Its first pull request has an event of its own.
+        if known or kind not in ("issue", "pull"):
             return (subject,)
         if kind == "pull":
             return self._of_pull(repository, name, changed.branch)
@@ -42,3 +45,7 @@ class Relevance:
             return (f"other:{number}",)
         ours = self.sessions.of_subject(repository, f"branch:{branch}")
         return (f"pull:{number}",) if ours else ()
+
+    def _has_pulls(self, id: str) -> bool:
+        session = self.sessions.get(id)
+        return session is not None and bool(session.pulls)

@@ -114,51 +114,59 @@ class PullObserver:
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
         """Read the pull requests that a refresh concerns and that are not in `read` yet."""
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
-        session, numbers = self._concerned(repository, kind, name)
+        session, numbers, reading = self._concerned(repository, kind, name)
         if session is None and kind == "branch":
             # The pull requests onto a base that moved may conflict now.
             onto = self.store.sessions.branches_onto(repository, name)
             self.refresh_budget.request(repository, [f"branch:{branch}" for branch in onto])
-        wanted = [number for number in numbers if (repository, number) not in read]
+        final = {p.number for p in session.pulls if p.state is PullState.MERGED} if session else ()
+        wanted = [n for n in numbers if (repository, n) not in read and n not in final]
         if session is not None and wanted:
             recent = [self._read_at.get((repository, number)) for number in wanted]
             together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
-            if self.clock() < together:
+            if reading is None and self.clock() < together:
                 self.store.refreshes.postpone(refresh, together)
                 return
-            again = self._read(session, wanted)
+            again = self._read(session, wanted, reading)
             read.update((repository, number) for number in wanted)
             if again:
                 self.store.refreshes.postpone(refresh, self.clock() + again)
                 return
         self.store.refreshes.mark_done(refresh)
 
-    def _concerned(self, repository: str, kind: str, name: str) -> tuple[Session | None, list[int]]:
-        """The session that a subject concerns, and the pull requests of it to read."""
-        found = self.store.sessions.of_subject(repository, f"{kind}:{name}")
+    def _concerned(
+        self, repository: str, kind: str, name: str
+    ) -> tuple[Session | None, list[int], PullSnapshot | None]:
+        """The session that a subject concerns, and the pull requests of it to read.
+
+        Also the reading of a new one, which was needed to find its session.
+        """
+        found, reading = self.store.sessions.of_subject(repository, f"{kind}:{name}"), None
         if found is None and kind == "pull":
-            found = self._session_of_new(repository, int(name))
+            found, reading = self._session_of_new(repository, int(name))
         session = self.store.sessions.get(found) if found else None
         if session is None or kind == "pull":
-            return session, [int(name)] if session else []
+            return session, [int(name)] if session else [], reading
         known = [pull.number for pull in session.pulls]
         fork = self._fork(session)
-        return session, known or self.github.read.pulls_of(repository, session.branch, fork)
+        return session, known or self.github.read.pulls_of(repository, session.branch, fork), None
 
-    def _session_of_new(self, repository: str, number: int) -> str | None:
-        """The session of a pull request that is not known yet, if any.
+    def _session_of_new(
+        self, repository: str, number: int
+    ) -> tuple[str | None, PullSnapshot | None]:
+        """The session of a pull request that is not known yet, if any, and its reading.
 
         Other people's pull requests are read once and not at each push and check, because the
         branch of a pull request never changes.
         """
         branch = self._foreign.get((repository, number))
         if branch and self.store.sessions.of_subject(repository, f"branch:{branch}") is None:
-            return None
-        reading = self.github.read.pull(repository, number)
+            return None, None
+        reading = self._pull(repository, number)
         if reading is None:
-            return None
+            return None, None
         self._remember({(repository, number): reading.pull.branch})
-        return self._owner(repository, reading)
+        return self._owner(repository, reading), reading
 
     def _fork(self, session: Session) -> str:
         """The fork with its branch; empty: the branch is in the repository itself."""
@@ -189,16 +197,19 @@ class PullObserver:
         ours = recorded or pushed or (branch_is_ours and reading.pull.state is PullState.OPEN)
         return session.id if ours else None
 
-    def _read(self, session: Session, numbers: Iterable[int]) -> timedelta | None:
-        """Read and record pull requests; return the pause before another read, if one is needed."""
+    def _read(
+        self, session: Session, numbers: Iterable[int], read: PullSnapshot | None = None
+    ) -> timedelta | None:
+        """Read and record pull requests; return the pause before another read, if one is needed.
+
+        `read` is the reading of the only one, where it was read just now.
+        """
         repository, known = session.repository, {pull.number: pull for pull in session.pulls}
         fingerprints = {
             number: self.refresh_budget.found((repository, number)) for number in numbers
         }
         for number in numbers:
-            # From before the read, because what happens meanwhile may not be in it.
-            self._read_at[repository, number] = self.clock()
-            reading, earlier = self.github.read.pull(repository, number), known.get(number)
+            reading, earlier = read or self._pull(repository, number), known.get(number)
             if reading is None:
                 continue
             if earlier is None and self._owner(repository, reading) != session.id:
@@ -220,6 +231,11 @@ class PullObserver:
             return None
         self._merge_unknown[session.id] = unknown = self._merge_unknown.get(session.id, 0) + 1
         return timedelta(seconds=delay(unknown, *_MERGE_UNKNOWN))
+
+    def _pull(self, repository: str, number: int) -> PullSnapshot | None:
+        # From before the read, because what happens meanwhile may not be in it.
+        self._read_at[repository, number] = self.clock()
+        return self.github.read.pull(repository, number)
 
     def _report_reopening(self, session: Session, reading: PullSnapshot) -> None:
         """Report that somebody reopened the pull request of an ended session."""

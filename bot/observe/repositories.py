@@ -86,7 +86,7 @@ class AccessObserver:
             id=place.id, name=repository, current_name=place.name, archived=place.archived
         )
         self.records.record(known, self.clock())
-        yield from self.github.read.missing_permissions(repository)
+        yield from self.github.read.missing_permissions(repository, place)
         if place.archived:
             yield "it is archived, so no session starts there"
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
-from bot.github.rest import RepositorySettings
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
 from lifecycle.model import keys
@@ -70,22 +69,12 @@ class Merger:
             self.calls.extend(words)
             return head
 
-        repository = RepositorySettings(
-            default_branch="main",
-            private=False,
-            archived=False,
-            clone_url="",
-            allow_merge_commit=MERGE in allowed,
-            allow_squash_merge=SQUASH in allowed,
-            allow_rebase_merge=REBASE in allowed,
-        )
         github: Any = SimpleNamespace(
-            read=SimpleNamespace(
-                repository=lambda name: repository,
-                may_write=lambda name, login: login != self.gone,
-            ),
+            read=SimpleNamespace(may_write=lambda name, login: login != self.gone),
             merges=SimpleNamespace(
-                merge=merge, enqueue=merge, base_branch=lambda name, number: self.base
+                merge=merge,
+                enqueue=merge,
+                target=lambda name, number: SimpleNamespace(base_branch=self.base, methods=allowed),
             ),
         )
         gone, self.gone = self.gone, ""

@@ -40,6 +40,23 @@ def test_the_newest_completed_run_on_the_base_branch_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("commits", "settled"),
+    [
+        ([], True),
+        ([()], True),
+        ([(run(1, "unit"),), ()], True),
+        ([(run(1, "unit"), run(2, "lint", None))], False),
+        ([(run(1, "unit"),), (run(2, "lint", None),)], False),
+        ([(), (run(1, "unit"),)], False),
+    ],
+)
+def test_the_checks_of_the_base_branch_are_settled_once_all_are_over(
+    commits: list[Sequence[CheckContext | None]], settled: bool
+) -> None:
+    assert on_main(*commits).settled is settled
+
+
+@pytest.mark.parametrize(
     ("head", "expected"),
     [
         ([], ()),

@@ -45,6 +45,7 @@ class GitHub:
         self.writers = {"ada", "rob"}
         self.issues: dict[int, Any] = {}
         self.pulls: dict[int, Any] = {}
+        self.pulls_read: list[int] = []
         self.blocked: dict[int, tuple[str, ...]] = {}
         self.log: Any = "it broke"
         self.pushed_by: Any = ()  #: The people who pushed, the last first.
@@ -88,6 +89,7 @@ class GitHub:
         return set(self.issues) if repository == REPOSITORY else set()
 
     def pull(self, repository: str, number: int) -> Any:
+        self.pulls_read.append(number)
         return answer(self.pulls.get(number))
 
     def pushers(self, repository: str, branch: str, since: str) -> tuple[str, ...]:

@@ -96,6 +96,16 @@ def test_a_pull_request_concerns_the_bot_by_its_session_or_its_branch(
     assert subjects(bench, "pull_request_review_comment", **said) == read
 
 
+def test_a_push_to_a_session_without_a_pull_request_costs_no_read(bench: Bench) -> None:
+    bench.pushed("a1")
+    push = {"ref": f"refs/heads/{BRANCH}"}
+    assert subjects(bench, "push", **push) == []
+    assert subjects(bench, "push", ref="refs/heads/main") == ["branch:main"]
+    bench.pull()
+    bench.reads()
+    assert subjects(bench, "push", **push) == [f"branch:{BRANCH}"]
+
+
 def test_a_flood_of_unrelated_deliveries_costs_nearly_no_request(bench: Bench) -> None:
     bench.pushed("a1")
     inbox, dice = inbox_of(bench), random.Random(1)

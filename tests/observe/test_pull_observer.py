@@ -44,35 +44,6 @@ def test_a_writers_pull_request_at_a_pushed_head_belongs_to_the_session(
     assert [found.number for found in bench.reads()] == [34]
 
 
-def test_a_pull_request_without_a_session_is_read_once(bench: Bench) -> None:
-    bench.pull()
-    bench.refreshes("pull:34")
-    bench.pulls.read_requested()
-    known = bench.github.pulls[34]
-    bench.github.pulls[34] = TryLater("it was asked for again")
-    bench.refreshes("pull:34")
-    bench.pulls.read_requested()
-    assert bench.waiting() == []
-    bench.github.pulls[34] = known
-    bench.pushed("a1")
-    assert [found.number for found in bench.reads()] == [34]
-
-
-def test_refreshes_within_a_second_share_one_read(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(merge=Merge.CLEAN)
-    bench.refreshes("pull:34")
-    bench.pulls.read_requested()
-    assert bench.store.sessions.get("widgets-12").pulls
-    bench.refreshes("pull:34", "sha:a1")
-    for _ in range(2):
-        bench.scenario.clock.passes(0.4)
-        assert bench.pulls.read_requested() == 0
-    bench.scenario.clock.passes(0.3)
-    assert bench.pulls.read_requested() == 1
-    assert bench.waiting() == []
-
-
 def test_a_vanished_pull_request_changes_nothing(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
@@ -127,15 +98,6 @@ def test_a_missing_log_delays_a_failed_check_for_a_few_attempts_only(bench: Benc
     assert [check.state for check in bench.reads()[0].checks] == ["failed"]
     bench.github.log = "it broke"
     assert bench.reads()[0].checks[0].log == "it broke"
-
-
-def test_old_read_times_are_forgotten(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(merge=Merge.CLEAN)
-    bench.reads()
-    bench.scenario.clock.passes(120)
-    bench.pulls.read_requested()
-    assert bench.pulls._read_at == {}
 
 
 def test_the_pusher_is_determined_only_when_the_head_moved(bench: Bench) -> None:
@@ -284,45 +246,6 @@ def test_flaky_checks_are_marked_and_checks_red_on_the_base_need_no_log(
         )
     )
     assert [check.flaky for check in bench.reads()[0].checks] == [True, False]
-
-
-def test_a_moved_base_refreshes_the_pull_requests_onto_it(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(base_branch="main", merge=Merge.CLEAN)
-    bench.reads()
-    bench.refreshes("branch:main", "branch:other")
-    bench.pulls.read_requested()
-    assert bench.waiting() == ["branch:mergewright/12-it-breaks"]
-
-
-def test_a_moved_base_does_not_refresh_closed_pull_requests(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(base_branch="main", state=PullState.CLOSED)
-    bench.reads()
-    bench.refreshes("branch:main")
-    bench.pulls.read_requested()
-    assert bench.waiting() == []
-
-
-def test_unknown_mergeability_is_read_again_with_growing_pauses(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(merge=Merge.UNKNOWN)
-    bench.refreshes("pull:34")
-    for pause in (2, 4, 8, 16, 32, 60, 60):
-        assert bench.pulls.read_requested() == 1
-        bench.scenario.clock.passes(pause - 1)
-        assert bench.pulls.read_requested() == 0
-        bench.scenario.clock.passes(1)
-    bench.pull(merge=Merge.CLEAN)
-    assert bench.pulls.read_requested() == 1
-    assert bench.waiting() == []
-
-
-def test_unknown_mergeability_of_a_closed_pull_request_is_not_read_again(bench: Bench) -> None:
-    bench.pushed("a1")
-    bench.pull(merge=Merge.UNKNOWN, state=PullState.CLOSED)
-    assert bench.reads() != ()
-    assert bench.waiting() == []
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ TAKES: dict[str, Callable[[GitHub, Pull], object]] = {
     ),
     "issues": lambda app, pull: app.read.labelled_issues(pull.repo.full_name, ["agent"]),
     "merge_queues": lambda app, pull: app.merges.enqueue(
-        pull.repo.full_name, pull.number, pull.head
+        pull.repo.full_name, app.merges.target(pull.repo.full_name, pull.number), pull.head
     ),
     "metadata": lambda app, pull: app.read.may_write(pull.repo.full_name, "ann"),
     "pull_requests": lambda app, pull: app.write.make_ready(pull.repo.full_name, pull.number),

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.demo.github.pulls import Pull
+from bot.demo.github.repository import Repository
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, TryLater
-from bot.github.merging import PullMerger
+from bot.github.merging import MergeTarget, PullMerger
 from lifecycle.model.facts import Check, Dequeued
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import CheckState, Merge, PullState
@@ -18,6 +19,14 @@ from tests.world.faulty_github import FaultyGitHub
 def request(pull: Pull, sha: str = "") -> tuple[str, int, str, MergeMethod, str, str]:
     name, head = pull.repo.full_name, sha or pull.head
     return name, pull.number, head, MergeMethod.SQUASH, "Retry (#1)", "Closes #12"
+
+
+def target(github: GitHub, pull: Pull) -> MergeTarget:
+    return github.merges.target(pull.repo.full_name, pull.number)
+
+
+def enqueue(github: GitHub, pull: Pull, sha: str) -> str:
+    return github.merges.enqueue(pull.repo.full_name, target(github, pull), sha)
 
 
 @pytest.fixture
@@ -31,7 +40,7 @@ def background(pull: Pull) -> Pull:
 def queued(github: GitHub, pull: Pull) -> Pull:
     """A pull request in the merge queue."""
     pull.repo.protect("main", queue=True)
-    assert github.merges.enqueue(pull.repo.full_name, pull.number, pull.head) == "queued"
+    assert enqueue(github, pull, pull.head) == "queued"
     return pull
 
 
@@ -125,7 +134,7 @@ def test_an_enqueued_pull_request_stays_in_the_queue(
     github: GitHub, server: FaultyGitHub, queued: Pull
 ) -> None:
     tried = queued.queued
-    assert github.merges.enqueue(queued.repo.full_name, queued.number, queued.head) == "queued"
+    assert enqueue(github, queued, queued.head) == "queued"
     assert queued.queued == tried
     found = read(github, queued).pull
     assert (found.queue, found.merge, found.dequeued) == (True, Merge.QUEUED, None)
@@ -138,7 +147,7 @@ def test_only_the_judged_commit_is_enqueued(github: GitHub, pull: Pull) -> None:
     judged = pull.head
     pull.repo.push(BRANCH, {"retry.py": "evil\n"}, by="eve")
     with pytest.raises(Conflicted, match="Head branch was modified"):
-        github.merges.enqueue(pull.repo.full_name, pull.number, judged)
+        enqueue(github, pull, judged)
     assert not pull.queued
 
 
@@ -146,11 +155,32 @@ def test_a_change_of_the_base_branch_is_read(github: GitHub, pull: Pull) -> None
     pull.repo.push("release", {"notes.txt": "1\n"}, by="ann")
     pull.review(by="ann", state="APPROVED")
     assert [verdict.for_base for verdict in read(github, pull).pull.verdicts] == [True]
-    assert github.merges.base_branch(pull.repo.full_name, pull.number) == "main"
+    assert target(github, pull).base_branch == "main"
     pull.change_base("release", by="ann")
     found = read(github, pull).pull
     assert (found.base_branch, [one.for_base for one in found.verdicts]) == ("release", [False])
-    assert github.merges.base_branch(pull.repo.full_name, pull.number) == "release"
+    assert target(github, pull).base_branch == "release"
+
+
+def test_a_server_without_asynchronous_merges_is_asked_for_one_once(
+    github: GitHub, server: FaultyGitHub, repo: Repository
+) -> None:
+    for number in (1, 2):
+        repo.push(f"b{number}", {f"{number}.txt": "1\n"}, by="wright")
+        pull = repo.open_pull(f"b{number}", title="Retry", by="wright")
+        github.merges.merge(*request(pull))
+    tried = [seen for seen in server.requests if f"{repo.full_name}/pulls/" in seen.path]
+    assert [seen.path.rpartition("/")[2] for seen in tried if seen.method == "PUT"] == [
+        *("merge-async", "merge"),
+        "merge",
+    ]
+
+
+def test_the_allowed_methods_are_read_with_the_base_branch(github: GitHub, pull: Pull) -> None:
+    pull.repo.merge_methods = {"squash", "rebase"}
+    found = target(github, pull)
+    assert found.methods == (MergeMethod.SQUASH, MergeMethod.REBASE)
+    assert (found.base_branch, found.pull_request.head_ref_oid) == ("main", pull.head)
 
 
 def test_dequeuing_is_idempotent(github: GitHub, queued: Pull) -> None:
@@ -166,7 +196,7 @@ def test_dequeuing_is_idempotent(github: GitHub, queued: Pull) -> None:
 def test_a_pull_request_refused_by_the_queue_is_a_conflict(github: GitHub, pull: Pull) -> None:
     pull.repo.protect("main", required_reviews=1, queue=True)
     with pytest.raises(Conflicted, match="approving review"):
-        github.merges.enqueue(pull.repo.full_name, pull.number, pull.head)
+        enqueue(github, pull, pull.head)
 
 
 def test_a_dequeued_pull_request_names_the_failed_checks(github: GitHub, queued: Pull) -> None:

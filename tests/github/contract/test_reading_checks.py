@@ -104,6 +104,25 @@ def test_checks_of_the_base_branch_are_read_where_they_matter(
     assert asked() - before == 2
 
 
+def test_the_checks_of_a_base_commit_are_read_again_until_all_are_over(
+    github: GitHub, server: FaultyGitHub, pull: Pull
+) -> None:
+    def red() -> tuple[bool, int]:
+        before = server.count("POST", "graphql")
+        (check,) = read(github, pull).pull.checks
+        return check.red_on_base, server.count("POST", "graphql") - before
+
+    github.read.me()
+    checks, app = pull.repo.checks, server.world.app("github-actions")
+    unit = checks.run(app, pull.repo.heads["main"], "unit", "CI")
+    pull.check("unit", conclusion="failure", suite="CI")
+    assert [red(), red()] == [(False, 2), (False, 2)]
+    unit.complete("failure")
+    assert [red(), red()] == [(True, 2), (True, 1)]
+    pull.repo.push("main", {"b.py": "1\n"}, by="ann")
+    assert red() == (True, 2)
+
+
 def test_checks_are_expected_that_ran_for_pull_requests_merged_before(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:

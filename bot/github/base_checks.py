@@ -1,0 +1,65 @@
+"""Reads the checks of the base branch, and caches those that are over."""
+
+from datetime import datetime, timedelta
+
+from bot.github.api_client import ApiClient
+from bot.github.checks import BaseChecks, base_checks
+from bot.github.shapes import AtObject, CheckedCommit, GraphQLShape, NodeList
+
+#: How long the checks of a commit are cached once all are over: a rerun may change them.
+_CACHED, _MOST = timedelta(minutes=10), 1000
+
+
+class History(GraphQLShape, frozen=True):
+    """A commit's history; other objects have none."""
+
+    history: NodeList[CheckedCommit] = NodeList(nodes=())
+
+
+class CheckedNode(GraphQLShape, frozen=True):
+    commit: CheckedCommit
+
+
+class MergedPull(GraphQLShape, frozen=True):
+    """A merged pull request with its head."""
+
+    commits: NodeList[CheckedNode]
+
+
+class CheckedBase(AtObject[History], frozen=True):
+    """base_checks.graphql"""
+
+    pull_requests: NodeList[MergedPull]
+
+
+class BaseChecksReader:
+    """Raises (every method) `TryLater` or `Refused`."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+        #: By repository, commit and branch, each with the time until which it is used.
+        self._known: dict[tuple[str, str, str], tuple[BaseChecks, datetime]] = {}
+
+    def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
+        """The checks of a base branch at a commit."""
+        key, now = (repo, commit, branch), self._api.clock()
+        known, until = self._known.get(key, (None, now))
+        if known is not None and now < until:
+            return known
+        found = self._read(repo, commit, branch)
+        if found.settled:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = found, now + _CACHED
+        return found
+
+    def _read(self, repo: str, commit: str, branch: str) -> BaseChecks:
+        variables = {"commit": commit, "base": branch}
+        data = self._api.query(repo, "base_checks", CheckedBase, variables)
+        if data is None:
+            return BaseChecks()
+        commits = data.object.history.nodes if data.object else ()
+        pulls = data.pull_requests.nodes
+        return base_checks(
+            commits, [node.commit for p in pulls for node in p.commits.nodes], self._api.me()
+        )
