@@ -63,6 +63,8 @@ class ActionDispatcher:
                 return Rejected(f"there is no session {due.session}")
             if missing := self._missing(session, due.action):
                 return Rejected(f"{missing} is not configured any more: put it back")
+            if session.issue.commented:  # By an earlier session, perhaps with the same keys.
+                due = replace(due, first=False)
             return self._do(session, due, check)
         except Conflicted as moved:
             return RetryLater(str(moved))
@@ -159,7 +161,7 @@ class ActionDispatcher:
                 self.github.write.rerun(repository, runs)
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.OpenPull(head=head, draft=draft):
-                return self.publishing.open_pull(session, head, draft, check)
+                return self.publishing.open_pull(session, head, draft, check, first=due.first)
             case actions.MakeReady(number=number):
                 self.github.write.make_ready(repository, number)
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))
@@ -175,17 +177,19 @@ class ActionDispatcher:
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Reply(number=number, threads=threads) as reply:
                 body, key = messages.comment_body(reply.topic, reply.values), marker_of(due)
-                self.github.reviews.reply(repository, number, threads, body, key)
+                reply_to = self.github.reviews.reply
+                reply_to(repository, number, threads, body, key, first=due.first)
                 if reply.resolve:
                     self.github.reviews.resolve(repository, threads)
                 return Completed(refreshes=(refresh(session, f"pull:{number}"),))
             case actions.Report(number=number, comment=comment, summary=summary):
                 body = messages.report(summary, self._page(session), self.app_slug)
                 key = keys.marker(session.id, keys.report(number))
-                found = self.github.reports.set_comment(repository, number, body, key, comment)
+                write = self.github.reports.set_comment
+                found = write(repository, number, body, key, comment, first=due.first)
                 return Completed(result=str(found))
             case actions.ReportCheck() as report:
-                return self._report_check(session, report)
+                return self._report_check(session, report, due.first)
             case actions.ShowStatus(number=number, status=status):
                 self.github.write.set_status_label(repository, number, status)
                 return Completed()
@@ -211,7 +215,8 @@ class ActionDispatcher:
                 pass  # The command line and the page show the reply from its record.
             case actions.Comment(number=number, topic=topic, values=values):
                 body = messages.comment_body(topic, values)
-                written = self.github.write.comment(due.repository, number, body, marker_of(due))
+                place = due.repository, number
+                written = self.github.write.comment(*place, body, marker_of(due), first=due.first)
                 return Completed(result=f"comment {written}")
             case actions.React(comment=0, issue=number, content=content):
                 self.github.write.react_to_issue(due.repository, number, content)
@@ -258,7 +263,9 @@ class ActionDispatcher:
         seen = Observation(session=session.id, run=session.run, work=work)
         return Completed(result=joined, observed=seen)
 
-    def _report_check(self, session: Session, report: actions.ReportCheck) -> Completed:
+    def _report_check(
+        self, session: Session, report: actions.ReportCheck, first: bool
+    ) -> Completed:
         """Write the session's status into a check run, which only an App may create.
 
         See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
@@ -274,6 +281,7 @@ class ActionDispatcher:
             title=messages.report_title(summary),
             summary=messages.report(summary, page, self.app_slug),
             url=page,
+            first=first,
         )
         return Completed(result=str(run))
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher
 from bot.act.outages import PAUSE, LocalOutages
@@ -72,6 +73,14 @@ class Outbox:
     on_done: Callable[[], None]
     parallel: int = 8  #: How many actions are carried out at once.
     _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
+    #: The last action that an earlier process may have attempted; None: any.
+    _inherited: int | None = field(default=None, init=False)
+    #: The actions that this process attempted without success, by queue and kind.
+    _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
+
+    def begin(self) -> None:
+        """Note which actions a former leader may have attempted; this bot begins to lead."""
+        self._inherited = self.outbox.newest()
 
     def drain(self) -> int:
         """Hand due actions to idle workers, skipping sessions with one under way.
@@ -120,13 +129,32 @@ class Outbox:
         try:
             self.crash_point(CrashPoint.TAKEN, about)
             check = partial(self._check, due)
-            result = check() or self.dispatcher.do(due, check)
+            result = check() or self.dispatcher.do(replace(due, first=self._is_first(due)), check)
             if isinstance(result, Withdrawn):
                 return self.dispatcher.was_done(due) or result
             return result
         except Exception as error:
             log.exception("%s: failed", about)
             return RetryLater(f"{type(error).__name__}: {error}")
+
+    def _is_first(self, due: DueAction) -> bool:
+        """Whether no attempt of its kind, now or before a crash, may have had an unknown effect.
+
+        By its kind and not by its key, because the edits of one report differ in their keys.
+        """
+        first, place = not self._was_tried(due), _place(due)
+        self._tried.setdefault(place, set()).add(due.seq)
+        return first and not (due.session and self.outbox.given_up(*place))
+
+    def _was_tried(self, due: DueAction) -> bool:
+        inherited = self._inherited is None or due.seq <= self._inherited
+        return inherited or bool(self._tried.get(_place(due)))
+
+    def _succeeded(self, due: DueAction) -> None:
+        tried = self._tried.get(_place(due), set())
+        tried.discard(due.seq)
+        if not tried:
+            self._tried.pop(_place(due), None)
 
     def _check(self, due: DueAction) -> Stopped | None:
         """Return what prevents the action now; None if nothing does."""
@@ -159,6 +187,7 @@ class Outbox:
                     observed=result.observed,
                     refreshes=result.refreshes,
                 )
+                self._succeeded(due)
                 log.info("%s: done%s", about, f": {result.result}" if result.result else "")
                 self.crash_point(CrashPoint.MARKED, about)
             case AwaitingReceipt(receipt=receipt):
@@ -176,7 +205,7 @@ class Outbox:
                 self.outbox.mark_sent(due.seq, due.receipt)
             case Withdrawn(why=why):
                 log.info("%s: withdrawn: %s", about, why)
-                self.outbox.withdraw(due.seq, self.clock())
+                self.outbox.withdraw(due.seq, self.clock(), tried=self._was_tried(due))
             case Held():
                 self.outbox.defer(due.seq, self.clock() + _HELD)
             case LeaseLost():
@@ -215,6 +244,10 @@ class Outbox:
             failed = f"{_posted(due.action)} could not be posted: {why}; run `mergewright doctor`"
             self.incidents.report(_incident(due), f"{due.repository}: {failed}", self.clock())
         self.outbox.mark_failed(due.seq, reason, why, self.clock())
+
+
+def _place(due: DueAction) -> tuple[str, KeyKind]:
+    return due.queue, due.action.key.kind
 
 
 def _reason(due: DueAction) -> Reason:

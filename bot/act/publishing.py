@@ -1,6 +1,6 @@
 """Pushes an agent's commits to GitHub and opens its pull request."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,20 +35,35 @@ class Publishing:
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
         """Import the commits as hostile input, check them, and push unless somebody else pushed."""
-        # The push goes to a name. Another repository may have taken it since this one was renamed.
-        identity = self.github.read.identity(session.repository)
-        self.github.aliases[session.repository] = identity
-        mirror, head = self.locations.mirror(session.project), publish.head
+        pushed = self._pushes(session.id)
+        mirror = self.locations.mirror(session.project) if pushed else self._identified(session)
+        head = publish.head
         workspace = self.locations.workspace_of(session)
         if mirror.take(workspace) != head:
             # Not withdrawn: until the new head is observed, the same push would be ordered again.
             return RetryLater("the agent has committed since")
         if refused := self._refusal(session, mirror, publish):
             return refused
-        return check() or self._push(session, mirror, head, check)
+        return check() or self._push(session, mirror, head, pushed, check)
 
-    def _push(self, session: Session, mirror: Mirror, head: str, check: FinalCheck) -> ActionResult:
-        pushed = self._pushes(session.id)
+    def _identified(self, session: Session) -> Mirror:
+        """The mirror with the current name of its repository, read by its id.
+
+        A push goes to a name, which another repository may have taken since a rename. Where the
+        branch exists already, a push is refused by any repository that does not have its commit.
+        """
+        identity = self.github.read.identity(session.repository)
+        self.github.aliases[session.repository] = identity
+        return self.locations.mirror(session.project)
+
+    def _push(
+        self,
+        session: Session,
+        mirror: Mirror,
+        head: str,
+        pushed: Mapping[str, datetime],
+        check: FinalCheck,
+    ) -> ActionResult:
         #: The commit that the bot pushed last; empty: the branch must not exist.
         last = max(pushed, key=pushed.__getitem__, default="")
         try:
@@ -56,6 +71,7 @@ class Publishing:
         except PushRefused as refused:
             # The branch may be at a push that a crash left unmarked, or at a person's commit that
             # the agent has merged. Commits that are ancestors of `head` are not lost by a push.
+            mirror = self._identified(session)
             mirror.refresh()
             # A branch that was deleted before it had a pull request is created again.
             there = mirror.head_of(session.branch) or ""
@@ -68,7 +84,10 @@ class Publishing:
             if stopped := check():
                 return stopped
             mirror.push(head, session.branch, expected=there)
-        return Completed(result=head, refreshes=(refresh(session, f"branch:{session.branch}"),))
+        known = [pull.number for pull in session.pulls if pull.state is PullState.OPEN]
+        return Completed(
+            result=head, refreshes=tuple(refresh(session, f"pull:{number}") for number in known)
+        )
 
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
@@ -93,15 +112,17 @@ class Publishing:
         return None
 
     def open_pull(
-        self, session: Session, head: str, draft: bool, check: FinalCheck
+        self, session: Session, head: str, draft: bool, check: FinalCheck, *, first: bool = False
     ) -> ActionResult:
-        """Open a pull request for the pushed branch, with the repository's template."""
-        repository = self.github.read.repository(session.repository)
+        """Open a pull request for the pushed branch, with the repository's template.
+
+        `first`: no attempt can have opened one yet.
+        """
         project, mirror = (
             self.locations.projects[session.project],
             self.locations.mirror(session.project),
         )
-        base = project.base_branch or repository.default_branch
+        base = project.base_branch or self.github.read.default_branch(session.repository)
         commits = mirror.commits(head, session.work.base)
         subjects, issue = [commit.subject for commit in commits], session.issue
         title, text = self._handed_over(session)
@@ -125,6 +146,7 @@ class Publishing:
             ),
             draft,
             self._pushes(session.id),
+            first=first,
         )
         self.github.write.label(session.repository, number, *project.pull_labels)
         return Completed(result=str(number), refreshes=(refresh(session, f"pull:{number}"),))

@@ -174,6 +174,7 @@ class App:
             clock.continue_from(recorded)
         store.incidents.clear("clock", clock())
         self.wiring.late_effects.begin()
+        self.wiring.outbox.begin()
         if self._settings.key_variables:
             self.wiring.model_proxy.start()
         self._ticker.start()

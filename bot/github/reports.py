@@ -23,16 +23,27 @@ class StatusReporter:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def set_comment(self, repo: str, number: int, body: str, key: str, known: int | None) -> int:
+    def set_comment(
+        self,
+        repo: str,
+        number: int,
+        body: str,
+        key: str,
+        known: int | None,
+        *,
+        first: bool = False,
+    ) -> int:
         """Update the bot's comment with this key, or create it; returns the comment's id.
 
-        `known` is the id it had; if that comment was deleted, another one is looked for.
+        `known` is the id it had; if that comment was deleted, another one is looked for. `first`:
+        where none is known, there is none.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
         if known is not None and self._edited(repo, known, fields):
             return known
-        for mine in own_comments(self._api, repo, path, key):
+        absent = first and known is None
+        for mine in () if absent else own_comments(self._api, repo, path, key):
             if self._edited(repo, mine.id, fields):
                 return mine.id
         return self._api.send(repo, "POST", path, fields, Identified).id
@@ -62,8 +73,11 @@ class StatusReporter:
         title: str,
         summary: str,
         url: str,
+        first: bool = False,
     ) -> int:
         """Update the bot's check run on a commit, or create it; returns its id.
+
+        `first`: where none is known, there is none.
 
         Its conclusion is `success` or `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run
@@ -79,7 +93,7 @@ class StatusReporter:
             "output": {"title": title, "summary": without_markers(summary)},
         }
         try:
-            run = known or self._own_run(repo, head)
+            run = known or (None if first else self._own_run(repo, head))
             if run is not None:
                 return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, Identified).id
             return self._api.send(

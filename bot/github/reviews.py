@@ -52,14 +52,25 @@ class ReviewReplies:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def reply(self, repo: str, number: int, threads: Iterable[str], body: str, key: str) -> int:
+    def reply(
+        self,
+        repo: str,
+        number: int,
+        threads: Iterable[str],
+        body: str,
+        key: str,
+        *,
+        first: bool = False,
+    ) -> int:
         """Reply in each of these threads, once for each key; returns the number of new replies.
 
+        `first`: there is no reply with this key yet.
         Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
         path = f"pulls/{number}/comments"
-        own = [written.body for written in own_comments(self._api, repo, path)]
+        written = () if first else own_comments(self._api, repo, path)
+        own = [one.body for one in written]
         left = {thread: mine for thread, mine in keys.items() if not _has_key(own, mine)}
         if len(left) == 1:
             for thread, mine in left.items():  # GitHub wraps a single reply in a review.

@@ -30,13 +30,14 @@ class GitHubWriter:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def comment(self, repo: str, number: int, body: str, key: str) -> int:
+    def comment(self, repo: str, number: int, body: str, key: str, *, first: bool = False) -> int:
         """Comment on an issue or pull request, once for each key; returns the comment's id.
 
+        `first`: there is no comment with this key yet.
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
-        for mine in own_comments(self._api, repo, path, key):
+        for mine in () if first else own_comments(self._api, repo, path, key):
             return mine.id
         return self._api.send(repo, "POST", path, {"body": with_marker(body, key)}, Identified).id
 
@@ -100,17 +101,20 @@ class GitHubWriter:
         body: str,
         draft: bool,
         pushed: Container[str],
+        *,
+        first: bool = False,
     ) -> int:
         """Open a pull request and return its number, or that of the branch's existing one.
 
         `head` is a branch of the repository, or `owner:branch` for one of a fork. An existing pull
-        request counts if the bot opened it, or if its head is one of the commits in `pushed`.
+        request counts if the bot opened it, or if its head is one of the commits in `pushed`. It
+        is looked for at once, except by the `first` attempt to open one.
         https://docs.github.com/rest/pulls/pulls#create-a-pull-request
 
         Raises:
             Refused: the branch has no commits of its own, or somebody else's pull request.
         """
-        if found := self._pull_of(repo, head, pushed):
+        if not first and (found := self._pull_of(repo, head, pushed)):
             return found
         request = {
             "title": without_markers(title),

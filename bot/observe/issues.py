@@ -268,6 +268,7 @@ class IssueObserver:
             labelled=True,
             labelled_at=label.at if label else None,
             frozen=frozen_by_label(reading, None, self.clock()),
+            commented=bool(reading.earlier_comments) or any(one.own for one in reading.comments),
         )
         issue = self._with_blockers(candidate.repository, issue, begun=False)
         triggers = self._triggers[project]

@@ -22,6 +22,7 @@ from bot.store.values import (
     RefreshRequest,
 )
 from lifecycle.model.actions import Action
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Reason
 
 _ADD = """INSERT INTO outbox (session, key, next_at, created, action) VALUES (?, ?, ?, ?, ?)
@@ -67,9 +68,13 @@ AWAITED = """SELECT seq, session, key, run, state = 'sent' AS sent, receipt FROM
         UNION ALL SELECT seq, session, key, state, action, receipt FROM outbox
             WHERE state = 'due' AND action ->> 'type' = 'send_message')
     JOIN sessions ON sessions.id = session WHERE action ->> 'run' = run"""
+NEWEST_ACTION = "SELECT max(seq) AS seq FROM outbox"
+GIVEN_UP = """SELECT 1 FROM history WHERE session = ?1
+    AND (kind = 'failed' OR kind = 'withdrawn' AND data ->> 'tried')
+    AND substr(data ->> 'action', 1, length(?2) + 1) IN (?2, ?2 || ':', ?2 || '#') LIMIT 1"""
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
-_Data = Mapping[str, str]
+_Data = Mapping[str, str | bool]
 
 _due = RowDecoder(DueAction, "outbox", "seq")
 _entry = RowDecoder(OutboxEntry, "outbox", "seq")
@@ -101,6 +106,15 @@ class OutboxTable(StoreTable):
     def ends_program(self, session: str) -> bool:
         """Whether an action that ends the session's program is due."""
         return self._first(ENDS_PROGRAM, (session,)) is not None
+
+    def newest(self) -> int:
+        """The number of the action that was decided last; 0 if there is none."""
+        row = self._first(NEWEST_ACTION)
+        return (row and row["seq"]) or 0
+
+    def given_up(self, session: str, kind: KeyKind) -> bool:
+        """Whether an action of this kind was given up after an attempt."""
+        return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
         self,
@@ -164,9 +178,13 @@ class OutboxTable(StoreTable):
         values = (reason, error, now.timestamp(), seq)
         self._mark(_FAILED, values, HistoryKind.FAILED, {"reason": reason, "error": error}, now)
 
-    def withdraw(self, seq: int, now: datetime) -> None:
-        """Delete a due action. A later decision may contain its key again."""
-        self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, {}, now)
+    def withdraw(self, seq: int, now: datetime, *, tried: bool = False) -> None:
+        """Delete a due action. A later decision may contain its key again.
+
+        `tried`: whether an attempt may have had an effect.
+        """
+        data = {"tried": True} if tried else {}
+        self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, data, now)
 
     def prune(self, before: datetime) -> None:
         """Delete actions without a session that were done or failed before then."""

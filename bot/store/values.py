@@ -310,6 +310,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
     action: Action
     attempts: int  #: Earlier ones.
     receipt: Receipt | None = None  #: Of the last time it was sent.
+    first: bool = False  #: Whether no attempt can have had this effect, so none is looked for.
 
     @property
     def subject(self) -> str:

@@ -68,6 +68,8 @@ class Issue(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()  #: Without those that are Mergewright's.
     milestone: str = ""
     linked: tuple[str, ...] = ()  #: Issues and pull requests that refer to it, as `#5`.
+    #: Whether the bot may have commented on it before this session began.
+    commented: bool = False
 
 
 class Usage(Struct, frozen=True, kw_only=True):

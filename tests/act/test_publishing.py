@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from bot.act.publishing import Publishing
 from bot.act.results import Completed, RetryLater
 from bot.github.errors import Conflicted
+from bot.github.rest import RepositoryIdentity
 from bot.store import Observation
 from bot.system.redaction import Redaction
 from lifecycle.model import keys
-from lifecycle.model.actions import UpdateBranch
+from lifecycle.model.actions import Publish, UpdateBranch
 from lifecycle.model.facts import Pull
 from tests.harness.site import Site, git
 
@@ -38,12 +39,12 @@ def opened(site: Site) -> list[Any]:
     """All that the bot sends to GitHub for an opened pull request, its labels at the end."""
     asked: list[Any] = []
 
-    def open_pull(*words: Any) -> int:
+    def open_pull(*words: Any, first: bool) -> int:
         asked.extend(words)
         return 34
 
     github: Any = SimpleNamespace(
-        read=SimpleNamespace(repository=lambda name: SimpleNamespace(default_branch="main")),
+        read=SimpleNamespace(default_branch=lambda name: "main"),
         write=SimpleNamespace(open_pull=open_pull, label=lambda *words: asked.append(words)),
     )
     site.locations.mirror("widgets").take(site.workspace)
@@ -150,6 +151,38 @@ def test_the_summary_is_never_part_of_a_commit(site: Site, file: Path) -> None:
     file.write_text("Retry")
     assert site.workspace.path not in file.parents
     assert git(site.workspace.path, "status", "--porcelain") == ""
+
+
+def test_the_name_of_a_repository_is_read_where_a_push_may_create_its_branch(site: Site) -> None:
+    scenario, asked, taken = site.scenario, list[str](), site.github.with_name("gadgets.git")
+
+    def identity(name: str) -> RepositoryIdentity:
+        asked.append(name)
+        return RepositoryIdentity(id=1, name="acme/gadgets" if taken.exists() else name)
+
+    github: Any = SimpleNamespace(read=SimpleNamespace(identity=identity), aliases={})
+    site.locations.called = lambda name: github.aliases[name].name if github.aliases else name
+    act = site.dispatcher(github)
+
+    def pushes(name: str) -> None:
+        head = site.commits(name)
+        scenario.orders(site.id, Publish(key=keys.push(head), head=head), run=1)
+        (due,) = scenario.store.outbox.due(scenario.clock())
+        assert act.do(due, lambda: None) == Completed(result=head)
+        scenario.store.outbox.mark_done(due.seq, head, scenario.clock())
+
+    site.starts()
+    pushes("a")
+    pushes("b")
+    assert asked == ["acme/widgets"]
+    # It is renamed, and another repository takes its name, which has no such branch.
+    site.github.rename(taken)
+    git(taken.parent, "clone", "--quiet", "--bare", "--branch", "main", str(taken), "widgets.git")
+    git(site.github, "update-ref", "-d", f"refs/heads/{site.session.branch}")
+    pushes("c")
+    assert asked == ["acme/widgets"] * 2
+    assert site.session.branch not in git(site.github, "branch", "--list")
+    assert git(taken, "rev-parse", site.session.branch) == site.session.work.head
 
 
 def test_an_update_whose_response_was_lost_is_done_once_its_result_is_read(site: Site) -> None:

@@ -17,7 +17,7 @@ class ReviewThreads:
         self.done: list[str] = []
 
     def reply(
-        self, repository: str, number: int, threads: tuple[str, ...], body: str, key: str
+        self, repository: str, number: int, threads: tuple[str, ...], body: str, key: str, **_: Any
     ) -> None:
         self.done.append(f"{' '.join(threads)}: {body}")
 

@@ -1,5 +1,6 @@
 """Sessions opened, restored and closed by labels, assignments and merges."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from config.settings import ProjectSettings
 from lifecycle.decide import decide
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.actions import Comment
-from lifecycle.model.facts import Issue
+from lifecycle.model.facts import Issue, Remark
 from lifecycle.model.names import FREEZES
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Merge, PullState, Status
 from tests.harness.observers import PROJECTS, Bench, seen
+
+REMARK = Remark(id="comment:1", author="rob", body="Me too.", at=datetime(2026, 11, 21, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(("first", "last"), [("rob", "mallory"), ("mallory", "rob")])
@@ -40,6 +43,24 @@ def test_a_label_by_a_deleted_account_opens_nothing_and_notifies_nobody(
     bench.refreshes("issue:12")
     bench.issues.read_requested()
     assert (bench.store.sessions.all(), bench.store.outsiders.unnotified()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "commented"),
+    [
+        ({}, False),
+        ({"comments": (replace(REMARK, own=True),)}, True),
+        ({"comments": (REMARK,)}, False),
+        ({"earlier_comments": 1}, True),
+    ],
+)
+def test_a_session_knows_whether_the_bot_may_have_commented_before(
+    bench: Bench, changes: dict[str, Any], commented: bool
+) -> None:
+    bench.labelled(**changes)
+    bench.refreshes("issue:12")
+    bench.issues.read_requested()
+    assert bench.store.sessions.get("widgets-12").issue.commented is commented
 
 
 def test_a_removed_label_opens_nothing(bench: Bench) -> None:

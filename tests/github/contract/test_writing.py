@@ -36,6 +36,23 @@ def test_a_comment_whose_response_was_lost_is_found(
     assert [comment.id for comment in issue.comments] == [written]
 
 
+def test_nothing_is_looked_for_before_a_first_attempt(
+    github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
+) -> None:
+    pull.review(by="ann", state="COMMENTED", threads=[("retry.py", 1, "Why?")])
+    (thread,), place = pull.threads, (repo.full_name, pull.number)
+    before = len(server.requests)
+    github.write.comment(*place, "Hello.", "1", first=True)
+    github.reports.set_comment(*place, "It works.", "2", None, first=True)
+    github.reviews.reply(*place, [thread.node_id], "Done.", "3", first=True)
+    repo.push("other", {"a": "1\n"}, by="wright")
+    github.write.open_pull(
+        repo.full_name, "other", "main", "Retry", "", draft=False, pushed=(), first=True
+    )
+    asked = [seen.method for seen in server.requests[before:]]
+    assert asked == ["POST", "POST", "POST", "POST"]
+
+
 def test_a_key_is_found_behind_many_comments(github: GitHub, repo: Repository) -> None:
     issue = repo.open_issue("Retry", by="ann")
     for number in range(120):
