@@ -43,7 +43,9 @@ class Scene:
         self.kit = kit_for(github, "wrights")
         self.admin = kit_for(github, "alices")
         self.as_app = kit_for(github, TokenAuthStrategy(signed))
-        token = self.as_app.rest.apps.create_installation_access_token(self.app.installation_id)
+        token = self.as_app.rest.apps.create_installation_access_token(
+            self.app.installation_of(repo.owner)
+        )
         self.installed = kit_for(github, token.parsed_data.token)
         self.issue = repo.open_issue("Broken", "It is.", by="rob")
         self.issue.label("bug", by="rob")
@@ -98,8 +100,10 @@ CALLS: dict[str, Call] = {
     "app": lambda s: s.as_app.rest.apps.get_authenticated(),
     "installation": lambda s: s.as_app.rest.apps.get_repo_installation(**s.at),
     "access token": lambda s: s.as_app.rest.apps.create_installation_access_token(
-        s.app.installation_id
+        s.app.installation_of(s.repo.owner)
     ),
+    "installations": lambda s: s.as_app.rest.apps.list_installations(),
+    "installed on": lambda s: s.installed.rest.apps.list_repos_accessible_to_installation(),
     "new app": lambda s: s.kit.rest.apps.create_from_manifest(
         manifests.register(s.github.world, MANIFEST, "alice")
     ),

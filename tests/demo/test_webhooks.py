@@ -183,7 +183,7 @@ def test_an_installed_app_is_named_and_gets_a_suite_for_every_push(
         wait_for(lambda: hook_server.events() == ["ping", "push", "check_suite"], "the events")
     body = json.loads(hook_server.received[-1].body)
     assert (body["action"], body["check_suite"]["status"]) == ("requested", "queued")
-    assert body["installation"]["id"] == app.installation_id
+    assert body["installation"]["id"] == app.installation_of(repo.owner)
     documented("check_suite").validate_json(hook_server.received[-1].body)
 
 

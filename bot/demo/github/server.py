@@ -123,6 +123,12 @@ class GitHubServer:
             app.suspended = suspended
             self._webhooks.tell(app, "suspend" if suspended else "unsuspend")
 
+    def install_on(self, app: App, repo: Repository, *, installed: bool = True) -> None:
+        """Add a repository to an App's installation, or remove it; the App gets the event."""
+        with self.world.lock:
+            (app.excluded.discard if installed else app.excluded.add)(repo.id)
+            self._webhooks.tell_of(app, repo, "added" if installed else "removed")
+
     def uninstall(self, app: App) -> None:
         """Uninstall an App from every account; its tokens become invalid."""
         with self.world.lock:

@@ -61,7 +61,7 @@ class Hook:
     def gets_events_of(self, repo: Repository) -> bool:
         """Whether the hook receives the events of this repository."""
         if self.app:
-            return self.app.serves(repo.owner.login) and not self.app.suspended
+            return self.app.serves(repo) and not self.app.suspended
         return self.repo is repo
 
 
@@ -144,13 +144,28 @@ class Webhooks:
 
     def tell(self, app: App, action: str) -> None:
         """Send an App, even a suspended one, an event about its installation."""
-        repo = next(iter(self.world.repositories.values()))
+        self._tell(app, next(iter(self.world.repositories.values())), "installation", action)
+
+    def tell_of(self, app: App, repo: Repository, action: str) -> None:
+        """Send an App that a repository was `added` to its installation, or `removed`."""
+        short = {"id": repo.id, "node_id": repo.node_id, "name": repo.name}
+        short |= {"full_name": repo.full_name, "private": repo.private}
+        lists = {
+            f"repositories_{kind}": [short] if kind == action else []
+            for kind in ("added", "removed")
+        }
+        more = {**lists, "repository_selection": "selected", "requester": None}
+        self._tell(app, repo, "installation_repositories", action, more)
+
+    def _tell(
+        self, app: App, repo: Repository, event: str, action: str, more: Json | None = None
+    ) -> None:
         installation = base.installation(app, repo.owner, self.world)
         sender = base.user(repo.owner, self.world)
-        body = {"action": action, "installation": installation, "sender": sender}
+        body = {"action": action, "installation": installation, "sender": sender, **(more or {})}
         for hook in self.hooks:
             if hook.app is app:
-                self._deliver(hook, repo, "installation", action, body)
+                self._deliver(hook, repo, event, action, body)
 
     def redeliver(self, delivery_id: int) -> Delivery:
         """Redeliver under the same GUID."""
@@ -254,7 +269,8 @@ def _context(repo: Repository, sender: str) -> Json:
     }
     for app in world.apps.values():
         if app.installed:
-            context["installation"] = {"id": app.installation_id, "node_id": app.node_id}
+            number = app.installation_of(repo.owner)
+            context["installation"] = {"id": number, "node_id": app.node_id}
     return context
 
 

@@ -57,6 +57,11 @@ _GRANTED = {
 }
 
 
+class _Owned(Protocol):
+    id: int
+    owner: User
+
+
 @dataclass(eq=False, kw_only=True, repr=False)
 class App(Thing):
     """A GitHub App; one that is `installed` is installed on every repository."""
@@ -71,6 +76,7 @@ class App(Thing):
     suspended: bool = False
     hook: tuple[str, str] = ("", "")  #: The address and secret of its webhook.
     owners: set[str] | None = None  #: The lower-case logins it is installed on; None: everywhere.
+    excluded: set[int] = field(default_factory=set)  #: Ids of repositories it is not installed on.
 
     @property
     def name(self) -> str:
@@ -80,9 +86,14 @@ class App(Thing):
     def installed(self) -> bool:
         return bool(self.public_key)
 
-    def serves(self, owner: str) -> bool:
-        """Whether this account has it installed."""
-        return self.owners is None or owner.lower() in self.owners
+    def installation_of(self, owner: User) -> int:
+        """The id of its installation by an account."""
+        return self.installation_id + owner.id
+
+    def serves(self, repo: _Owned) -> bool:
+        """Whether it is installed on a repository."""
+        anywhere = self.owners is None or repo.owner.login.lower() in self.owners
+        return anywhere and repo.id not in self.excluded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +103,7 @@ class Token:
     user: User
     scopes: str | None = None  #: The scopes of a classic token; None: another kind of token.
     app: App | None = None
+    installation: int = 0  #: Of the App.
     expires_at: datetime | None = None
 
     @property
@@ -186,11 +198,13 @@ class World:
         known.public_key = public_key or known.public_key
         return known
 
-    def installation_token(self, app: App) -> tuple[str, datetime]:
+    def installation_token(self, app: App, installation: int) -> tuple[str, datetime]:
         """Create an installation token that is valid for an hour."""
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + timedelta(hours=1)
-        self.tokens[secret] = Token(user=app.bot, app=app, expires_at=until)
+        self.tokens[secret] = Token(
+            user=app.bot, app=app, installation=installation, expires_at=until
+        )
         return secret, until
 
     def who(self, secret: str) -> Token | None:

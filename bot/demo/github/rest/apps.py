@@ -5,9 +5,10 @@ from urllib.parse import urlencode
 
 from bot.demo.github.grants import REFUSED
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
+from bot.demo.github.repository import Forge
 from bot.demo.github.shapes import base
 from bot.demo.github.webhooks import Webhooks, delivery_item
-from bot.demo.github.world import App
+from bot.demo.github.world import App, User
 
 
 def _me(request: Request) -> Answer:
@@ -26,18 +27,32 @@ def _installation(request: Request) -> Answer:
     app = _signed(request)
     name = f"{request.params['owner']}/{request.params['repo']}".lower()
     repo = request.world.repositories.get(name)
-    if repo is None or not app.serves(repo.owner.login):
+    if repo is None or not app.serves(repo):
         raise not_found()
     return Answer(body=base.installation(app, repo.owner, request.world))
 
 
+def _installations(request: Request) -> Answer:
+    app, world = _signed(request), request.world
+    return request.page(
+        _installed_by(app, world), lambda account: base.installation(app, account, world)
+    )
+
+
+def _installed_by(app: App, world: Forge) -> list[User]:
+    """The accounts that have the App installed."""
+    return list(
+        dict.fromkeys(repo.owner for repo in world.repositories.values() if app.serves(repo))
+    )
+
+
 def _access_token(request: Request) -> Answer:
-    app = _signed(request)
-    if int(request.params["id"]) != app.installation_id:
+    app, number = _signed(request), int(request.params["id"])
+    if number not in map(app.installation_of, _installed_by(app, request.world)):
         raise not_found()
     if app.suspended:
         raise Problem(403, "This installation has been suspended")
-    secret, until = request.world.installation_token(app)
+    secret, until = request.world.installation_token(app, number)
     body = {
         "token": secret,
         "expires_at": base.time(until),
@@ -45,6 +60,20 @@ def _access_token(request: Request) -> Answer:
         "repository_selection": "all",
     }
     return Answer(status=201, body=body)
+
+
+def _repositories(request: Request) -> Answer:
+    """The repositories of the installation whose token was sent."""
+    token = request.token
+    if token is None or token.app is None:
+        raise Problem(403, "You must authenticate with an installation access token")
+    app = token.app
+    found = [
+        repo
+        for repo in request.world.repositories.values()
+        if app.serves(repo) and app.installation_of(repo.owner) == token.installation
+    ]
+    return request.page(found, base.repository, "repositories")
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
@@ -109,6 +138,8 @@ ROUTES: list[Route] = [
     ("GET", "/user", _me),
     ("GET", "/app", _app),
     ("GET", "/repos/{owner}/{repo}/installation", _installation),
+    ("GET", "/app/installations", _installations),
+    ("GET", "/installation/repositories", _repositories),
     ("POST", "/app/installations/{id}/access_tokens", _access_token),
     ("GET", "/meta", _meta),
 ]

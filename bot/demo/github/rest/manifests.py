@@ -61,7 +61,7 @@ def _install(webhooks: Webhooks, slug: str) -> Answer:
         app = world.apps[slug]
         app.owners = {app.owner.login.lower()}
         for repo in world.repositories.values():
-            if app.serves(repo.owner.login):
+            if app.serves(repo):
                 repo.permission(app.bot.login, "write")
         webhooks.add_app(app, *app.hook)
     return Answer(body=b"Installed.", headers={"Content-Type": "text/plain"})

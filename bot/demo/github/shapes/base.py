@@ -143,15 +143,16 @@ def app(known: App, world: World) -> Json:
 
 
 def installation(known: App, account: User, world: World) -> Json:
-    here = f"{api(world)}/app/installations/{known.installation_id}"
+    number = known.installation_of(account)
+    here = f"{api(world)}/app/installations/{number}"
     return {
-        "id": known.installation_id,
+        "id": number,
         "client_id": f"Iv1.{known.id:016x}",
         "account": user(account, world),
-        "repository_selection": "all",
+        "repository_selection": "selected" if known.excluded else "all",
         "access_tokens_url": f"{here}/access_tokens",
         "repositories_url": f"{api(world)}/installation/repositories",
-        "html_url": f"{world.url}settings/installations/{known.installation_id}",
+        "html_url": f"{world.url}settings/installations/{number}",
         "app_id": known.id,
         "app_slug": known.slug,
         "target_id": account.id,
