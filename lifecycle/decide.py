@@ -58,8 +58,9 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     frozen = frozen_by(facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions, again_at = ((), None) if quiet else wanted(judged)
-    if facts.archived:
-        actions = tuple(action for action in actions if isinstance(action, Stop | Release))
+    if facts.removed or facts.archived:
+        left = Stop if facts.removed else Stop | Release  # A workspace belongs to its project.
+        actions = tuple(action for action in actions if isinstance(action, left))
     starts = Start in map(type, actions)
     if starts and not facts.slot:
         actions = tuple(action for action in actions if not isinstance(action, Start))

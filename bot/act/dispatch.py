@@ -61,6 +61,8 @@ class ActionDispatcher:
             session = self.sessions.get(due.session)
             if session is None:
                 return Rejected(f"there is no session {due.session}")
+            if not self._has_project(session, due.action):
+                return RetryLater(f"{session.project} is no project any more", outage=True)
             if missing := self._missing(session, due.action):
                 return Rejected(f"{missing} is not configured any more: put it back")
             if session.issue.commented:  # By an earlier session, perhaps with the same keys.
@@ -118,10 +120,12 @@ class ActionDispatcher:
             case _:
                 return None
 
+    def _has_project(self, session: Session, action: actions.Action) -> bool:
+        """Whether the session's project is there; a stop needs none."""
+        return isinstance(action, actions.Stop) or session.project in self.locations.projects
+
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """The table this action needs and the configuration lacks; a stop needs none."""
-        if not isinstance(action, actions.Stop) and session.project not in self.locations.projects:
-            return f"[projects.{session.project}]"
+        """The table this action needs and the configuration lacks."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)

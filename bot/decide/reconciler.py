@@ -59,6 +59,7 @@ class Reconciler:
     crash_point: AtCrashPoint
     on_actions: Callable[[], None]  #: Called when new actions were recorded.
     agents: tuple[str, ...] = ()  #: The names that commands may ask for.
+    is_project: Callable[[str], bool] = lambda _: True
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
     #: Sessions that could not be decided the last time; None: not read from the incidents yet.
     _undecided: set[str] | None = field(default=None, init=False)
@@ -138,7 +139,8 @@ class Reconciler:
     def _decide(self, one: LoadedSession, now: datetime) -> SessionDecision:
         if isinstance(one.facts, CorruptRow):
             raise one.facts
-        facts = replace(one.facts, agents=self.agents)
+        removed = not self.is_project(one.facts.project)
+        facts = replace(one.facts, agents=self.agents, removed=removed)
         policy = self.policy_of(facts.project)
         return session_decision(facts, policy, decide(facts, policy, now))
 
@@ -194,6 +196,7 @@ class Reconciler:
             and action in confirmed.actions
             and (confirmed.until is None or now < confirmed.until)
             and confirmed.policy == self.policy_of(confirmed.project)
+            and self.is_project(confirmed.project)
             and confirmed.version == self.store.sessions.version(session)
         ):
             return True
@@ -220,7 +223,8 @@ class Reconciler:
         if isinstance(action, Comment) and action.topic == "answer":
             return acts, None  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
-        judged = replace(facts, pending=without, agents=self.agents)
+        removed = not self.is_project(facts.project)
+        judged = replace(facts, pending=without, agents=self.agents, removed=removed)
         decision = decide(judged, policy, now)
         if isinstance(action, Start):
             # Its run counts as ordered, so no reaction asks for it again.

@@ -1,4 +1,4 @@
-"""What pauses a session: a command, a budget, a usage limit, an archived repository, a freeze.
+"""What pauses a session: a command, a budget, a usage limit, a freeze, a repository without access.
 
 A person's push pauses no session: `SessionView.handed_to_human` holds back requests to the agent.
 """
@@ -37,6 +37,13 @@ def by_archive(view: SessionView) -> Finding | None:
     return Finding(None, Reason.REPOSITORY_ARCHIVED, "the repository is archived")
 
 
+def by_removal(view: SessionView) -> Finding | None:
+    """Its project was removed from the configuration, or the App from the repository."""
+    if not view.facts.removed:
+        return None
+    return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no project any more")
+
+
 def by_budget(view: SessionView) -> Finding | Recheck | None:
     """A budget is used up after the first start; before it, the session stays queued instead."""
     return exhausted(view) if view.history.started else None
@@ -71,13 +78,14 @@ def by_usage_limit(view: SessionView) -> Finding | None:
 
 
 _LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
-PAUSES: Final[tuple[Row, ...]] = (by_archive, by_person, by_budget, by_usage_limit)
+PAUSES: Final[tuple[Row, ...]] = (by_removal, by_archive, by_person, by_budget, by_usage_limit)
 
 
 def pause(view: SessionView) -> Found:
     """The first row that finds something; none is asked if there is nothing to find, as usual."""
     facts = view.facts
-    if facts.commands or facts.archived or facts.agent.limit_until or view.budgets is not UNREACHED:
+    closed = facts.removed or facts.archived
+    if closed or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:
         return first(PAUSES, view)
     return None, None
 

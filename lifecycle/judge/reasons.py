@@ -60,6 +60,11 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.REPOSITORY_ARCHIVED: Advice(
         "Unarchive the repository; the session then resumes by itself.", _INFO
     ),
+    Reason.PROJECT_REMOVED: Advice(
+        "Put `[projects.NAME]` back into the configuration, or install the App on the repository "
+        "again; the session then resumes by itself.",
+        _INFO,
+    ),
     Reason.ISSUE_BLOCKED: Advice(
         "Close the issues it waits for, or remove them from its dependencies.", _INFO
     ),

@@ -331,6 +331,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     spent_by_agent: Spending = Spending()  #: By all runs of its agent, this UTC day.
     frozen: Frozen | None = None
     archived: bool = False  #: Whether its repository is archived: nothing can be written there.
+    removed: bool = False  #: Whether its project is gone: nothing may be done there.
     restored_at: datetime | None = None
     agent: Agent = Agent()
     work: Work = Work()

@@ -156,6 +156,7 @@ class Reason(StrEnum):
     RELEASING = "releasing"
     PAUSED_BY_PERSON = "paused_by_person"
     REPOSITORY_ARCHIVED = "repository_archived"
+    PROJECT_REMOVED = "project_removed"
     ISSUE_BLOCKED = "issue_blocked"
     ISSUES_IN_CIRCLE = "issues_in_circle"
     PERSON_PUSHED = "person_pushed"

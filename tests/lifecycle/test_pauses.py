@@ -36,6 +36,12 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
         "the repository is archived",
         "",
     ),
+    "by the removal of its project": (
+        facts(agent=AT_WORK, removed=True, archived=True),
+        Reason.PROJECT_REMOVED,
+        "widgets is no project any more",
+        "",
+    ),
     "by a person": (
         facts(agent=AT_WORK, commands=(command("pause"),)),
         Reason.PAUSED_BY_PERSON,
@@ -96,6 +102,15 @@ def test_nothing_starts_or_is_written_in_an_archived_repository() -> None:
     called = facts(archived=True, done=done("attention_label:0"), commands=(command("status"),))
     assert keys(called) == ["park:rest#1"]
     assert keys(replace(called, archived=False)) != keys(called)
+
+
+def test_nothing_but_a_stop_follows_once_the_project_is_removed() -> None:
+    queued = replace(facts(run=0, slot=True, agent=Agent(), removed=True), done={})
+    assert (decision(queued).status, keys(queued)) == (Status.PAUSED, [])
+    called = facts(removed=True, done=done("attention_label:0"), commands=(command("status"),))
+    assert keys(called) == ["park:rest#1"]
+    merged = published(pulls=(pull(state=PullState.MERGED),), removed=True)
+    assert keys(merged) == []
 
 
 def test_an_ended_session_in_an_archived_repository_is_released() -> None:
