@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from config.settings import PROJECT_NAME, Settings
+from config.settings import PROJECT_NAME, ProjectDefaults, Settings
 from lifecycle.model.policy import Policy
 
 #: Names of variables that hold secrets.
@@ -16,6 +16,7 @@ SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._*?-]{1,100}")
 _A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
 
 #: The path of a Unix socket is limited to 104 to 108 bytes, depending on the system; this leaves
@@ -26,9 +27,6 @@ _DATA_BYTES = 80
 def contradictions(settings: Settings) -> Iterator[str]:
     """Yield a problem for each setting that is valid alone but not with the others."""
     yield from _policy_contradictions("policy", settings.policy)
-    for name, project in settings.projects.items():
-        if project.policy is not None:
-            yield from _policy_contradictions(f"projects.{name}.policy", project.policy)
     if "" in settings.prices:
         yield 'prices."": expected a model or a pattern'
     yield from unfit_paths("runtime.steering-files", settings.runtime.steering_files)
@@ -57,6 +55,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
             f" limits.sessions, which is {limits.sessions}"
         )
     yield from _project_contradictions(settings)
+    yield from _installation_contradictions(settings)
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
     yield from _key_contradictions(settings)
@@ -107,14 +106,39 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
         if forked != bool(project.fork) or (forked and not _REPOSITORY.fullmatch(project.fork)):
             expected = "expected 'owner/name', together with push-to = \"fork\""
             yield f"{where}.fork = {short(project.fork)}: {expected}"
-        if "," in project.label:
-            yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
-        yield from _unknown_types(
-            settings, f"{where}.agent = {short(project.agent)}", [project.agent]
-        )
+        yield from _default_contradictions(settings, where, project)
         first = owners.setdefault(project.repository.lower(), name)
         if first != name:
             yield f"{repository}: also used by projects.{first}"
+
+
+def _default_contradictions(
+    settings: Settings, where: str, project: ProjectDefaults
+) -> Iterator[str]:
+    if project.policy is not None:
+        yield from _policy_contradictions(f"{where}.policy", project.policy)
+    if "," in project.label:
+        yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
+    yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
+
+
+def _installation_contradictions(settings: Settings) -> Iterator[str]:
+    patterns, where = settings.installation.repositories, "installation.repositories"
+    owners = {owner.casefold() for owner in settings.github.allowed_owners}
+    if patterns and not settings.github.app_id:
+        yield (
+            f"{where}: only a GitHub App has installations: set github.app-id, or list each"
+            " repository in a table [projects.NAME]"
+        )
+    for pattern in patterns:
+        owner = pattern.partition("/")[0]
+        if not _PATTERN.fullmatch(pattern):
+            yield f"{where} has {short(pattern)}: expected 'owner/name' or 'owner/*'"
+        elif owners and owner.casefold() not in owners:
+            yield f"{where} has {short(pattern)}: {short(owner)} is not in github.allowed-owners"
+    if patterns:
+        project = settings.installation.project or ProjectDefaults()
+        yield from _default_contradictions(settings, "installation.project", project)
 
 
 def _type_contradictions(settings: Settings) -> Iterator[str]:
@@ -155,11 +179,9 @@ def _key_contradictions(settings: Settings) -> Iterator[str]:
             yield f"{place}: expected the name of an environment variable"
         elif _OURS.match(variable):
             yield f"{place}: {variable} would send our own credentials to the model's provider"
-    for table, owners in (("projects", settings.projects), ("agents", settings.agents)):
-        for name, owner in owners.items():
-            for kind in owner.model_keys:
-                where = f"{table}.{name}.model-keys.{kind}"
-                yield from _unknown_types(settings, where, [kind])
+    for where, owner in settings.key_owners.items():
+        for kind in owner.model_keys:
+            yield from _unknown_types(settings, f"{where}.model-keys.{kind}", [kind])
 
 
 def _unknown_types(settings: Settings, where: str, types: Iterable[str]) -> Iterator[str]:

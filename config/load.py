@@ -107,13 +107,17 @@ def settings_of(text: str, path: str) -> Settings:
 
 def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
     """Complete the policy of each project, which names only its differences, by the server's."""
-    projects = {
-        name: {**project, "policy": {**document.get("policy", {}), **project["policy"]}}
-        if "policy" in project
-        else project
-        for name, project in document.get("projects", {}).items()
-    }
-    return {**document, "projects": projects}
+    server = document.get("policy", {})
+
+    def whole(project: dict[str, Any]) -> dict[str, Any]:
+        own = {"policy": {**server, **project["policy"]}} if "policy" in project else {}
+        return {**project, **own}
+
+    projects = {name: whole(project) for name, project in document.get("projects", {}).items()}
+    installation = dict(document.get("installation", {}))
+    if "project" in installation:
+        installation["project"] = whole(installation["project"])
+    return {**document, "projects": projects, "installation": installation}
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
@@ -127,7 +131,7 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
         for variable, place in settings.key_variables.items()
         if variable not in secrets.model_keys
     ]
-    if not settings.projects:
+    if not settings.projects and not settings.installation.repositories:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)
 
@@ -170,7 +174,7 @@ def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
         kind = next(one for one in get_args(kind) if one is not NoneType)
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
-    elif get_origin(kind) is dict and isinstance(value, dict):
+    elif get_origin(kind) in (dict, Mapping) and isinstance(value, dict):
         for name, inner in value.items():
             yield from misfits(inner, get_args(kind)[1], f"{where}.{name}")
     elif get_origin(kind) is tuple and isinstance(value, list):

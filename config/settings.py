@@ -1,6 +1,7 @@
 """The settings of `mergewright.toml` with their defaults, which `default.toml` documents."""
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
@@ -71,10 +72,9 @@ _ONLY_NAMES_OF_TITLE = r"^(?:[^{}\n]|\{(?:title|number|issue)\})*$"
 _ONLY_NAMES_OF_MESSAGE = r"^(?:[^{}]|\{(?:title|number|issue|commits|body)\})*$"
 
 
-class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
-    """A repository: `[projects.NAME]`."""
+class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
+    """The settings that several repositories may share."""
 
-    repository: str  #: `owner/name`.
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
     #: A machine user; issues assigned to it start a session too.
     assignee: Annotated[str, Meta(pattern=r"^@?[A-Za-z0-9-]*$")] = ""
@@ -84,9 +84,6 @@ class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     branch: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9/_-]*\{number\}(-\{words\})?$")] = (
         "mergewright/{number}-{words}"
     )
-    #: "fork" keeps branches away from the secrets of the repository's CI.
-    push_to: Literal["repository", "fork"] = "repository"
-    fork: str = ""  #: `owner/name` of the fork.
     pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: May use `{number}` too.
     pull_labels: tuple[str, ...] = ()  #: Labels of new pull requests.
     #: Templates of merge commits: `{title}`, `{number}` and `{issue}`.
@@ -104,14 +101,31 @@ class ProjectSettings(SettingsTable, frozen=True, kw_only=True):
     affinity: Literal["none", "last"] = "none"
     people: tuple[str, ...] = ()  #: Logins that may give commands without write access.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
-    prompts: str = ""  #: A directory with prompts for this project, over the server's.
     #: The whole policy of this project; None: the server's. In the file, only the differences.
     policy: Policy | None = None
+
+
+class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
+    """A repository: `[projects.NAME]`."""
+
+    repository: str  #: `owner/name`.
+    #: "fork" keeps branches away from the secrets of the repository's CI.
+    push_to: Literal["repository", "fork"] = "repository"
+    fork: str = ""  #: `owner/name` of the fork.
+    prompts: str = ""  #: A directory with prompts for this project, over the server's.
 
     @property
     def home(self) -> str:
         """The repository that branches are pushed to."""
         return self.fork if self.push_to == "fork" else self.repository
+
+
+class InstallationSettings(SettingsTable, frozen=True, kw_only=True):
+    """The App's installations, whose repositories become projects by themselves."""
+
+    #: Patterns of `owner/name`; other repositories are ignored.
+    repositories: tuple[str, ...] = ()
+    project: ProjectDefaults | None = None  #: The settings of these projects.
 
 
 class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
@@ -217,7 +231,8 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     server: ServerSettings = ServerSettings()
     github: GitHubSettings = GitHubSettings()
-    projects: dict[str, ProjectSettings] = field(default_factory=dict)
+    projects: Mapping[str, ProjectSettings] = field(default_factory=dict)
+    installation: InstallationSettings = InstallationSettings()
     agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
     agents: dict[str, AgentSettings] = field(default_factory=dict)
     prices: dict[str, ModelPrice] = field(default_factory=dict)  #: By model or pattern.
@@ -274,11 +289,20 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
             for name, kind in self.agent_types.items()
             if kind.key
         }
-        for table, owners in (("projects", self.projects), ("agents", self.agents)):
-            for name, owner in owners.items():
-                for kind, variable in owner.model_keys.items():
-                    named[f"{table}.{name}.model-keys.{kind}"] = variable
+        for where, owner in self.key_owners.items():
+            for kind, variable in owner.model_keys.items():
+                named[f"{where}.model-keys.{kind}"] = variable
         return {variable: place for place, variable in reversed(named.items())}
+
+    @property
+    def key_owners(self) -> dict[str, ProjectDefaults | AgentSettings]:
+        """The tables with model keys by agent type, by their names."""
+        owners: dict[str, ProjectDefaults | AgentSettings] = {
+            f"projects.{name}": project for name, project in self.projects.items()
+        }
+        if self.installation.project is not None:
+            owners["installation.project"] = self.installation.project
+        return {**owners, **{f"agents.{name}": agent for name, agent in self.agents.items()}}
 
     @property
     def public_url(self) -> str:

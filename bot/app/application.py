@@ -68,6 +68,7 @@ class App:
             turn_ended=self._on_turn_ended,
             decided=self._on_decided,
             acted=self._on_acted,
+            projects_changed=self._on_policy_change,
         )
         self.wiring = wiring = Wiring(
             settings, secrets, clock, crash_point, wakes, self._stopping, new_database
@@ -84,14 +85,14 @@ class App:
         ]
         self._reconcile = self._worker("reconcile", self._reconcile_sessions)
         self._outbox = self._worker("outbox", wiring.outbox.drain)
-        resync = self._worker("resync", self._resync_all)
+        self._resync = self._worker("resync", self._resync_all)
         redeliver = self._worker("redeliver", wiring.redelivery.request_lost)
         archive = self._worker("archive", self._archive_transcripts)
         retention = self._worker("retention", self._delete_expired)
         self._ticker = Ticker(
             Job("beat", _BEAT_SECONDS, self._beat),
             Job("sweep", settings.timing.sweep_seconds, self._sweep.wake),
-            Job("resync", settings.resync_seconds, resync.wake),
+            Job("resync", settings.resync_seconds, self._resync.wake),
             Job("redeliver", _REDELIVERY_SECONDS, redeliver.wake),
             Job("archive", settings.retention.archive_seconds, archive.wake),
             Job("retention", _RETENTION_SECONDS, retention.wake),
@@ -103,7 +104,7 @@ class App:
                 webhook_secrets=(secrets.webhook_secret, secrets.webhook_secret_previous),
                 page_token=secrets.page_token,
                 health=self.health,
-                settings=settings,
+                settings=wiring.settings,
                 policies=wiring.policies,
                 terminal=terminal(wiring.store, wiring.locations, wiring.redact),
                 limits=WebhookLimits(
@@ -243,6 +244,8 @@ class App:
         if wiring.policies.adopt(wiring.repository_config.read_pushed()):
             self._on_policy_change()
         done = wiring.access_observer.read_requested()
+        if done and self._settings.installation.repositories:
+            self._resync.wake()  # The App may have been installed on other repositories.
         done += wiring.issue_observer.read_requested()
         done += wiring.authorizer.settle()
         done += wiring.pull_observer.read_requested()
@@ -281,6 +284,7 @@ class App:
     def _resync_all(self) -> None:
         wiring = self.wiring
         wiring.late_effects.remove()
+        wiring.installation_observer.read()
         wiring.access_observer.read_all()
         if wiring.policies.adopt(wiring.repository_config.read()):
             self._on_policy_change()

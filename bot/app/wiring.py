@@ -7,6 +7,7 @@ from functools import partial
 from threading import Event
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher
 from bot.act.late_effects import LateEffects
@@ -34,6 +35,7 @@ from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
 from bot.observe.agents import AgentObserver
 from bot.observe.discussions import Discussions
+from bot.observe.installations import InstallationObserver
 from bot.observe.issues import IssueObserver
 from bot.observe.pull_facts import PullFacts, who_pushed
 from bot.observe.pulls import PullObserver
@@ -47,6 +49,7 @@ from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.load import Secrets, secret_values
+from config.projects import Projects
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.base import Options
@@ -63,6 +66,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
     turn_ended: Callable[[], None]  #: An agent ended its turn: its workspace is to be examined.
     decided: Callable[[], None]  #: A decision was recorded with new actions.
     acted: Callable[[], None]  #: An action's result was recorded.
+    projects_changed: Callable[[], None]  #: Projects were added or removed.
 
 
 class Wiring:
@@ -83,7 +87,7 @@ class Wiring:
 
         Raises `StoreFailure` if the data folder cannot be created or the database used.
         """
-        self.settings, self.clock, self.crash_point = settings, clock, crash_point
+        self.clock, self.crash_point = clock, crash_point
         self.paths = paths = Paths(settings.data)
         try:
             paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -97,6 +101,9 @@ class Wiring:
         self.store = store = Store(
             paths.database, clock=clock, redact=self.redact, refuse_new=refuse_new
         )
+        self._configured, self._wakes = settings, wakes
+        self.projects = Projects(settings, store.installed.projects())
+        self.settings = settings = replace(settings, projects=self.projects)
         self.github = github_client(settings, secrets, clock)
         path = os.environ.get("PATH", os.defpath)
         self.locations = Locations(
@@ -127,7 +134,7 @@ class Wiring:
 
     def _wire_decide(self, on_actions: Callable[[], None]) -> None:
         """Build policies, the assignment of agents, the opening of sessions and the reconciler."""
-        store, projects, clock = self.store, self.settings.projects, self.clock
+        store, projects, clock = self.store, self.projects, self.clock
         self.caps = caps(self.settings)
         self.policies = Policies(store, projects, self.settings.policy)
         self.assignment = Assignment(store, self.settings.identities, projects, self.caps)
@@ -135,13 +142,14 @@ class Wiring:
         self.opening = Opening(store, projects, self.assignment, silenced, clock, self.crash_point)
         names = tuple(sorted(self.assignment.names))
         self.reconciler = Reconciler(
-            store, self.policies.of, clock, self.crash_point, on_actions, names
+            *(store, self.policies.of, clock, self.crash_point, on_actions, names),
+            projects.__contains__,
         )
 
     def _wire_observe(self, on_turn_ended: Callable[[], None]) -> None:
         """Build the observers of agents, pull requests, issues and repositories."""
         store, github, clock, crash_point = self.store, self.github, self.clock, self.crash_point
-        people, projects, consider = self.people, self.settings.projects, self.opening.consider
+        people, projects, consider = self.people, self.projects, self.opening.consider
         policy_of, prices, locations = self.policies.of, self.prices, self.locations
         self.agent_observer = AgentObserver(
             store, locations, policy_of, prices, clock, crash_point, on_turn_ended
@@ -159,22 +167,24 @@ class Wiring:
             *(store, github, people, discussions, pulls, budget, projects, names, consider),
             *(clock, crash_point),
         )
-        refreshes, repositories = store.refreshes, self.policies.repositories.values()
+        refreshes = store.refreshes
         self.access_observer = AccessObserver(
-            store.repositories, refreshes, store.incidents, github, repositories, clock
+            store.repositories, refreshes, store.incidents, github, projects, clock
         )
         self.repository_config = RepositoryConfig(
-            store.configurations, refreshes, github, repositories, clock
+            store.configurations, refreshes, github, projects, clock
+        )
+        self.installation_observer = InstallationObserver(
+            store, github, self._configured, projects, self._on_projects
         )
         self.resync = Resync(store.sessions, github, self.issue_observer, budget)
 
     def _wire_intake(self, on_delivered: Callable[[], None]) -> None:
         """Build the inbox, the authorization of commands, polling and redelivery."""
         store, github, policies, clock = self.store, self.github, self.policies, self.clock
-        projects = self.settings.projects.values()
         self.inbox = Inbox(
             store,
-            frozenset(project.repository for project in projects),
+            self._repositories,
             on_delivered,
             policies.is_bot_listed,
             self.settings.github.app_slug,
@@ -182,8 +192,19 @@ class Wiring:
             self.issue_observer.triggers,
         )
         self.authorizer = CommandAuthorizer(store, self.people, clock, policies.is_silenced)
-        self.comment_poller = CommentPoller(github, self.inbox, projects, clock)
+        self.comment_poller = CommentPoller(github, self.inbox, self.projects, clock)
         self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)
+
+    @property
+    def _repositories(self) -> list[str]:
+        return [project.repository for project in self.projects.values()]
+
+    def _on_projects(self) -> None:
+        """Have everything that depends on the projects follow those of the App's installations."""
+        self.policies.apply_all()
+        self.caps = self.assignment.caps = caps(self.settings)
+        self.inbox.use(self._repositories, self.issue_observer.triggers)
+        self._wakes.projects_changed()
 
     def _wire_model_proxy(self, secrets: Secrets) -> None:
         """Build the proxy that adds model keys to agents' requests."""

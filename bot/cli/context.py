@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.cli.options import PROBLEM, CliError
 from bot.decide.assignment import all_agents, caps
@@ -23,6 +24,7 @@ from bot.system.locations import Paths
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
+from config.projects import Projects
 from config.settings import Settings
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
@@ -59,11 +61,22 @@ def settings(config: Path | None) -> Settings:
     with config_errors():
         found = load_settings(path)
     _refuse_unknown_names(path, found)
-    return found
+    return with_installed(found)
+
+
+def with_installed(found: Settings) -> Settings:
+    """Return the settings with the projects that the bot found in the App's installations."""
+    if not found.installation.repositories or not Paths(found.data).database.exists():
+        return found
+    with store(found) as opened:
+        return replace(found, projects=Projects(found, opened.installed.projects()))
 
 
 def installation(config: Path | None, environ: Mapping[str, str] | None = None) -> Installation:
-    """Return the settings and the secrets, by default of `os.environ`. Raises `CliError`."""
+    """Return the settings as configured and the secrets, by default of `os.environ`.
+
+    Raises `CliError`.
+    """
     path = file(config)
     with config_errors():
         found, secrets = load(path, os.environ if environ is None else environ)
@@ -74,7 +87,8 @@ def installation(config: Path | None, environ: Mapping[str, str] | None = None) 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
     """Return the settings, and what replaces secrets in output. Raises `CliError`."""
     found = installation(config)
-    return found.settings, Redaction(secret_values(found.settings, found.secrets, os.environ))
+    redact = Redaction(secret_values(found.settings, found.secrets, os.environ))
+    return with_installed(found.settings), redact
 
 
 @contextmanager

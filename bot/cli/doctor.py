@@ -6,8 +6,10 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
@@ -29,6 +31,9 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
     findings = [("git", git()), ("sqlite", sqlite())]
     try:
         installed = context.installation(config)
+        with suppress(CliError):  # A damaged database, which the check of it reports.
+            everything = context.with_installed(installed.settings)
+            installed = replace(installed, settings=everything)
     except CliError as refusal:
         says, _, hint = str(refusal).partition("\n")
         findings.append(("configuration", fail(says, hint)))
@@ -85,9 +90,12 @@ def sqlite() -> CheckResult:
 
 
 def configuration(installed: Installation) -> CheckResult:
-    if not installed.settings.projects:
+    settings = installed.settings
+    patterns = ", ".join(settings.installation.repositories)
+    if not settings.projects and not patterns:
         return fail("no project", "add [projects.NAME] with a repository")
-    return ok(f"projects: {', '.join(installed.settings.projects)}")
+    also = f"; also those of the App's installations that match {patterns}" if patterns else ""
+    return ok(f"projects: {', '.join(settings.projects) or 'none yet'}{also}")
 
 
 def tmux(installed: Installation) -> CheckResult:

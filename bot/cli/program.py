@@ -134,8 +134,8 @@ def check(
     wanted = [*missing(settings, installed.secrets), *undecided(settings)]
     if wanted:
         raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
-    projects = ", ".join(settings.projects) or "none yet"
-    print(f"{file} is valid. Projects: {projects}.")
+    projects = [*settings.projects, *settings.installation.repositories]
+    print(f"{file} is valid. Projects: {', '.join(projects) or 'none yet'}.")
 
 
 @config_app.command()

@@ -48,7 +48,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
     with context.store(settings) as store:
         try:
             policies = context.policies(settings, store)
-            repositories = frozenset(policies.repositories.values())
+            repositories = [project.repository for project in settings.projects.values()]
             slug = settings.github.app_slug
             inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)
             found = effects(store, inbox, webhook)

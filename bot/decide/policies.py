@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from bot.store import Configuration, FetchedFile, Store
+from config.projects import project_of
 from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
 from lifecycle.model import keys
@@ -22,23 +23,19 @@ class Policies:
     ) -> None:
         self._store = store
         self._server = server
-        self._of_projects = {
-            project.repository.casefold(): project.policy
-            for project in projects.values()
-            if project.policy is not None
-        }
-        self.repositories = {name: project.repository for name, project in projects.items()}
-        self._people = {
-            project.repository.casefold(): frozenset(login.casefold() for login in project.people)
-            for project in projects.values()
-        }
+        self._projects = projects
         self._narrowed: dict[str, Policy] = {}
-        for kept in store.configurations.all():
+        self.apply_all()
+
+    def apply_all(self) -> None:
+        """Apply every repository's last valid file to the policy of its project, as it is now."""
+        for kept in self._store.configurations.all():
             self.apply(kept)
 
     def of(self, project: str) -> Policy:
         """The policy of a project's sessions."""
-        return self.of_repository(self.repositories.get(project, ""))
+        known = self._projects.get(project)
+        return self.of_repository(known.repository) if known else self._server
 
     def of_repository(self, repository: str) -> Policy:
         """The policy of a repository, `owner/name` in any case."""
@@ -46,7 +43,11 @@ class Policies:
 
     def _configured(self, repository: str) -> Policy:
         """The policy in the server's configuration, without the repository's file."""
-        return self._of_projects.get(repository.casefold(), self._server)
+        project = self._project(repository)
+        return (project.policy if project else None) or self._server
+
+    def _project(self, repository: str) -> ProjectSettings | None:
+        return self._projects.get(project_of(self._projects, repository))
 
     def is_bot_listed(self, repository: str, login: str) -> bool:
         """Whether the repository's policy lists this bot, so that its commands count."""
@@ -54,14 +55,14 @@ class Policies:
 
     def is_listed(self, repository: str, login: str) -> bool:
         """Whether the configuration lets a person or bot give commands, independent of GitHub."""
-        if login.casefold() in self._people.get(repository.casefold(), ()):
+        project = self._project(repository)
+        if project and login.casefold() in map(str.casefold, project.people):
             return True
         return is_bot(login) and self.is_bot_listed(repository, login)
 
     def is_silenced(self, repository: str) -> bool:
         """Whether the bot must not write to a repository: it is frozen or in mode `observe`."""
-        projects = {name for name, one in self.repositories.items() if one == repository}
-        scopes = {"", *(f"project:{project}" for project in projects)}
+        scopes = {"", f"project:{project_of(self._projects, repository)}"}
         frozen = any(one.scope in scopes for one in self._store.freezes.all())
         return frozen or self.of_repository(repository).mode is Mode.OBSERVE
 

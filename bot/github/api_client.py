@@ -47,6 +47,8 @@ _APP = "app:"
 MAX_PAGES = 100
 #: A JWT that begins or ends by this much more is refused.
 _CLOCKS_DIFFER = timedelta(seconds=30)
+#: The rights of a token that only lists the repositories of an installation.
+_LISTING: Mapping[str, object] = {"permissions": {"metadata": "read"}}
 _LOG_BYTES = 256 * 1024
 _CORE, _GRAPHQL = "core", "graphql"
 
@@ -82,6 +84,8 @@ class ApiClient:
         )
         #: Whether writes may be sent; asked again after the wait for their turn.
         self.may_write: Callable[[], bool] = lambda: True
+        #: The ids of whole installations, by `OWNER/*`, which no repository is called.
+        self.installations: dict[str, int] = {}
         self._me = ""
         self._me_lock = Lock()
         base = self._transport.config.base_url
@@ -102,17 +106,24 @@ class ApiClient:
         return decode(request, self._read(repository, request).content, shape)
 
     def pages(
-        self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
+        self, repository: str, path: str, shape: type[T], params: Mapping[str, str] = {}
     ) -> Iterator[T]:
-        """Read a list page by page.
+        """Read a list page by page."""
+        for request, content in self.contents(repository, self._url(repository, path), params):
+            yield from decode(request, content, list[shape])  # type: ignore[valid-type]
+
+    def contents(
+        self, repository: str, url: str, params: Mapping[str, str] = {}
+    ) -> Iterator[tuple[GitHubRequest, bytes]]:
+        """Read the pages of a list, each with its request.
 
         https://docs.github.com/rest/guides/using-pagination-in-the-rest-api
         """
         for page in range(1, MAX_PAGES + 1):
-            query = {**(params or {}), "per_page": "100", "page": str(page)}
-            request = GitHubRequest("GET", self._url(repository, path), params=query)
+            query = {**params, "per_page": "100", "page": str(page)}
+            request = GitHubRequest("GET", url, params=query)
             response = self._read(repository, request)
-            yield from decode(request, response.content, list[shape])  # type: ignore[valid-type]
+            yield request, response.content
             if not response.more:
                 return
         raise TryLater(f"{request}: the list has more than {MAX_PAGES} pages.")
@@ -220,7 +231,7 @@ class ApiClient:
             following = response.links.get("next")
             if following is None:
                 return
-            query = {**query, "cursor": httpx.URL(following["url"]).params.get("cursor", "")}
+            query = dict(httpx.URL(following["url"]).params)
         raise TryLater(f"{path}: the list has more than {MAX_PAGES} pages.")
 
     def get_as_app(self, path: str, shape: type[T]) -> T:
@@ -289,16 +300,17 @@ class ApiClient:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
 
     def _installation_token(self, repository: str) -> InstallationToken:
-        """A token for this repository alone.
+        """A token for this repository alone, or for listing those of a whole installation.
 
         https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
-        found = self.installation(repository)
-        identity = self.aliases.get(repository)
-        # By its id where it is known, because its name may have changed since it was read.
-        by_name = {"repositories": [repository.partition("/")[2]]}
-        body = {"repository_ids": [identity.id]} if identity else by_name
-        request = GitHubRequest("POST", f"app/installations/{found.id}/access_tokens", body=body)
+        number, body = self.installations.get(repository), _LISTING
+        if number is None:
+            number, identity = self.installation(repository).id, self.aliases.get(repository)
+            # By its id where it is known, because its name may have changed since it was read.
+            by_name = {"repositories": [repository.partition("/")[2]]}
+            body = {"repository_ids": [identity.id]} if identity else by_name
+        request = GitHubRequest("POST", f"app/installations/{number}/access_tokens", body=body)
         return decode(request, self._as_app(request).content, InstallationToken)
 
     def _query(

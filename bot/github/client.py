@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from bot.github.api_client import ApiClient
 from bot.github.auth import Credentials
-from bot.github.github_app import AppWebhook
+from bot.github.github_app import AppInstallations, AppWebhook
 from bot.github.merging import PullMerger
 from bot.github.reader import GitHubReader
 from bot.github.reports import StatusReporter
@@ -46,6 +46,7 @@ class GitHub:
         self.reports = StatusReporter(self._api)
         self.merges = PullMerger(self._api)
         self.hook = AppWebhook(self._api)
+        self.installations = AppInstallations(self._api)
         self.setup = RepositorySetup(self._api)
 
     def write_only_while(self, may_write: Callable[[], bool]) -> None:

@@ -7,7 +7,13 @@ from typing import Literal
 from msgspec import Struct
 
 from bot.github.api_client import ApiClient
-from bot.github.rest import HookConfiguration
+from bot.github.rest import (
+    AppInstallation,
+    HookConfiguration,
+    InstalledRepositories,
+    InstalledRepository,
+)
+from bot.github.transport import decode
 
 _DELIVERIES = "app/hook/deliveries"
 #: Status codes below 500 of deliveries that no server answered: 0 means no connection. A
@@ -96,3 +102,33 @@ class AppWebhook:
         https://docs.github.com/rest/apps/webhooks#redeliver-a-delivery-for-an-app-webhook
         """
         self._api.do_as_app("POST", f"{_DELIVERIES}/{attempt.id}/attempts")
+
+
+class AppInstallations:
+    """The installations of the App. Methods raise `TryLater` or `Refused`."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    def repositories(self) -> dict[str, list[InstalledRepository] | None]:
+        """The repositories of each installation by its account's login, in lower case.
+
+        None for a suspended one, and for one outside `github.allowed-owners`, which is not read.
+        https://docs.github.com/rest/apps/apps#list-installations-for-the-authenticated-app
+        """
+        found: dict[str, list[InstalledRepository] | None] = {}
+        for one in self._api.app_pages("app/installations", AppInstallation, {}):
+            owner = one.account.login.lower() if one.account else ""
+            usable = self._api.tokens.allows_owner(owner) and not one.suspended_at
+            found[owner] = self._of(owner, one.id) if usable else None
+        return found
+
+    def _of(self, owner: str, installation: int) -> list[InstalledRepository]:
+        """https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation"""
+        every = f"{owner}/*"
+        self._api.installations[every] = installation
+        return [
+            repository
+            for request, content in self._api.contents(every, "installation/repositories")
+            for repository in decode(request, content, InstalledRepositories).repositories
+        ]

@@ -110,6 +110,20 @@ class AppInstallation(Struct, frozen=True):
     suspended_at: str | None = None
 
 
+class InstalledRepository(Struct, frozen=True, kw_only=True):
+    """https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation"""
+
+    id: int
+    full_name: str  #: `owner/name`.
+    fork: bool = False
+    archived: bool = False
+    disabled: bool = False
+
+
+class InstalledRepositories(Struct, frozen=True):
+    repositories: tuple[InstalledRepository, ...]
+
+
 class BlockingIssue(Struct, frozen=True):
     """https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by"""
 

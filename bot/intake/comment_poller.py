@@ -1,7 +1,7 @@
 """Polls comments and new issues, for a bot that GitHub's webhooks cannot reach."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -26,17 +26,19 @@ class CommentPoller:
     """Passes new comments and issues to the inbox, each once, like webhooks."""
 
     def __init__(
-        self, github: GitHub, inbox: Inbox, projects: Collection[ProjectSettings], clock: Clock
+        self, github: GitHub, inbox: Inbox, projects: Mapping[str, ProjectSettings], clock: Clock
     ) -> None:
         self._github = github
         self._inbox = inbox
-        self._since = {project.repository: clock() - _FIRST_POLL for project in projects}
+        self._projects = projects
+        self._since: dict[str, datetime] = {}
         self._clock = clock
 
     def poll(self) -> None:
         """Pass on what was written in every project's repository since the last poll."""
-        for repository, since in self._since.items():
+        for repository in [project.repository for project in self._projects.values()]:
             begun = self._clock()
+            since = self._since.setdefault(repository, begun - _FIRST_POLL)
             try:
                 with self._github.caching():
                     found = self._poll(repository, since)

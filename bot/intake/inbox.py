@@ -1,7 +1,7 @@
 """Stores each webhook delivery once, then turns it into refresh requests and commands."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
 from bot.github.comment_markers import KEY
@@ -36,7 +36,7 @@ class Inbox:
     def __init__(
         self,
         store: Store,
-        repositories: frozenset[str],
+        repositories: Iterable[str],
         wake: Callable[[], None],
         is_bot_listed: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
@@ -52,11 +52,15 @@ class Inbox:
         self._is_bot_listed = is_bot_listed
         self._app_slug = app_slug
         self._is_me = is_me
-        self._relevance = Relevance(store.sessions, triggers or {})
         self._counted = False
+        self._wake = wake
+        self.use(repositories, triggers or {})
+
+    def use(self, repositories: Iterable[str], triggers: Mapping[str, Collection[str]]) -> None:
+        """Replace the configured names of the repositories, and their triggers."""
+        self._relevance = Relevance(self._store.sessions, triggers)
         # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
-        self._wake = wake
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
         """Store deliveries. The future resolves once all are on disk, or has the store's error."""
@@ -132,7 +136,8 @@ class Inbox:
             if (repository := self._known(changed.repository))
             for subject in self._relevance.refreshes(repository, changed)
         )
-        ours = self._repositories.values() if parsed.access_changed else ()
+        # At least one request, because the repository may be the first one.
+        ours = (self._repositories.values() or ("",)) if parsed.access_changed else ()
         return (*(RefreshRequest(repository=name, subject=ACCESS) for name in ours), *refreshes)
 
     def _commands(self, comment: NewText | None) -> tuple[NewCommand, ...]:

@@ -24,6 +24,7 @@ from bot.observe.triggers import (
 from bot.store import NewCommand, Observation, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
 from lifecycle.model.facts import Candidate, Issue, Labelled, Requested, Trigger
@@ -52,18 +53,16 @@ class IssueObserver:
     clock: Clock
     crash_point: AtCrashPoint
 
-    def __post_init__(self) -> None:
-        projects = self.projects.items()
-        self._names = {project.repository.lower(): name for name, project in projects}
-        self._triggers = {name: triggers_of(project, self.agents) for name, project in projects}
-
     @property
     def triggers(self) -> Mapping[str, Collection[str]]:
         """By repository, the labels and assignees that ask for an agent, in lower case."""
         found: dict[str, set[str]] = {}
         for name, project in self.projects.items():
-            found.setdefault(project.repository, set()).update(self._triggers[name])
+            found.setdefault(project.repository, set()).update(self._triggers(name))
         return found
+
+    def _triggers(self, project: str) -> Mapping[str, str]:
+        return triggers_of(self.projects[project], self.agents)
 
     def read_requested(self) -> int:
         """Read every issue with a due refresh; return how many refreshes were due.
@@ -105,7 +104,7 @@ class IssueObserver:
         GitHub lists by the exact spelling of a label, and the repository's labels may be spelled in
         another case than the configuration's.
         """
-        project, triggers, read = self.projects[name], self._triggers[name], self.github.read
+        project, triggers, read = self.projects[name], self._triggers(name), self.github.read
         existing = read.labels(project.repository, project.label)
         spelled = [label for label in existing if label.lower() in triggers]
         words = dict.fromkeys([*triggers, project.label, *spelled])
@@ -127,7 +126,7 @@ class IssueObserver:
 
     def _read(self, repository: str, number: int) -> None:
         """Read one issue: facts of its session, or a candidate for one."""
-        project = self._names.get(repository.lower(), "")
+        project = project_of(self.projects, repository)
         session = self.store.sessions.of_subject(repository, f"issue:{number}")
         starts = self.store.commands.authorized(repository, number)
         if not project and session is None:
@@ -178,12 +177,12 @@ class IssueObserver:
             open=reading.issue.open,
             state_reason=reading.issue.state_reason,
             # A session that a command opened on an issue without the label needs no label.
-            labelled=has_any(reading.labels, self._triggers[session.project])
+            labelled=has_any(reading.labels, self._triggers(session.project))
             or session.issue.labelled_at is None,
             frozen=frozen_by_label(reading, session.issue.frozen, self.clock()),
         )
         if session.ended is None and reading.issue.open:
-            triggers = self._triggers[session.project]
+            triggers = self._triggers(session.project)
             issue = self.discussions.of(session.repository, reading, issue, triggers)
             issue = self.discussions.with_edit(session, issue, reading)
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
@@ -200,7 +199,7 @@ class IssueObserver:
         return replace(issue, labelled_at=label.at)
 
     def _report_label(self, project: str, reading: IssueSnapshot) -> None:
-        labelled = has_any(reading.labels, self._triggers[project])
+        labelled = has_any(reading.labels, self._triggers(project))
         if not reading.issue.open or reading.is_pull or not labelled:
             return
         # The label is on, and perhaps nobody is known to have added it.
@@ -231,11 +230,11 @@ class IssueObserver:
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
         """The last label or assignment that asks for an agent and is still on."""
-        event = last_labeling(reading, self._triggers[project])
+        event = last_labeling(reading, self._triggers(project))
         if event is None:
             return None
         label, prefix = event.label.lower(), f"{self.projects[project].label.lower()}:"
-        agent, named = self._triggers[project][label], label.startswith(prefix)
+        agent, named = self._triggers(project)[label], label.startswith(prefix)
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
@@ -271,7 +270,7 @@ class IssueObserver:
             commented=bool(reading.earlier_comments) or any(one.own for one in reading.comments),
         )
         issue = self._with_blockers(candidate.repository, issue, begun=False)
-        triggers = self._triggers[project]
+        triggers = self._triggers(project)
         issue = self.discussions.of(candidate.repository, reading, issue, triggers)
         return replace(candidate, issue=issue)
 

@@ -1,7 +1,7 @@
 """Observes repositories: the bot's own access, names, and their own configuration files."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bot.github.client import GitHub
@@ -18,8 +18,13 @@ from bot.store import (
 )
 from bot.system.clock import Clock
 from config.repository import PATH
+from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
+
+
+def _repositories(projects: Mapping[str, ProjectSettings]) -> list[str]:
+    return [project.repository for project in projects.values()]
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class AccessObserver:
     refreshes: RefreshesTable
     incidents: IncidentsTable
     github: GitHub
-    repositories: Collection[str]
+    projects: Mapping[str, ProjectSettings]
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -47,7 +52,7 @@ class AccessObserver:
         """Read the repositories for which a refresh is due; return the number of refreshes."""
         due = self.refreshes.due(self.clock(), (ACCESS,))
         asked = {refresh.repository for refresh in due}
-        for repository in self.repositories:
+        for repository in _repositories(self.projects):
             if repository in asked:
                 self._read(repository)
         for refresh in due:
@@ -56,7 +61,7 @@ class AccessObserver:
 
     def read_all(self) -> None:
         """Read every repository."""
-        for repository in self.repositories:
+        for repository in _repositories(self.projects):
             self._read(repository)
 
     def _read(self, repository: str) -> None:
@@ -98,13 +103,13 @@ class RepositoryConfig:
     configurations: ConfigurationsTable
     refreshes: RefreshesTable
     github: GitHub
-    repositories: Collection[str]
+    projects: Mapping[str, ProjectSettings]
     clock: Clock
     _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default ones.
 
     def read(self) -> list[FetchedFile]:
         """Read every repository's file; those that differ from the ones kept in the store."""
-        return self._changed(self.repositories)
+        return self._changed(_repositories(self.projects))
 
     def read_pushed(self) -> list[FetchedFile]:
         """Like `read`, of repositories whose default branch was pushed to or is not known yet.
@@ -115,7 +120,7 @@ class RepositoryConfig:
         pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
         return self._changed(
             repository
-            for repository in self.repositories
+            for repository in _repositories(self.projects)
             if repository not in self._branches
             or (repository, self._branches[repository]) in pushed
         )

@@ -35,7 +35,8 @@ class Resync:
 
     def run(self) -> None:
         """Check everything once."""
-        live, budget = self.sessions.live(), self.refresh_budget
+        live = [one for one in self.sessions.live() if one.project in self.issues.projects]
+        budget = self.refresh_budget
         wanted: dict[str, set[_Subject]] = {}
         for repository, number in self.issues.labelled():
             wanted.setdefault(repository, set()).add(("issue", number))

@@ -36,6 +36,8 @@ from bot.store.repositories import (
     Configuration,
     ConfigurationsTable,
     FetchedFile,
+    InstalledProject,
+    InstalledTable,
     RepositoriesTable,
     RepositoryRecord,
 )
@@ -134,6 +136,7 @@ class Store:
         self.freezes = FreezesTable(db)
         self.history = HistoryTable(db)
         self.incidents = IncidentsTable(db)
+        self.installed = InstalledTable(db)
         self.lease = LeaseTable(db)
         self.metadata = MetadataTable(db)
         self.observations = ObservationsTable(db)

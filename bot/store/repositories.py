@@ -1,7 +1,7 @@
 """Configured repositories by GitHub's id, which survives renames, and their own configuration."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -24,6 +24,10 @@ _TABLES = (
     "configurations",
 )
 _RENAME = "UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"
+INSTALLED = "SELECT id, name, project, removed FROM installed_projects ORDER BY project"
+_CLEAR_INSTALLED = "DELETE FROM installed_projects"
+_ADD_INSTALLED = """INSERT INTO installed_projects (id, name, project, removed)
+    VALUES (:id, :name, :project, :removed)"""
 CONFIGURATIONS = "SELECT repository, blob, valid FROM configurations ORDER BY repository"
 _SET_CONFIGURATION = """INSERT INTO configurations (repository, blob, valid)
     VALUES (:repository, :blob, :valid)
@@ -37,6 +41,15 @@ class RepositoryRecord(Struct, frozen=True, kw_only=True):
     name: str  #: `owner/name`, as configured.
     current_name: str  #: `owner/name` at GitHub today.
     archived: bool = False
+
+
+class InstalledProject(Struct, frozen=True, kw_only=True):
+    """A repository of one of the App's installations that is or was a project."""
+
+    id: int
+    name: str  #: `owner/name` when it became a project.
+    project: str
+    removed: bool = False  #: Whether it is no project now.
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -56,6 +69,7 @@ class FetchedFile(Struct, frozen=True, kw_only=True):
     text: str | None  #: None if it is not text.
 
 
+_installed = RowDecoder(InstalledProject, "installed_projects")
 _repository = RowDecoder(RepositoryRecord, "repositories")
 _configuration = RowDecoder(Configuration, "configurations", "repository")
 
@@ -96,6 +110,28 @@ class RepositoriesTable(StoreTable):
             return wake_scope(connection, f"repository:{repository.name}", now)
 
         self._change(work)
+
+
+class InstalledTable(StoreTable):
+    """The projects of the App's installations."""
+
+    def all(self) -> list[InstalledProject]:
+        """All of them, the removed ones too, by project."""
+        return list(map(_installed, self._all(INSTALLED)))
+
+    def projects(self) -> dict[str, str]:
+        """The repositories (`owner/name`) of those that are projects now, by project."""
+        return {one.project: one.name for one in self.all() if not one.removed}
+
+    def replace(self, all_of_them: Iterable[InstalledProject]) -> None:
+        """Write the whole list."""
+        rows = list(map(columns, all_of_them))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_CLEAR_INSTALLED)
+            connection.executemany(_ADD_INSTALLED, rows)
+
+        self._db.write(work)
 
 
 class ConfigurationsTable(StoreTable):

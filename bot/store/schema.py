@@ -267,6 +267,14 @@ _STATEMENTS = (
         current_name TEXT NOT NULL,
         archived INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
     ) STRICT""",
+    # Repositories of the App's installations that are or were projects, so that each keeps its
+    # project's name. id: GitHub's. name: `owner/name` when it became a project.
+    """CREATE TABLE installed_projects (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        project TEXT NOT NULL UNIQUE,
+        removed INTEGER NOT NULL DEFAULT 0 CHECK (removed IN (0, 1))
+    ) STRICT""",
     # A repository's own configuration file: the blob last read, and the last valid text.
     """CREATE TABLE configurations (
         repository TEXT PRIMARY KEY, blob TEXT NOT NULL, valid TEXT NOT NULL

@@ -130,7 +130,7 @@ def page_routes(
     def board(request: _Request) -> str:
         rows = views.all_rows()
         groups = [(group, [row for row in rows if group_of(row) == group.key]) for group in GROUPS]
-        shown = {"health": health(), "notices": views.notices()}
+        shown = {"health": health(), "notices": views.notices(), "projects": views.projects()}
         return render("board.html", groups=groups, **shown, csrf=access.csrf_token(request))
 
     @page("/sessions/{id:str}")

@@ -164,6 +164,11 @@ class Views:
             if session is not None:
                 yield summarize(session, queued.get(name))
 
+    def projects(self) -> Mapping[str, str]:
+        """Return the repository (`owner/name`) of each project."""
+        projects = sorted(self._settings.projects.items())
+        return {name: project.repository for name, project in projects}
+
     def project(self, name: str) -> ProjectSettings:
         """Return a configured project, or raise 400."""
         projects = self._settings.projects

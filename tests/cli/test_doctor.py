@@ -11,8 +11,9 @@ import pytest
 import respx
 
 from bot.cli.doctor import OF_GITHUB
-from bot.store import Store
+from bot.store import InstalledProject, Store
 from tests.cli.conftest import API, GRAPHQL, CommandLine, Deployment, LineTail, printed
+from tests.world.databases import empty_database
 
 
 def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
@@ -62,6 +63,24 @@ def test_all_results_can_be_printed_as_json(mergewright: CommandLine, lines: Lin
         "remedy": "",
     }
     assert {"GitHub", "agents", "clock"} <= found.keys()
+
+
+def test_projects_of_the_apps_installations_are_listed(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    lines = 'app-id = "1"\nallowed-owners = ["acme"]\n[installation]\nrepositories = ["acme/*"]'
+    deployment.file.write_text(
+        deployment.file.read_text() + f'\n[github]\n{lines}\nproject = {{agent = "shell"}}\n'
+    )
+    says = "projects: widgets{}; also those of the App's installations that match acme/*"
+    found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
+    assert found["configuration"]["says"] == says.format("")
+    with closing(Store(empty_database(deployment.paths.database))) as store:
+        store.installed.replace([InstalledProject(id=8, name="acme/gears", project="gears")])
+    found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
+    assert found["configuration"]["says"] == says.format(", gears")
+    refusal = mergewright("freeze", "--project", "gear").err
+    assert "no project 'gear'; did you mean 'gears'?" in refusal
 
 
 def test_open_incidents_are_warnings(lines: LineTail, deployment: Deployment) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -23,7 +24,7 @@ def documented() -> dict[str, Any]:
 
 def settings_of(kind: Any, where: str = "") -> set[str]:
     """Every declared key, with `*` for a free name."""
-    if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
+    if get_origin(kind) in (dict, Mapping) and issubclass(get_args(kind)[1], msgspec.Struct):
         return settings_of(get_args(kind)[1], f"{where}*.")
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return set().union(
@@ -37,7 +38,7 @@ def settings_of(kind: Any, where: str = "") -> set[str]:
 
 def keys(table: Any, kind: Any, where: str = "") -> set[str]:
     """Every key of a document, in the same notation."""
-    if get_origin(kind) is dict and issubclass(get_args(kind)[1], msgspec.Struct):
+    if get_origin(kind) in (dict, Mapping) and issubclass(get_args(kind)[1], msgspec.Struct):
         return set().union(*(keys(one, get_args(kind)[1], f"{where}*.") for one in table.values()))
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         types = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}

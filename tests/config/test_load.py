@@ -12,6 +12,8 @@ Complaints = Callable[[str], list[str]]
 
 PROJECT = '[agent-types.shell]\nprogram = "shell"\n[projects.w]\nagent = "shell"\n'
 
+APP = '[github]\napp-id = "1"\nallowed-owners = ["a"]\n[agent-types.claude]\nprogram = "claude"\n'
+
 #: A text, and its one-line error.
 ANSWERS = {
     "[server]\nhots = 'x'": (
@@ -19,8 +21,8 @@ ANSWERS = {
         "known: data, host, port, prompts, public-url"
     ),
     "[polcy]": (
-        "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github, limits,"
-        " log, policy, prices, projects, retention, runtime, server, timing"
+        "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
+        " installation, limits, log, policy, prices, projects, retention, runtime, server, timing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"
@@ -93,6 +95,27 @@ ANSWERS = {
     ),
     f"{PROJECT}repository = 'a/b'\n[github]\napp-id = '1'\nallowed-owners = ['c']": (
         "projects.w.repository: 'a' is not in github.allowed-owners"
+    ),
+    "[installation]\nrepositories = ['a/*']\n[agent-types.claude]\nprogram = 'claude'": (
+        "installation.repositories: only a GitHub App has installations: set github.app-id, or list"
+        " each repository in a table [projects.NAME]"
+    ),
+    f"{APP}[installation]\nrepositories = ['*/w']": (
+        "installation.repositories has '*/w': expected 'owner/name' or 'owner/*'"
+    ),
+    f"{APP}[installation]\nrepositories = ['b/*']": (
+        "installation.repositories has 'b/*': 'b' is not in github.allowed-owners"
+    ),
+    f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{agent = 'shell'}}": (
+        "installation.project.agent = 'shell': no [agent-types.shell]; known: claude"
+    ),
+    f"{APP}[installation]\nrepositories = ['a/*']\nproject.policy.session-usd = -1": (
+        "installation.project.policy.session-usd = -1.0: expected 0 or more"
+    ),
+    f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
+        "installation.project.repository: unknown key; known: affinity, agent, assignee,"
+        " base-branch, bootstrap, branch, flaky-checks, label, max-parallel, merge-message,"
+        " merge-title, model-keys, people, policy, pull-labels, pull-title, sign-off"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

@@ -207,7 +207,6 @@ def configure(bench: Bench, project: ProjectSettings) -> None:
     """Configure the project of the bench in another way."""
     for part in (bench.issues, bench.opening):
         part.projects = {**PROJECTS, "widgets": project}
-    bench.issues.__post_init__()
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,7 @@ def test_a_listed_bot_is_recognised_by_webhook_query_and_policy(
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=(listed,)))
     webhook = _a_bot_says("/mergewright pause", login)
-    repositories = frozenset(policies.repositories.values())
-    inbox = Inbox(bench.store, repositories, lambda: None, policies.is_bot_listed)
+    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_bot_listed)
     (command,) = inbox.interpret(webhook.event, webhook.body)[1]
     github: Any = bench.github
     people = WriteAccess(github, bench.scenario.clock, policies.is_listed)
@@ -145,9 +144,8 @@ def test_a_person_with_the_name_of_a_listed_bot_is_not_that_bot(bench: Bench, lo
 
 
 def _effects(bench: Bench, policies: Policies) -> list[Effect]:
-    repositories = frozenset(policies.repositories.values())
     webhook = _a_bot_says("/mergewright pause")
-    inbox = Inbox(bench.store, repositories, lambda: None, policies.is_bot_listed)
+    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_bot_listed)
     return effects(bench.store, inbox, webhook)
 
 

@@ -139,7 +139,7 @@ def test_a_start_in_a_repository_without_a_project_is_refused_unread(
     conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation.bench.github.issues[12] = TryLater("never read")
-    monkeypatch.setattr(conversation.bench.issues, "_names", {})
+    monkeypatch.setattr(conversation.bench.issues, "projects", {})
     conversation.command("start")
     why = conversation.store.commands.outcome("comment:start:12")
     assert why == f"no project is configured for {REPOSITORY}"

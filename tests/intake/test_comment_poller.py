@@ -34,7 +34,7 @@ class PolledRepository:
     def new_poller(self) -> CommentPoller:
         """The poller after a restart of the bot."""
         project = ProjectSettings(repository=self.repo.full_name)
-        return CommentPoller(self.client, self.inbox, [project], self.clock)
+        return CommentPoller(self.client, self.inbox, {"widgets": project}, self.clock)
 
     def clock(self) -> datetime:
         """The time, with `later` added."""

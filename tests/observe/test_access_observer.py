@@ -11,6 +11,7 @@ from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.observe.repositories import AccessObserver
 from bot.store import ACCESS, RefreshRequest, RepositoryRecord, Store
+from config.settings import ProjectSettings
 from tests.world.databases import empty_database
 from tests.world.faulty_github import FaultyGitHub
 
@@ -26,9 +27,9 @@ class ObservedAccess:
         self.watch = self.observer(self.client)
 
     def observer(self, client: GitHub) -> AccessObserver:
-        store, repositories = self.store, [self.repo.full_name]
+        store, project = self.store, ProjectSettings(repository=self.repo.full_name)
         return AccessObserver(
-            *(store.repositories, store.refreshes, store.incidents, client, repositories),
+            *(store.repositories, store.refreshes, store.incidents, client, {"widgets": project}),
             lambda: NOW,
         )
 

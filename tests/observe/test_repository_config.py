@@ -54,7 +54,7 @@ class ConfiguredRepository:
         self.github = GitHub(f"{self.server.url}api/v3", self.credentials)
         self.config = RepositoryConfig(
             *(self.scenario.store.configurations, self.scenario.store.refreshes, self.github),
-            self.policies.repositories.values(),
+            projects,
             self.scenario.clock,
         )
 

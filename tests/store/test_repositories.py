@@ -4,6 +4,7 @@ import sqlite3
 
 from bot.store import (
     Configuration,
+    InstalledProject,
     Observation,
     Outsider,
     RefreshRequest,
@@ -93,3 +94,13 @@ def test_a_name_belongs_to_one_repository_at_a_time(scenario: Scenario, store: S
         *([other], None),
         other,
     )
+
+
+def test_the_projects_of_installations_are_kept_with_the_removed_ones(store: Store) -> None:
+    gears = InstalledProject(id=1, name="acme/gears", project="gears", removed=True)
+    wheels = InstalledProject(id=2, name="acme/wheels", project="wheels")
+    store.installed.replace([gears, wheels])
+    assert store.installed.all() == [gears, wheels]
+    assert store.installed.projects() == {"wheels": "acme/wheels"}
+    store.installed.replace([wheels])
+    assert store.installed.all() == [wheels]

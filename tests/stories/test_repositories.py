@@ -65,6 +65,34 @@ def test_a_suspended_app_waits_and_resumes(world: World) -> None:
     issue.becomes("merged")
 
 
+def test_a_repository_is_a_project_while_the_app_is_installed_on_it(world: World) -> None:
+    app = world.has_an_app()
+    world.installation = 'repositories = ["acme/gad*"]\nproject = {agent = "scripted"}'
+    world.bot_starts()
+    world.github.repository("acme/others")
+    repo = world.repo = world.github.repository("acme/gadgets")
+    repo.permission(ALICE, "write")
+    story = world.issue("Add gadgets").is_labelled()
+    story.id = f"gadgets-{story.issue.number}"
+    world.github.install_on(app, repo)
+    story.agent.starts()
+    assert set(world.app.wiring.projects if world.app else ()) == {"widgets", "gadgets"}
+
+    world.github.install_on(app, repo, installed=False)
+    session = story.becomes("paused")
+    assert session.because == "gadgets is no project any more"
+    assert not world.store.incidents.current()
+    eventually(lambda: story.session and not story.session.slot, "its program is ended")
+    world.bot_stops()
+    world.bot_starts()
+    assert story.becomes("paused")
+    world.github.install_on(app, repo)
+    story.agent.resumes()
+    story.agent.commits({"gadgets.txt": "one\n"}).ends_its_turn()
+    story.pull.ci_passes()
+    story.becomes("review_pending")
+
+
 def test_a_blocked_issue_starts_when_its_blocker_closes(world: World) -> None:
     world.bot_starts()
     first, issue = world.issue("Make a mould"), world.issue("Add widgets")

@@ -31,7 +31,9 @@ def test_every_status_belongs_to_one_group() -> None:
 
 
 def test_an_empty_board_says_what_to_do(site: Site) -> None:
-    assert "Add the label to an issue" in site.seen("/").text
+    page = site.seen("/").text
+    assert "Add the label to an issue" in page
+    assert "Projects: widgets (acme/widgets)" in page
 
 
 def test_the_board_shows_sessions_in_their_groups(site: Site) -> None:

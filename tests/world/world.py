@@ -45,6 +45,8 @@ events = "{events}"
 repository = "acme/widgets"
 agent = "scripted"
 {fork}
+[installation]
+{installation}
 [agent-types.scripted]
 program = "shell"
 command = ["{python}", "-I", "-S", "{scripted_agent}"]
@@ -104,6 +106,7 @@ class World:
         self.app: App | None = None
         self.app_id = ""
         self.fork = ""  #: The lines of the configuration about a fork.
+        self.installation = ""  #: Those about the App's installations.
 
     # -- the bot
 
@@ -141,6 +144,7 @@ class World:
                 url=self.github.url,
                 app_id=self.app_id,
                 fork=self.fork,
+                installation=self.installation,
                 python=sys.executable,
                 scripted_agent=Path(__file__).with_name("scripted_agent.py"),
                 agent_folders=self.agent_folders,

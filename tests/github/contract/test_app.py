@@ -182,3 +182,24 @@ def git_ls_remote(url: str, header: str) -> subprocess.CompletedProcess[str]:
     }
     command = ["git", "ls-remote", url]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+
+
+def test_the_repositories_of_each_installation_are_listed(
+    server: FaultyGitHub, key: str, repo: Repository
+) -> None:
+    known, other = server.world.apps["mergewright"], server.repository("umbra/tools")
+    credentials = Credentials(app_id=str(known.id), private_key=key, owners=("acme", "zeta"))
+    with closing(GitHub(f"{server.url}api/v3", credentials)) as client:
+        server.repository("zeta/gears").archive(by="zeta")
+        found = client.installations.repositories()
+        assert repo.full_name in [one.full_name for one in found["acme"] or ()]
+        seen = [(one.full_name, one.archived, one.fork) for one in found["zeta"] or ()]
+        assert seen == [("zeta/gears", True, False)]
+        assert found[other.owner.login] is None, "its owner is not allowed"
+        server.install_on(known, repo, installed=False)
+        now = client.installations.repositories()["acme"] or []
+        assert {one.id for one in found["acme"] or ()} - {one.id for one in now} == {repo.id}
+        server.install_on(known, repo)
+        server.suspend(known)
+        assert client.installations.repositories()["acme"] is None
+        server.suspend(known, suspended=False)
