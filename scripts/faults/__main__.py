@@ -1,19 +1,22 @@
 """`scripts/test-faults`: plays faults at random moments on whole lives of many sessions."""
 
 import argparse
-import json
 import random
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import httpx
-from msgspec import Struct, to_builtins
+import msgspec
+from msgspec import Struct
 
+from scripts.faults.defences import DEFENCES, Defence, copy_without
 from scripts.faults.faults import FAULTS, Fault
 from scripts.faults.lives import Lives
 
@@ -67,6 +70,26 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
     return Result(fault=fault.name, seed=seed, seconds=seconds, violations=violations)
 
 
+def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
+    """Play a fault in a copy of this tree without a defence, until a run sees a violation."""
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="mergewright-without-") as name:
+        tree, found = Path(name), Path(name) / "results.json"
+        copy_without(defence, tree)
+        command = [sys.executable, "-m", "scripts.faults", "--only", defence.fault]
+        command += ["--sessions", str(options.sessions), "--json", str(found)]
+        if options.seed is not None:
+            command += ["--seed", str(options.seed)]
+        for _ in range(options.runs):
+            found.unlink(missing_ok=True)
+            subprocess.run(command, cwd=tree, check=False)
+            if found.exists():
+                results += msgspec.json.decode(found.read_bytes(), type=list[Result])
+            if any(result.violations for result in results):
+                break
+    return results
+
+
 def main() -> int:
     """Play the faults, each with a seed that is printed. Returns 1 if one was not got over."""
     names = [fault.name for fault in FAULTS]
@@ -75,12 +98,18 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="runs of each fault (default 1)")
     parser.add_argument("--seed", type=int, help="repeat the run with this seed")
     parser.add_argument("--sessions", type=int, default=20, help="sessions a run (default 20)")
+    parser.add_argument(
+        "--without-defences",
+        action="store_true",
+        help="play each fault in a copy without its defence; one that sees no violation fails",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     options = parser.parse_args()
+    chosen = options.only or names
+    if options.without_defences:
+        return _all_needed([one for one in DEFENCES if one.fault in chosen], options)
     results: list[Result] = []
-    for fault in FAULTS:
-        if options.only and fault.name not in options.only:
-            continue
+    for fault in [one for one in FAULTS if one.name in chosen]:
         for _ in range(options.runs):
             seed = secrets.randbelow(2**32) if options.seed is None else options.seed
             print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
@@ -89,9 +118,28 @@ def main() -> int:
             for violation in result.violations:
                 print(f"VIOLATION: {violation}")
             print(f"{len(result.violations)} violations in {result.seconds:g} s", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(to_builtins(results), indent=1))
+    _write(results, options.json)
     return int(any(result.violations for result in results))
+
+
+def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:
+    """Play faults without their defences; return 1 if one of them sees no violation."""
+    results: list[Result] = []
+    passed = 0
+    for defence in defences:
+        print(f"-- not defended: {defence.about}", flush=True)
+        played = play_without(defence, options)
+        results += played
+        if not any(result.violations for result in played):
+            passed += 1
+            print(f"NO VIOLATION: {defence.fault} does not prove that {defence.about}", flush=True)
+    _write(results, options.json)
+    return int(passed > 0)
+
+
+def _write(results: list[Result], file: Path | None) -> None:
+    if file is not None:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1))
 
 
 if __name__ == "__main__":
