@@ -1,4 +1,4 @@
-"""Outages of this machine: what it ran out of, an incident for people, and when it is over.
+"""Outages: what the machine ran out of, or GitHub; an incident for people, and when it is over.
 
 An action that meets one waits and uses up no try, because nothing is wrong with its session.
 """
@@ -9,17 +9,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from bot.store import IncidentsTable, StoreFailure
 from bot.system.clock import Clock
 
-#: How long an action waits before it is tried again during an outage.
-PAUSE = timedelta(seconds=5)
+#: How long an action waits before it is tried again during an outage of the machine, of GitHub.
+_PAUSE, _GITHUB_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
 #: How often the end of an outage is looked for.
 _LOOK_SECONDS = 2.0
 #: A disk with less free space is full, also where a message does not say so.
@@ -58,12 +59,13 @@ def _forks(_: Path) -> bool:
 
 
 class Resource(NamedTuple):
-    """Something a machine runs out of."""
+    """Something a machine runs out of, or needs from elsewhere."""
 
     key: str  #: Of its incident.
     words: re.Pattern[str]  #: In the messages of what needs it.
     text: str  #: For people: what happened, and the remedy.
-    over: Callable[[Path], bool]  #: Whether there is enough again; the folder holds the data.
+    #: Whether there is enough again; the folder holds the data. None: another thread has to ask.
+    over: Callable[[Path], bool] | None
 
 
 RESOURCES = (
@@ -89,22 +91,44 @@ RESOURCES = (
         _forks,
     ),
 )
+#: No message says so: an answer of 502 may mean a single request.
+GITHUB = Resource(
+    "github",
+    re.compile(r"(?!)"),
+    "GitHub does not answer: check the network, the proxy and GitHub's status page",
+    None,
+)
 _ENDS = ". Actions that need it wait, use up no try and continue by themselves."
 
 
 @dataclass(eq=False)
-class LocalOutages:
-    """The outages of this machine that are not over, as incidents. One thread calls `look`."""
+class Outages:
+    """The outages that are not over, as incidents. One thread calls `look`."""
 
     incidents: IncidentsTable
     folder: Path  #: The folder on the disk that must not be full.
     clock: Clock
+    workers: Executor
+    github_answers: Callable[[], bool]  #: Asks GitHub, which may take long.
     _open: dict[str, bool] = field(default_factory=dict, init=False)  #: Whether it is recorded.
     _looked: float = field(default=-_LOOK_SECONDS, init=False)
     _loaded: bool = field(default=False, init=False)
+    _answer: Future[bool] | None = field(default=None, init=False)  #: Of GitHub.
+
+    def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
+        """When to try again what failed with this message; None: it is due to no outage.
+
+        `of_github`: whether GitHub was unavailable to it, which may concern its request alone.
+        """
+        if self.met(message):
+            return self.clock() + _PAUSE
+        if not of_github or (GITHUB.key not in self._open and self.github_answers()):
+            return None
+        self._open.setdefault(GITHUB.key, False)
+        return self.clock() + _GITHUB_PAUSE
 
     def met(self, message: str) -> bool:
-        """Whether a failure with this message is due to an outage, which is then open."""
+        """Whether a failure with this message is due to an outage of this machine."""
         found = [one.key for one in RESOURCES if one.words.search(message)]
         if not found and self._is_full():
             found = ["disk"]
@@ -122,9 +146,11 @@ class LocalOutages:
         with suppress(StoreFailure):  # A full disk has no space for its incident; later it has.
             if not self._loaded:
                 keys = {incident.key for incident in self.incidents.current()}
-                self._open.update({key: True for one in RESOURCES if (key := one.key) in keys})
+                self._open.update(
+                    {key: True for one in (*RESOURCES, GITHUB) if (key := one.key) in keys}
+                )
                 self._loaded = True
-            for one in RESOURCES:
+            for one in (*RESOURCES, GITHUB):
                 if one.key in self._open:
                     self._follow(one)
 
@@ -133,9 +159,18 @@ class LocalOutages:
             text = resource.text.format(folder=self.folder) + _ENDS
             self.incidents.report(resource.key, text, self.clock())
             self._open[resource.key] = True
-        if resource.over(self.folder):
+        if resource.over(self.folder) if resource.over else self._github_is_back():
             self.incidents.clear(resource.key, self.clock())
             del self._open[resource.key]
+
+    def _github_is_back(self) -> bool:
+        """Whether GitHub answered when it was last asked, which another thread does."""
+        if self._answer is None:
+            self._answer = self.workers.submit(self.github_answers)
+        if not self._answer.done():
+            return False
+        answer, self._answer = self._answer, None
+        return answer.result()
 
     def _is_full(self) -> bool:
         try:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher
-from bot.act.outages import PAUSE, LocalOutages
+from bot.act.outages import Outages
 from bot.act.results import (
     ActionResult,
     AwaitingReceipt,
@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 
 #: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
-#: How often an action is tried while GitHub is unavailable: for about an hour by default.
+#: How often an action is tried that GitHub cannot answer now, although it answers others: for about
+#: an hour by default.
 _OUTAGE_ATTEMPTS = 20
 
 
@@ -59,7 +60,7 @@ class Outbox:
 
     outbox: OutboxTable
     incidents: IncidentsTable
-    outages: LocalOutages
+    outages: Outages
     writable: Callable[[], bool]  #: Whether the store can record results now.
     #: Whether an action of a session is still right; None: it is frozen.
     still_wanted: Callable[[str, Action], bool | None]
@@ -218,13 +219,12 @@ class Outbox:
         """Schedule another attempt, unless all are used up.
 
         A wait until a known time, such as the reset of a rate limit, is not a failed attempt, nor
-        is an outage of this machine, such as a full disk.
+        is an outage of this machine, such as a full disk, or of GitHub.
         """
-        if self.outages.met(later.why):
-            later = RetryLater(later.why, self.clock() + PAUSE)
-        if later.at is not None:
+        at = later.at or self.outages.retry_at(later.why, of_github=later.outage)
+        if at is not None:
             log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
-            self.outbox.defer(due.seq, later.at, later.why)
+            self.outbox.defer(due.seq, at, later.why)
             return
         starts = due.action.key.kind is KeyKind.START
         most = self.attempts.starts(due.repository) if starts else self.attempts.most

@@ -32,7 +32,9 @@ class RetryLater(Struct, frozen=True):
 
     why: str
     at: datetime | None = None  #: When it may succeed; None: after the usual backoff.
-    outage: bool = False  #: Whether GitHub is unavailable; that allows for more attempts.
+    #: Whether GitHub was unavailable to it. That allows for more attempts, or, if GitHub answers
+    #: nothing else either, uses up none.
+    outage: bool = False
 
 
 class Rejected(Struct, frozen=True):

@@ -13,7 +13,7 @@ from bot.act.dispatch import ActionDispatcher
 from bot.act.late_effects import LateEffects
 from bot.act.merging import Merger
 from bot.act.message_sender import MessageSender
-from bot.act.outages import LocalOutages
+from bot.act.outages import Outages
 from bot.act.outbox import Attempts, Outbox
 from bot.act.publishing import Publishing
 from bot.act.runs import AgentRuns
@@ -258,7 +258,10 @@ class Wiring:
         self.outbox = Outbox(
             store.outbox,
             store.incidents,
-            LocalOutages(store.incidents, self.paths.data, clock),
+            Outages(
+                *(store.incidents, self.paths.data, clock, self.executor),
+                partial(github.answers, settings.github.git_base),
+            ),
             store.writable,
             self.reconciler.still_wanted,
             self.policies.is_silenced,

@@ -282,6 +282,10 @@ class ApiClient:
         request = GitHubRequest("POST", url, name="The keys of the new App")
         return decode(request, self._transport.send(request, "").content, shape)
 
+    def answers(self, *urls: str) -> bool:
+        """Whether the API and the servers of these URLs answer."""
+        return all(map(self._transport.answers, ("", *urls)))
+
     def close(self) -> None:
         """Close every connection."""
         self._transport.close()

@@ -69,6 +69,13 @@ class GitHub:
         """The value of `http.<url>.extraHeader` that lets git fetch and push. A secret."""
         return self._api.tokens.git_header(repository)
 
+    def answers(self, git_base: str = "") -> bool:
+        """Whether GitHub answers at its API and at the URL of its repositories.
+
+        It takes as long as the time limit of a request where the network loses everything.
+        """
+        return self._api.answers(*[git_base] if git_base.startswith("http") else [])
+
     def close(self) -> None:
         """Close every connection."""
         self._api.close()

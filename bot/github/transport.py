@@ -160,6 +160,16 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
             url, params = str(target), None
         raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
 
+    def answers(self, url: str) -> bool:
+        """Whether the server of a URL answers, be it with a refusal; empty: that of the API."""
+        try:
+            self.send(GitHubRequest("HEAD", url), "")
+        except TryLater as failure:
+            return failure.at is not None  # A limit, which only a server that works has.
+        except Refused:
+            pass
+        return True
+
     def _send_once(
         self,
         request: GitHubRequest,

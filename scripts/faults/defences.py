@@ -63,7 +63,13 @@ DEFENCES: Sequence[Defence] = (
     Defence(
         "disk",
         "a full disk costs no try",
-        (Removal("bot/act/outbox.py", "if self.outages.met(later.why):", "if False:"),),
+        (
+            Removal(
+                "bot/act/outbox.py",
+                "self.outages.retry_at(later.why, of_github=later.outage)",
+                "None",
+            ),
+        ),
     ),
     Defence(
         "damage",

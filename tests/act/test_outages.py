@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from bot.act import outages
-from bot.act.outages import RESOURCES, LocalOutages
+from bot.act.outages import RESOURCES, Outages
 from bot.act.results import ActionResult, Completed, RetryLater
 from bot.store import DueAction, StoreFull
 from lifecycle.model.actions import CloseIssue, Prompt, Start
 from lifecycle.model.key import parse
 from runtimes.workspaces.git import GitFailure
 from tests.harness.outbox import OutboxBench
+from tests.world.waiting import eventually
 
 KEYS = [resource.key for resource in RESOURCES]
 CLOSE = CloseIssue(key=parse("close_issue"), number=12)
@@ -161,7 +162,35 @@ def test_an_outage_that_ended_while_no_bot_ran_is_closed(
     bench.outbox.outages.look()
     scarce.clear()
     store = bench.scenario.store
-    LocalOutages(store.incidents, store.path.parent, bench.scenario.clock).look()
+    Outages(
+        store.incidents, store.path.parent, bench.scenario.clock, bench.workers, lambda: True
+    ).look()
+    assert incidents(bench) == []
+
+
+def test_an_unreachable_github_costs_no_try_is_an_incident_and_ends_by_itself(
+    bench: OutboxBench,
+) -> None:
+    bench.scenario.orders("widgets-12", CLOSE)
+    bench.doing = lambda due, check: RetryLater("GitHub cannot be reached", outage=True)
+    bench.github_answers = False
+    for _ in range(200):  # For 33 hours.
+        bench.drains()
+        bench.scenario.clock.passes(600)
+    (entry,) = bench.scenario.store.outbox.of("widgets-12")
+    assert (entry.state, entry.attempts) == ("due", 0)
+    assert incidents(bench) == ["github"]
+    bench.github_answers, bench.doing = True, lambda due, check: Completed()
+    bench.drains()
+    assert bench.scenario.store.outbox.of("widgets-12")[0].state == "done"
+    eventually(lambda: bench.drains() or not incidents(bench), "the incident ends by itself")
+
+
+def test_a_request_that_github_alone_fails_to_answer_costs_tries(bench: OutboxBench) -> None:
+    bench.scenario.orders("widgets-12", CLOSE)
+    bench.doing = lambda due, check: RetryLater("GitHub answered 502", outage=True)
+    bench.drains()
+    assert bench.scenario.store.outbox.of("widgets-12")[0].attempts == 1
     assert incidents(bench) == []
 
 

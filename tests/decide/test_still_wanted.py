@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher
-from bot.act.outages import LocalOutages
+from bot.act.outages import Outages
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck
 from bot.decide import reconciler
@@ -114,7 +114,10 @@ class RedCheck:
             outbox = Outbox(
                 store.outbox,
                 store.incidents,
-                LocalOutages(store.incidents, store.path.parent, self.scenario.clock),
+                Outages(
+                    *(store.incidents, store.path.parent, self.scenario.clock, workers),
+                    lambda: True,
+                ),
                 store.writable,
                 self.reconciler.still_wanted,
                 lambda _: False,

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from bot.act.dispatch import ActionDispatcher
-from bot.act.outages import LocalOutages
+from bot.act.outages import Outages
 from bot.act.outbox import Attempts, Outbox
 from bot.act.results import ActionResult, Completed, FinalCheck
 from bot.store import DueAction
@@ -27,7 +27,11 @@ class OutboxBench:
         self.doing: Any = lambda due, check: Completed()
         self.workers = ThreadPoolExecutor(4)
         store = scenario.store
-        self.outages = LocalOutages(store.incidents, store.path.parent, scenario.clock)
+        self.github_answers = True
+        self.outages = Outages(
+            *(store.incidents, store.path.parent, scenario.clock, self.workers),
+            lambda: self.github_answers,
+        )
         attempts = Attempts(most=3, first_seconds=2, starts=lambda _: Policy().start_tries)
         self.outbox = self.with_attempts(attempts)
 
