@@ -30,9 +30,12 @@ _WAKE_SCOPE = f"""UPDATE sessions {_CHANGED}
     WHERE id IN (SELECT id FROM live) AND :scope IN
         ('', 'project:' || project, 'repository:' || repository, 'session:' || id)
     RETURNING id"""
-_WAKE_SIBLINGS = f"""UPDATE sessions {_CHANGED}
-    WHERE repository = (SELECT repository FROM sessions WHERE id = :id)
-        AND id <> :id AND ended IS NULL"""
+_WAKE_SIBLINGS = {
+    column: f"""UPDATE sessions {_CHANGED}
+        WHERE {column} = (SELECT {column} FROM sessions WHERE id = :id)
+            AND id <> :id AND ended IS NULL"""
+    for column in ("repository", "requester", "agent_name")
+}
 
 #: The actor of what the bot does by itself.
 BOT = NAME
@@ -98,6 +101,6 @@ def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> lis
     return [row["id"] for row in rows]
 
 
-def wake_siblings(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Inside a transaction: wake the other open sessions of this session's repository."""
-    connection.execute(_WAKE_SIBLINGS, {"id": session, "now": now.timestamp()})
+def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
+    """Inside a transaction: wake the other open sessions with the same value of this column."""
+    connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

@@ -19,9 +19,9 @@ from bot.store.values import UsageTotal
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
-#: When a repository's usage of the day passes a multiple of one of these, its other sessions are
-#: woken: those that spend are woken anyway, and the others need it only roughly.
-STEP_USD, STEP_TOKENS = 0.25, 100_000
+#: When the usage of a repository, person or agent on a day passes a multiple of one of these, up or
+#: down, the others who share its budgets are woken: they need it only roughly.
+STEPS = {"cost_usd": 0.25, "tokens": 100_000, "active_seconds": 600.0}
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _KINDS = (*_TOKENS, "cost_usd", "unpriced")
@@ -51,8 +51,12 @@ _ADD = f"""INSERT INTO usage (session, run, day, repository, requester, agent, a
 _OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE {{}} = ? AND day = ?"
 #: By the column that tells whose spending of a day is summed up.
 OF_DAY = {name: _OF_DAY.format(name) for name in ("repository", "requester", "agent")}
-OF_DAY_BEFORE = f"""SELECT {_sums(("cost_usd", "tokens"))} FROM usage
-    WHERE day = ?1 AND repository = (SELECT repository FROM sessions WHERE id = ?2)"""
+#: By the column of sessions whose value they share.
+_OF_DAY_BEFORE = {
+    column: f"""SELECT {_sums(STEPS)} FROM usage
+        WHERE {name} = (SELECT {column} FROM sessions WHERE id = ?) AND day = ?"""
+    for name, column in (("repository",) * 2, ("requester",) * 2, ("agent", "agent_name"))
+}
 OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
@@ -147,14 +151,14 @@ def add_run_usage(
         return
     day = day_of(now)
     values = {"session": session, "run": run, "day": day, "active_seconds": active_seconds, **more}
-    (dollars, tokens) = connection.execute(OF_DAY_BEFORE, (day, session)).fetchone()
+    added = {**values, "tokens": sum(more[kind] for kind in _COUNTED_TOKENS)}
+    for column, statement in _OF_DAY_BEFORE.items():
+        spent = connection.execute(statement, (session, day)).fetchone()
+        if any(
+            spent[one] // step != (spent[one] + added[one]) // step for one, step in STEPS.items()
+        ):
+            wake_siblings(connection, session, column, now)
     connection.execute(_ADD, values)
-    used = sum(more[kind] for kind in _COUNTED_TOKENS)
-    if (
-        dollars // STEP_USD != (dollars + more["cost_usd"]) // STEP_USD
-        or tokens // STEP_TOKENS != (tokens + used) // STEP_TOKENS
-    ):
-        wake_siblings(connection, session, now)
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:

@@ -1,10 +1,12 @@
 """Whose budgets a run's usage counts in."""
 
+import pytest
 from msgspec.structs import replace
 
-from bot.store import Store
-from bot.store.usage import STEP_TOKENS
-from lifecycle.model.facts import Spending, Usage
+from bot.store import Observation, Store
+from bot.store.usage import STEPS
+from lifecycle.model.facts import Agent, Spending, Usage
+from lifecycle.model.status import Activity
 from tests.store.conftest import Clock, Scenario
 
 USED = Usage(input=60, output=40)
@@ -63,7 +65,42 @@ def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
 ) -> None:
     one, other = scenario.session(1), scenario.session(2)
     scenario.decides(other)
-    uses(store, one, 1, Usage(input=STEP_TOKENS - 1), usd=0.0)
+    uses(store, one, 1, Usage(input=int(STEPS["tokens"]) - 1), usd=0.0)
     assert other not in store.sessions.due(scenario.now)
     uses(store, one, 1, Usage(output=1), usd=0.0)
     assert other in store.sessions.due(scenario.now)
+
+
+@pytest.mark.parametrize("shared", ["repository", "requester", "agent_name"])
+def test_usage_wakes_the_sessions_that_share_a_budget_of_the_day(
+    scenario: Scenario, store: Store, shared: str
+) -> None:
+    """Also those of another repository, and also when dollars turn out to be fewer."""
+    others = {"repository": "acme/gears", "requester": "bob", "agent_name": "gill"}
+    values = {
+        1: {},
+        2: {name: other for name, other in others.items() if name != shared},
+        3: others,
+    }
+    for number, changed in values.items():
+        store.sessions.create(replace(scenario.new_session(number), **changed))
+        scenario.decides(f"widgets-{number}", recheck_at=None)
+
+    def woken(agent: Agent) -> list[str]:
+        seen = Observation(session="widgets-1", run=1, agent=agent)
+        store.observations.record([seen], scenario.now)
+        due = store.sessions.due(scenario.now)
+        for session in due:
+            scenario.decides(session, recheck_at=None)
+        return sorted({*due} - {"widgets-1"})
+
+    def used(dollars: float) -> Agent:
+        return Agent(run=1, usage=Usage(input=100, cost_usd=dollars))
+
+    assert [woken(used(0.2)), woken(used(0.3)), woken(used(0.4))] == [[], ["widgets-2"], []]
+    assert woken(used(0.1)) == ["widgets-2"]
+    began = scenario.now
+    turn = replace(used(0.1), activity=Activity.ACTIVE, since=began)
+    assert woken(turn) == []
+    rest = replace(turn, activity=Activity.READY, since=scenario.clock.passes(700))
+    assert woken(rest) == ["widgets-2"]
