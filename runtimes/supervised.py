@@ -7,13 +7,13 @@ import signal
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from lifecycle.model.facts import Exit
 from lifecycle.model.text import settled
+from lifecycle.model.times import from_seconds
 from runtimes.base import Launch, RuntimeFailure
 from runtimes.files import is_about_file, write_private
 from runtimes.supervise import MARK, identity
@@ -76,7 +76,7 @@ def outcome(folder: Path) -> Exit | None:
     except (FileNotFoundError, msgspec.DecodeError):
         record, lost = _Record(at=_last_sign(folder)), _vanished(folder)
     return Exit(
-        at=datetime.fromtimestamp(record.at, UTC),
+        at=from_seconds(record.at),
         code=record.code,
         signal=record.signal,
         tail=tail(folder / "output.log"),

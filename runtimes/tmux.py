@@ -11,13 +11,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
+from lifecycle.model.times import from_seconds
 from runtimes import supervised
 from runtimes.base import Gone, Launch, Options, RuntimeFailure, Seen, Unavailable, printable
 from runtimes.supervise import MARK
@@ -114,7 +115,7 @@ class Tmux:
         looked: dict[str, Seen] = {}
         for line in lines:
             dead, active, code, killed, name = line.split(" ", 4)
-            at = datetime.fromtimestamp(int(active), UTC)
+            at = from_seconds(int(active))
             seen = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE, output_at=at)
             if dead == "1":
                 end = self._end(name, code, killed, at)

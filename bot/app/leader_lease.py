@@ -3,18 +3,16 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
 from bot.store import LeaseTable, OutboxTable, StoreFailure, this_process
 from bot.system.clock import Clock
+from lifecycle.model.times import EARLIEST
 
 log = logging.getLogger(__name__)
-
-#: Before every expiry.
-_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(eq=False)
@@ -86,10 +84,10 @@ class LeaderLease:
         leader = self.lease.holder()
         if leader is None or leader[0] == self._owner:
             self._held = None
-            return _NEVER
+            return EARLIEST  # Before every expiry.
         if self._held is None or self._held[0] != leader:
             self._held = (leader, monotonic())
-        return leader[1] if monotonic() - self._held[1] >= self.seconds else _NEVER
+        return leader[1] if monotonic() - self._held[1] >= self.seconds else EARLIEST
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
         """Begin to act, continue, stand by or stop, by the epoch read; None: another bot leads."""

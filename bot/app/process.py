@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from bot.app.application import App
 from bot.app.reloading import NotReloaded, ReloadResult, changed
@@ -21,6 +20,7 @@ from bot.text.prompts import PromptError
 from config.load import VARIABLES, Secrets, secret_values
 from config.settings import LogSettings, Settings
 from lifecycle.model.text import plain
+from lifecycle.model.times import from_seconds
 from runtimes.base import RuntimeFailure
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class RedactingFormatter(logging.Formatter):
         if record.exc_info:
             message += "\n" + self.formatException(record.exc_info)
         message = _CREDENTIAL.sub("[secret]", self._redact(plain(message)))
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        at = from_seconds(record.created).isoformat(timespec="milliseconds")
         if self._as_json:
             line = {"at": at, "level": record.levelname, "from": record.name, "message": message}
             return json.dumps(line, ensure_ascii=False)

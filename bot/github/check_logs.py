@@ -9,6 +9,7 @@ from bot.github.errors import IgnoreRefused
 from bot.github.rest import Annotation, CheckRunResponse, JobResponse, JobStep
 from bot.github.snapshots import CheckReport
 from lifecycle.model.text import plain
+from lifecycle.model.times import from_text
 
 GITHUB_ACTIONS = "github-actions"
 #: GitHub puts a time before each line of a job's log, and this before an error that ends a step.
@@ -76,7 +77,7 @@ def _timed_lines(log: str) -> Iterator[tuple[datetime | None, str]]:
     for line in log.split("\n"):
         timestamp = _TIMESTAMP.match(line)
         if timestamp:
-            at = datetime.fromisoformat(f"{timestamp[1]}+00:00")
+            at = from_text(f"{timestamp[1]}+00:00") or at
         yield at, line[timestamp.end() :] if timestamp else line
 
 

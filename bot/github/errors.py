@@ -5,11 +5,13 @@ https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#
 """
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 import msgspec
 from msgspec import Struct
+
+from lifecycle.model.times import from_seconds
 
 EVERYTHING = ""  #: The resource of a rate limit that applies to all requests.
 _LIMIT_TEXTS = ("rate limit", "abuse detection")
@@ -216,7 +218,7 @@ def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
     if not _plausible(reset):
         return now + LIMIT_PAUSE
     # By GitHub's clock, which may differ from the machine's.
-    left = datetime.fromtimestamp(int(reset), UTC) - (date_of(headers) or now)
+    left = from_seconds(int(reset)) - (date_of(headers) or now)
     return max(now, now + left)
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
@@ -22,6 +22,7 @@ from lifecycle.model.facts import Candidate
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Merge, PullState
+from lifecycle.model.times import EARLIEST
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,6 @@ _MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first read for it, and the mo
 _MOST_CACHED = 1000  #: Branches of other people's pull requests, before they are dropped.
 #: The pause before pull requests that may be anybody's are looked up again.
 _NO_POINTS = timedelta(minutes=1)
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(eq=False)
@@ -123,7 +123,7 @@ class PullObserver:
         wanted = [n for n in numbers if (repository, n) not in read and n not in final]
         if session is not None and wanted:
             recent = [self._read_at.get((repository, number)) for number in wanted]
-            together = max(filter(None, recent), default=_LONG_AGO) + _TOGETHER
+            together = max(filter(None, recent), default=EARLIEST) + _TOGETHER
             if reading is None and self.clock() < together:
                 self.store.refreshes.postpone(refresh, together)
                 return

@@ -12,6 +12,7 @@ import msgspec
 
 from bot.store.errors import CorruptRow
 from lifecycle.model.key import Key, parse
+from lifecycle.model.times import from_seconds
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -29,7 +30,7 @@ def utc_now() -> datetime:
 
 def from_timestamp(value: float) -> datetime:
     """A column's time, exact to the microsecond: it converts back to the same number."""
-    return datetime.fromtimestamp(value, UTC)
+    return from_seconds(value)
 
 
 def encoded(value: object) -> str:

@@ -8,8 +8,9 @@ from lifecycle.judge.waits import checks_disputed, checks_missing
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Merge, PullState, Reason
+from lifecycle.model.times import shifted, span
 from lifecycle.read import causes
-from lifecycle.read.availability import Availability, shifted, span
+from lifecycle.read.availability import Availability
 from lifecycle.read.pulls import landing_key
 from lifecycle.read.sentences import clock, names, short
 from lifecycle.read.session_view import Recheck, SessionView, earliest

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import Availability, is_alive, shifted, span
+from lifecycle.model.times import shifted, span
+from lifecycle.read.availability import Availability, is_alive
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _BLOCKED, _UNKNOWN = Availability.BLOCKED, Availability.UNKNOWN

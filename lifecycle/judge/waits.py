@@ -11,7 +11,7 @@ from lifecycle.judge.stalls import Finding
 from lifecycle.model import keys
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import shifted, span
+from lifecycle.model.times import shifted, span
 from lifecycle.read.merging import missing_checks
 from lifecycle.read.sentences import duration, names, sentence, short
 from lifecycle.read.session_view import Recheck, SessionView

@@ -1,14 +1,14 @@
 """Whether the agent can receive a message, derived from its probes and its own reports."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from lifecycle.model.facts import Agent, Facts
 from lifecycle.model.keys import ENDINGS
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
+from lifecycle.model.times import shifted, span
 from lifecycle.read.action_history import ActionHistory
 
 
@@ -37,26 +37,6 @@ class Until(NamedTuple):
 _ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD
 _IDLE, _UNKNOWN = Until(Availability.IDLE), Until(Availability.UNKNOWN)
 _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
-
-
-@lru_cache(maxsize=1024)
-def span(seconds: float) -> timedelta:
-    """A length of time. Most are thresholds of a policy, the same in every decision."""
-    try:
-        return timedelta(seconds=seconds)
-    except (OverflowError, ValueError):  # Longer than there are dates, or no number.
-        return timedelta.max
-
-
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-
-def shifted(at: datetime, by: timedelta) -> datetime:
-    """Return a time so much later, or the last or first one that there is."""
-    try:
-        return at + by
-    except OverflowError:
-        return _LAST if by > timedelta() else _FIRST
 
 
 def is_alive(agent: Agent) -> bool:

@@ -17,7 +17,7 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts, Spending
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
-from lifecycle.read.availability import shifted, span
+from lifecycle.model.times import shifted, span
 
 _HOUR, _DAY = 3600.0, timedelta(days=1)
 

@@ -2,7 +2,7 @@
 
 from lifecycle.model.policy import AutoMerge, Mode
 from lifecycle.model.status import Reason
-from lifecycle.read.availability import shifted, span
+from lifecycle.model.times import shifted, span
 from lifecycle.read.session_view import SessionView
 
 

@@ -15,6 +15,7 @@ from lifecycle.model.facts import Check, Dequeued, Facts, Pull, Remark, Thread
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
+from lifecycle.model.times import shifted, span
 from lifecycle.read.action_history import ActionHistory
 from lifecycle.read.approvals import fault
 from lifecycle.read.availability import (
@@ -23,8 +24,6 @@ from lifecycle.read.availability import (
     is_alive,
     living,
     receipt_until,
-    shifted,
-    span,
 )
 from lifecycle.read.budgets import budget_state
 from lifecycle.read.command_queries import CommandQueries

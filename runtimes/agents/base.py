@@ -1,12 +1,16 @@
 """Agent types, and the files and limits of their runs."""
 
+import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
 
+from lifecycle.model.times import from_seconds
 from runtimes.files import read_text
+
+_ID = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -104,10 +108,15 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return self.dir / "conversation"
 
     @property
+    def native(self) -> str:
+        """The id in `conversation`; empty if there is none."""
+        return conversation_id(read_text(self.conversation))
+
+    @property
     def began(self) -> datetime:
         """When the run was prepared; earlier records in the home belong to earlier runs."""
         try:
-            return datetime.fromtimestamp(self.conversation.stat().st_mtime, UTC)
+            return from_seconds(self.conversation.stat().st_mtime)
         except OSError:
             return datetime.min.replace(tzinfo=UTC)
 
@@ -132,6 +141,11 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         common = self.git_folders[-1]
         main = common.parent if common.name == ".git" else common
         return tuple(dict.fromkeys((self.workspace, main)))
+
+
+def conversation_id(text: str) -> str:
+    """Return a conversation's id; empty if the text could be an option, a pattern or a path."""
+    return text if _ID.fullmatch(text) else ""
 
 
 class LaunchSpec(Struct, frozen=True, kw_only=True):

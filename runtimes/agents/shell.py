@@ -10,7 +10,7 @@ end a question.
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
 from lifecycle.model.text import plain, settled
+from lifecycle.model.times import from_seconds, from_text
 from runtimes.agents.base import NO_LIMITS, Endpoint, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter, begin_run
-from runtimes.agents.shared.files import TEXT, Count, Dollars, LineTail, Time, decode_json
+from runtimes.agents.shared.files import TEXT, Count, Dollars, LineTail, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind
 from runtimes.agents.shared.reader import Reader, in_state
 from runtimes.base import Seen
@@ -70,7 +71,7 @@ class ShellReader(Reader):
         lines = self._lines.to_end()
         if self._lines.modified is None:
             return
-        printed = datetime.fromtimestamp(self._lines.modified, UTC)
+        printed = from_seconds(self._lines.modified)
         if self._touched is None or printed - self._touched > _SILENCE:
             self._active_since = printed
         self._touched = printed
@@ -125,10 +126,8 @@ def _usage(text: str) -> Usage | None:
 def _limit(text: str) -> tuple[datetime | None, str]:
     """Split the text of a `limited` line into time and reason; without a time, all is reason."""
     word, _, why = text.partition(" ")
-    try:
-        return msgspec.convert(word, Time), why
-    except msgspec.ValidationError:
-        return None, text
+    until = from_text(word)
+    return (until, why) if until else (None, text)
 
 
 class Shell(AgentAdapter):

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from lifecycle.model.times import from_seconds
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 from runtimes.workspaces.worktree import COMMITS, Worktree
@@ -191,7 +192,7 @@ class Mirror:
         found = []
         for ref, sha, at in (line.split(" ") for line in lines):
             name, _, run = ref.removeprefix(folder).partition("/")
-            when = datetime.fromtimestamp(int(at), UTC)
+            when = from_seconds(int(at))
             found.append(Preserved(session=name, run=int(run), ref=ref, sha=sha, at=when))
         return sorted(found, key=lambda kept: (kept.session, kept.run))
 

@@ -46,6 +46,12 @@ PRINTED = log((1.0, "set up"), (2.5, "one"), (4.9, "two"), (5.0, "clean up"), (9
             "one\nand its second line",
             id="a line without a time",
         ),
+        pytest.param(
+            log((3.0, "one")) + "\n2026-99-99T09:00:09.0000000Z two",
+            [FAILED],
+            "one\ntwo",
+            id="a line with a time that is none",
+        ),
         pytest.param("\ufeff" + log((3.0, "one")), [FAILED], "one", id="the mark of a byte order"),
     ],
 )

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from lifecycle.model.facts import Exit
 from runtimes import supervise, supervised
 from runtimes.base import Launch
 from tests.runtimes.stages import until
@@ -54,6 +56,15 @@ def test_the_record_has_the_signal_that_killed_the_program(tmp_path: Path) -> No
     end = supervised.outcome(tmp_path)
     assert end is not None
     assert (end.code, end.signal) == (None, signal.SIGSEGV)
+
+
+@pytest.mark.parametrize("record", ['{"at": 1e18}', '{"at": -1e18}', '{"at": 1e999}', "[[", "\xff"])
+def test_odd_values_in_the_record_make_no_look_fail(tmp_path: Path, record: str) -> None:
+    run(tmp_path, "true")
+    (tmp_path / "exit.json").write_bytes(record.encode("latin-1"))
+    end = supervised.outcome(tmp_path)
+    assert end is not None
+    assert msgspec.json.decode(msgspec.json.encode(end), type=Exit) == end
 
 
 def test_a_program_starts_with_default_signal_handling(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.facts import Usage
+from lifecycle.model.times import from_text
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Dollars, Seconds
 from runtimes.agents.shared.messages import Message, MessageKind
@@ -63,8 +64,9 @@ class AiderMessageParser:
     def __call__(self, line: str) -> Iterator[Message]:
         text = line.rstrip()
         if started := _STARTED.fullmatch(text):
-            # A local time without a zone.
-            self._started = datetime.fromisoformat(started[1]).astimezone()
+            at = from_text(f"{started[1]}Z")
+            # It is a local time, without a zone.
+            self._started = at.replace(tzinfo=None).astimezone() if at else None
         elif text.startswith(PROMPT):
             yield self._message(MessageKind.PROMPT, text.removeprefix(PROMPT))
         elif text.startswith(NOTE):

@@ -6,13 +6,14 @@ screen shows whether it wants the next message or the answer to a question.
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
+from lifecycle.model.times import from_seconds
 from runtimes.agents.aider import files as aider_files
 from runtimes.agents.aider import screen as aider_screen
 from runtimes.agents.aider.files import NOTE, PROMPT, AiderEvent
@@ -65,7 +66,7 @@ class AiderReader(Reader):
         self._summary = next(filter(None, reversed(ours)), "")
         self._touched = self._event_at
         if self._history.modified is not None and self._event_at is not None:
-            written = datetime.fromtimestamp(self._history.modified, UTC)
+            written = from_seconds(self._history.modified)
             self._touched = max(self._event_at, written)
 
     def _received_in(self) -> Iterable[Path]:
@@ -104,7 +105,7 @@ class AiderReader(Reader):
         return in_state(agent, Activity.ACTIVE, self._since, evidence, calling=calling)
 
     def _note_event(self, event: AiderEvent) -> None:
-        self._event_at = datetime.fromtimestamp(event.time, UTC)
+        self._event_at = from_seconds(event.time)
         self._starts += event.event == "launched"
         match event.event:
             case "launched" | "message_send_starting":

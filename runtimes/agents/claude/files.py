@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, Seconds, Time, decode_json
+from runtimes.agents.shared.files import Count, Dollars, Seconds, Time, TimedRecord, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 from runtimes.files import open_regular, read_text
 
@@ -66,7 +66,7 @@ class ClaudeMessage(Struct, frozen=True):
     usage: ClaudeTokens | None = None
 
 
-class ClaudeRecord(Struct, frozen=True, rename="camel"):
+class ClaudeRecord(TimedRecord, frozen=True, rename="camel"):
     """One line of a transcript."""
 
     type: str

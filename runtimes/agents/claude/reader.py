@@ -6,7 +6,7 @@ before its first response leaves no record, and counts as active.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent, Usage
 from lifecycle.model.status import Activity
+from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
 from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
@@ -166,7 +167,7 @@ class ClaudeReader(Reader):
         self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
     ) -> Agent | None:
         """Return the state by the status file; None: its word is not known here."""
-        since = datetime.fromtimestamp(status.status_updated_at / 1000, UTC)
+        since = from_seconds(status.status_updated_at / 1000)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:
             case "busy":
@@ -301,7 +302,7 @@ class ClaudeReader(Reader):
         line = self._last_line.read()
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]
-        return datetime.fromtimestamp(max(full), UTC) if full else None
+        return from_seconds(max(full)) if full else None
 
 
 def _question(hook: HookPayload) -> str:

@@ -6,22 +6,23 @@ requests and the conversation's id are known from hooks only.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
+from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Seconds, Time, decode_json
+from runtimes.agents.shared.files import Count, Seconds, Time, TimedRecord, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 
 #: A usage limit is reached from this percentage on: the program rounds.
 _FULL = 99.0
 
 
-class CodexRecord(Struct, frozen=True):
+class CodexRecord(TimedRecord, frozen=True):
     """One line of a rollout."""
 
     timestamp: Time
@@ -101,7 +102,7 @@ class CodexLimits(Struct, frozen=True):
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)
-        return None if until is None else datetime.fromtimestamp(until, UTC)
+        return None if until is None else from_seconds(until)
 
 
 class CodexEvent(Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import RunFiles, conversation_id
 from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.shared.dialogs import permission_request, text_of, with_choices
@@ -93,7 +93,7 @@ class CodexReader(Reader):
     def _read_hooks(self) -> None:
         for call in self._hooks.new():
             hook = call.hook
-            self._native = self._native or hook.session_id
+            self._native = self._native or conversation_id(hook.session_id)
             use = f"{hook.tool_name} {hook.arguments.get('command')}"
             if hook.hook_event_name == "PreToolUse":
                 self._announced[use] = hook.tool_use_id

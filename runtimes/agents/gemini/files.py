@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Time, decode_json
+from runtimes.agents.shared.files import Count, Time, TimedRecord, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 
 
@@ -42,7 +42,7 @@ class GeminiThought(Struct, frozen=True):
     description: str = ""
 
 
-class GeminiToolCall(Struct, frozen=True):
+class GeminiToolCall(TimedRecord, frozen=True):
     """A tool call, and its result once the tool has returned."""
 
     id: str
@@ -52,7 +52,7 @@ class GeminiToolCall(Struct, frozen=True):
     timestamp: Time | None = None
 
 
-class GeminiRecord(Struct, frozen=True, rename="camel"):
+class GeminiRecord(TimedRecord, frozen=True, rename="camel"):
     """One line of a transcript; a response is appended again whenever it has grown."""
 
     id: str

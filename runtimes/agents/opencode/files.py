@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
+from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Dollars, decode_json, open_database
 from runtimes.agents.shared.messages import Message, MessageKind, as_text
@@ -121,7 +122,7 @@ class OpenCodePart(Struct, frozen=True):
 
 def to_datetime(millis: float) -> datetime:
     """Convert a time of the database."""
-    return datetime.fromtimestamp(millis / 1000, UTC)
+    return from_seconds(millis / 1000)
 
 
 def database(files: RunFiles) -> Path:

@@ -8,10 +8,10 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode.files import Millis
@@ -29,7 +29,7 @@ PERMISSION_CHOICES = {"Allow once": "once", "Allow always": "always", "Reject": 
 class OpenCodeServer(Struct, frozen=True):
     """Port and password of a run, written before the program starts."""
 
-    port: int
+    port: Annotated[int, Meta(ge=1, le=65535)]
     password: str
 
 

@@ -9,13 +9,19 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Agent
 from lifecycle.model.status import Activity
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import RunFiles, conversation_id
 from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import port
-from runtimes.agents.opencode.files import RUNNING, OpenCodeMessage, OpenCodePart, to_datetime
+from runtimes.agents.opencode.files import (
+    RUNNING,
+    Millis,
+    OpenCodeMessage,
+    OpenCodePart,
+    to_datetime,
+)
 from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, decode_json, open_database
+from runtimes.agents.shared.files import TEXT, decode_json, decode_rows, open_database
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
@@ -88,9 +94,9 @@ class OpenCodeReader(Reader):
     def _read_messages(self, database: sqlite3.Connection) -> None:
         if not self._native:
             row = database.execute(_CONVERSATION, (self._began_millis,)).fetchone()
-            self._native = row[0] if row else ""
+            self._native = conversation_id(str(row[0])) if row else ""
         rows = database.execute(_MESSAGES, (self._began_millis, self._updated))
-        for name, session, updated, data in rows:
+        for name, session, updated, data in decode_rows(rows, tuple[str, str, Millis, str]):
             message = decode_json(data, OpenCodeMessage)
             if message is None:
                 continue
@@ -108,7 +114,8 @@ class OpenCodeReader(Reader):
     def _read_last_message(self, database: sqlite3.Connection) -> None:
         """Note the state of the turn by the conversation's last message."""
         message = self._messages[self._last_message]
-        rows = database.execute(_PARTS, (self._last_message,)).fetchall()
+        found = database.execute(_PARTS, (self._last_message,))
+        rows = [*decode_rows(found, tuple[Millis, str])]
         self._touched = to_datetime(max([message.time.created, *(row[0] for row in rows)]))
         parts = [part for row in rows if (part := decode_json(row[1], OpenCodePart))]
         self._tools = [part for part in parts if part.state.status in RUNNING]

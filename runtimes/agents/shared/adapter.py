@@ -22,7 +22,7 @@ from runtimes.agents.shared.dialogs import Dialog, text_of
 from runtimes.agents.shared.files import contains
 from runtimes.agents.shared.messages import LineMessageReader, LineParser, MessageReader
 from runtimes.agents.shared.reader import Reader
-from runtimes.files import open_regular, read_text, write_private
+from runtimes.files import open_regular, write_private
 
 #: The providers' APIs by the prefix of a model's name: `anthropic/NAME`.
 PROVIDERS: Mapping[str, str] = {
@@ -191,7 +191,7 @@ def conversation(files: RunFiles, chosen: str) -> str:
     """Return the run's conversation id: the one chosen the first time, from the run's folder."""
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
-    return read_text(files.conversation)
+    return files.native
 
 
 def prompt_argument(files: RunFiles, prompt: str) -> str:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
+from lifecycle.model.times import is_plausible
 from runtimes.files import open_regular, read_text
 
 _T = TypeVar("_T")
-Time = Annotated[datetime, Meta(tz=True)]
+Time = Annotated[datetime, Meta(tz=True)]  #: In a `TimedRecord`.
 TEXT = 2000  #: Questions, errors and summaries are cut to this number of characters.
 # Bounds of what programs report: every accepted value fits into a column of the store.
 Count = Annotated[int, Meta(ge=0, le=10**11)]
@@ -34,6 +35,15 @@ _DATABASE_FILES = ("", "-wal", "-journal")
 _QUERY_STEPS = 50_000_000  #: Of SQLite's virtual machine; honest queries take far fewer.
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
+
+
+class TimedRecord(Struct, frozen=True):
+    """A record with a `timestamp`; refused where no program can have written it at that time."""
+
+    def __post_init__(self) -> None:
+        at: datetime | None = getattr(self, "timestamp", None)
+        if at is not None and not is_plausible(at):
+            raise ValueError(f"the timestamp {at} is not plausible")
 
 
 def contains(path: Path, text: str) -> bool:
@@ -73,6 +83,13 @@ def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
     """Decode lines of JSON; those that are malformed or of another type are left out."""
     values = (decode_json(line, kind) for line in lines)
     return (value for value in values if value is not None)
+
+
+def decode_rows(rows: Iterable[object], kind: type[_T]) -> Iterator[_T]:
+    """Yield the rows of a database that have this type: a column may hold any."""
+    for row in rows:
+        with suppress(msgspec.ValidationError):
+            yield msgspec.convert(row, kind)
 
 
 @contextmanager

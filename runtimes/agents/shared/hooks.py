@@ -1,23 +1,25 @@
 """Hooks: commands that a program calls, which append its JSON payloads to the run's spool file."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from shlex import quote
 
 from msgspec import Struct
 
+from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import (
     LineTail,
     Seconds,
     Time,
+    TimedRecord,
     decode_json,
     decode_lines,
     last_line_with,
 )
 
 
-class HookPayload(Struct, frozen=True):
+class HookPayload(TimedRecord, frozen=True):
     """The payload of a hook. The programs that have hooks agree in the names of its fields."""
 
     hook_event_name: str
@@ -47,7 +49,7 @@ class HookCall(Struct, frozen=True):
     @property
     def time(self) -> datetime:
         """The time in the payload; if it has none, that of the call."""
-        return self.hook.timestamp or datetime.fromtimestamp(self.at, UTC)
+        return self.hook.timestamp or from_seconds(self.at)
 
 
 def last_call(files: RunFiles, event: str) -> HookCall | None:

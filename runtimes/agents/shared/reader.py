@@ -13,7 +13,6 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import TEXT, contains
 from runtimes.agents.shared.usage import UsageCounter
 from runtimes.base import Seen
-from runtimes.files import read_text
 
 
 class Reader(ABC):
@@ -22,7 +21,7 @@ class Reader(ABC):
     def __init__(self, files: RunFiles) -> None:
         self._files = files
         self._began = files.began
-        self._native = read_text(files.conversation)
+        self._native = files.native
         self._touched: datetime | None = None  #: Time of the newest sign of progress.
         self._summary = ""
         self._counter = UsageCounter()

@@ -7,6 +7,7 @@ from functools import reduce
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
+from lifecycle.model.times import shifted, span
 
 _NOTHING = Usage()
 #: `Please try again in 1h2m3.5s`, `Suggested retry after 7200s`.
@@ -80,9 +81,9 @@ def limit_reset(text: str, at: datetime | None) -> datetime | None:
     """
     if at is None:
         return None
-    if span := _IN.search(text):
-        parts = _SPAN.findall(span[1])
-        return at + timedelta(seconds=sum(float(many) * _SECONDS[each] for many, each in parts))
+    if wait := _IN.search(text):
+        parts = _SPAN.findall(wait[1])
+        return shifted(at, span(sum(float(many) * _SECONDS[each] for many, each in parts)))
     named = _AT.search(text)
     if named is None:
         return None

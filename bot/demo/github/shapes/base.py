@@ -1,12 +1,13 @@
 """Accounts, Apps, repositories, labels, reactions; and the times and associations in all shapes."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from bot.demo.github.hosting import Label, RepositoryBase
 from bot.demo.github.issues import Reaction, TrackedRepository
 from bot.demo.github.repository import Repository
 from bot.demo.github.world import App, User, World
+from lifecycle.model.times import from_seconds
 
 Json = dict[str, Any]
 
@@ -76,7 +77,7 @@ def time(at: datetime | None) -> str | None:
 
 
 def time_of(seconds: int) -> str | None:
-    return time(datetime.fromtimestamp(seconds, UTC))
+    return time(from_seconds(seconds))
 
 
 def user(account: User, world: World) -> Json:

@@ -1,0 +1,54 @@
+"""Times and lengths of time from numbers and texts, whatever these hold.
+
+A file's modification time, a number that an agent wrote or the sum of two times may lie beyond the
+calendar, where `datetime` raises.
+"""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+#: What programs, files and GitHub report lies within: far enough from the ends of the calendar for
+#: time zones and waits.
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
+_MOST_SECONDS: Final = LATEST.timestamp()
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def from_seconds(seconds: float) -> datetime:
+    """Return the time so many seconds after 1970; the nearest plausible one where it is beyond."""
+    if 0 <= seconds <= _MOST_SECONDS:
+        return datetime.fromtimestamp(seconds, UTC)  # noqa: TID251
+    return LATEST if seconds > 0 else EARLIEST  # Of NaN too.
+
+
+def from_text(text: str) -> datetime | None:
+    """Parse a time with a zone in the format of ISO 8601; None if it is not plausible."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo and is_plausible(at) else None
+
+
+def is_plausible(at: datetime) -> bool:
+    """Whether a time with a zone lies from EARLIEST to LATEST."""
+    return EARLIEST <= at <= LATEST
+
+
+@lru_cache(maxsize=1024)
+def span(seconds: float) -> timedelta:
+    """A length of time. Most are thresholds of a policy, the same in every decision."""
+    try:
+        return timedelta(seconds=seconds)
+    except (OverflowError, ValueError):  # Longer than there are dates, or no number.
+        return timedelta.max
+
+
+def shifted(at: datetime, by: timedelta) -> datetime:
+    """Return a time so much later, or the last or first one that there is."""
+    try:
+        return at + by
+    except OverflowError:
+        return _LAST if by > timedelta() else _FIRST
