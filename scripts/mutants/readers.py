@@ -9,92 +9,64 @@ import importlib.util
 import multiprocessing
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from multiprocessing.pool import Pool
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from scripts.mutants.mistakes import Mistake, mistakes
+import pytest
+
+from scripts.mutants import warm
+from scripts.mutants.mistakes import mistakes
 from scripts.mutants.trying import KILLED, ROOT, SURVIVED, end_after, passes
+from scripts.mutants.warm import IMPORTED, Collected
 
-AGENTS = Path("runtimes/agents")
-TESTS = Path("tests/runtimes/agents")
+AGENTS = ROOT / "runtimes/agents"
+TESTS = ROOT / "tests/runtimes/agents"
 LIMIT_SECONDS = 20
 #: The name of the modules that all adapters share.
 SHARED = "shared"
-#: Tests of every agent's own modules.
-COMMON = (
-    "test_recordings.py",
-    "test_messages.py",
-    "test_repeated_reads.py",
-    "test_dialogs.py",
-    "test_question_forms.py",
-    "test_input_boxes.py",
-)
 
 
 class Source(NamedTuple):
-    """A module with rules, and the tests that have to fail for each mistake in it."""
+    """A module with rules."""
 
-    module: str  #: Below `runtimes.agents`.
     agent: str
-    tests: tuple[str, ...]
+    name: str = ""
+
+    @property
+    def module(self) -> str:
+        """Its name below `runtimes.agents`."""
+        return f"{self.agent}.{self.name}".rstrip(".")
 
     @property
     def path(self) -> Path:
         """The module's file."""
-        return (ROOT / AGENTS).joinpath(*self.module.split(".")).with_suffix(".py")
-
-    def arguments(self) -> Sequence[Path | str]:
-        """Return pytest's arguments that select the tests."""
-        files = self.tests if self.agent == SHARED else (*COMMON, *self.tests)
-        for_all = "dialog or form or box"
-        own = [] if self.agent == SHARED else ["-k", f"{self.agent} or {for_all}"]
-        return [*(ROOT / TESTS / name for name in files), *own]
+        return AGENTS.joinpath(*self.module.split(".")).with_suffix(".py")
 
     def tree(self) -> ast.Module:
         """Parse the module's source."""
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
+    def code(self, place: int | None) -> CodeType:
+        """Compile it with one mistake, or None. Raises `SyntaxError` and `ValueError`."""
+        tree = self.tree()
+        if place is not None:
+            list(mistakes(tree))[place].make()
+        return compile(tree, self.path, "exec")
 
-def _sources(agent: str, modules: Sequence[str], *tests: str) -> Sequence[Source]:
-    return [Source(f"{agent}.{module}", agent, tests) for module in modules]
 
-
-def _shared(module: str, *tests: str) -> Source:
-    return Source(module, SHARED, tests)
-
-
-_PARSERS = ("test_message_parsers.py", "test_messages.py")
 _SCREEN = ("reader", "files", "screen")
 SOURCES = (
-    *_sources(
-        "claude",
-        _SCREEN,
-        *("test_claude.py", "test_claude_without_status.py", "test_claude_screen.py"),
-        *("test_claude_usage.py", *_PARSERS),
-    ),
-    *_sources("codex", _SCREEN, "test_codex.py", *_PARSERS),
-    *_sources("gemini", _SCREEN, "test_gemini.py", *_PARSERS),
-    *_sources("opencode", ("reader", "port"), "test_opencode.py"),
-    *_sources("opencode", ("files",), "test_opencode.py", "test_opencode_messages.py"),
-    *_sources("aider", _SCREEN, "test_aider.py", *_PARSERS),
-    Source("shell", "shell", ("test_shell.py", "test_endpoints.py", "test_system_prompts.py")),
-    _shared(
-        "shared.reader",
-        *("test_reader.py", "test_recordings.py", "test_damaged_files.py", "test_codex.py"),
-    ),
-    _shared("shared.dialogs", "test_answer_choices.py", "test_dialogs.py", "test_input_boxes.py"),
-    _shared("shared.files", "test_files.py", "test_line_tail.py", "test_damaged_files.py"),
-    _shared("shared.hooks", "test_hooks.py", "test_damaged_files.py"),
-    _shared("shared.messages", "test_messages.py"),
-    _shared(
-        "shared.question_forms", "test_question_forms.py", "test_dialogs.py", "test_recordings.py"
-    ),
-    _shared("shared.usage", "test_usage.py", "test_recordings.py", "test_claude_usage.py"),
+    *(Source(agent, name) for agent in ("claude", "codex", "gemini", "aider") for name in _SCREEN),
+    *(Source("opencode", name) for name in ("reader", "port", "files")),
+    Source("shell"),
+    *(Source(SHARED, name) for name in ("reader", "dialogs", "files", "hooks", "messages")),
+    *(Source(SHARED, name) for name in ("question_forms", "usage")),
 )
 
 #: Mistakes that change nothing, by module and beginning of the mistake's text, with the reason.
@@ -128,42 +100,69 @@ def main() -> None:
     names = sorted({name for source in SOURCES for name in (source.agent, source.module)})
     parser.add_argument("--only", metavar="NAME", choices=names, help=f"one of {names}")
     only = parser.parse_args().only
-    counted = survived = 0
-    for source in SOURCES:
-        if only in (None, source.agent, source.module):
-            for mistake, result in judged(source):
-                counted += 1
-                if result == SURVIVED and not _is_equivalent(source, mistake):
-                    survived += 1
-                    print(f"{result}: {source.module}:{mistake.says}", flush=True)
-    print(f"{counted} mutants, {survived} survived")
-    sys.exit(1 if survived else 0)
+    chosen = [source for source in SOURCES if only in (None, source.agent, source.module)]
+    survived: list[int] = []
+    collected = Collected(
+        [source.path for source in chosen],
+        lambda tests: survived.extend(_survivors(source, tests) for source in chosen),
+    )
+    if not passes(["-s", TESTS], collected) or len(survived) < len(chosen):
+        sys.exit(f"the tests of the readers fail already: run scripts/test {TESTS}")
+    print(f"{sum(survived)} survived")
+    sys.exit(1 if any(survived) else 0)
 
 
-def judged(source: Source) -> Iterator[tuple[Mistake, str]]:
-    """Yield every mistake in a module with its result, in order."""
-    made = list(mistakes(source.tree()))
-    processes = multiprocessing.get_context("fork")
-    with processes.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
-        if pool.apply(judge, (source, None)) == KILLED:
-            sys.exit(f"the tests of {source.module} fail already: run scripts/test {TESTS}")
-        results = pool.imap(_judge, [(source, place) for place in range(len(made))])
-        yield from zip(made, results, strict=True)
+def _survivors(source: Source, collected: Collected) -> int:
+    """Try every mistake in a module; print and count those with which the tests pass."""
+    made = [mistake.says for mistake in mistakes(source.tree())]
+    tried = partial(_judge_afresh, source, first=collected.names(source.path))
+    with _processes("fork") as forked, _processes("forkserver") as fresh:
+        results = forked.map(partial(_judge, source), range(len(made)), chunksize=1)
+        imported = [place for place, result in enumerate(results) if result == IMPORTED]
+        for place, result in zip(imported, fresh.map(tried, imported, chunksize=1), strict=True):
+            results[place] = result
+    survived = [
+        says
+        for says, result in zip(made, results, strict=True)
+        if result == SURVIVED and not _is_equivalent(source, says)
+    ]
+    for says in survived:
+        print(f"{SURVIVED}: {source.module}:{says}", file=sys.__stdout__)
+    counts = f"{source.module}: {len(made)} mutants, {len(survived)} survived"
+    print(counts, file=sys.__stdout__, flush=True)
+    return len(survived)
 
 
-def judge(source: Source, place: int | None) -> str:
-    """Run the tests with one mistake, or None, in this process, which must end afterwards."""
-    end_after(LIMIT_SECONDS)
-    tree = source.tree()
-    if place is not None:
-        list(mistakes(tree))[place].make()
+def _processes(method: Literal["fork", "forkserver"]) -> Pool:
+    """A pool with a new process for each call: forked from this one, or without its imports."""
+    context = multiprocessing.get_context(method)
+    context.set_forkserver_preload([warm.__name__])
+    return context.Pool(os.cpu_count(), maxtasksperchild=1)
+
+
+def _judge(source: Source, place: int) -> str:
     try:
-        sys.meta_path.insert(0, _Importer(source, compile(tree, source.path, "exec")))
+        after = source.code(place)
     except (SyntaxError, ValueError):
         return KILLED
-    with tempfile.TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own:
-        options = [*source.arguments(), "--basetemp", f"{own}/tests"]
-        return SURVIVED if passes(options) else KILLED
+    return warm.judge(source.code(None), after)
+
+
+def _judge_afresh(source: Source, place: int, first: frozenset[str]) -> str:
+    """Import the module with a mistake, and run all tests."""
+    end_after(LIMIT_SECONDS)
+    sys.meta_path.insert(0, _Importer(source, source.code(place)))
+    return SURVIVED if passes([TESTS], _Sorted(first)) else KILLED
+
+
+class _Sorted:
+    """A pytest plugin that runs tests with these ids before the others."""
+
+    def __init__(self, first: frozenset[str]) -> None:
+        self._first = first
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: item.nodeid not in self._first)
 
 
 class _Importer(MetaPathFinder, InspectLoader):
@@ -188,13 +187,9 @@ class _Importer(MetaPathFinder, InspectLoader):
         return self._code
 
 
-def _is_equivalent(source: Source, mistake: Mistake) -> bool:
-    what = mistake.says.partition(": ")[2]
+def _is_equivalent(source: Source, says: str) -> bool:
+    what = says.partition(": ")[2]
     return any(source.module == module and what.startswith(how) for module, how in EQUIVALENT)
-
-
-def _judge(given: tuple[Source, int]) -> str:
-    return judge(*given)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import os
 import signal
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 
 import pytest
@@ -28,11 +29,24 @@ def end_after(seconds: int) -> None:
     signal.alarm(10 * seconds)
 
 
-def passes(paths: Sequence[Path | str]) -> bool:
-    """Whether all tests pass; their output is discarded."""
+@contextmanager
+def alone() -> Iterator[None]:
+    """Discard output, and remove what tests write, so that processes can run tests at once."""
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        TemporaryDirectory(prefix="mw-", ignore_cleanup_errors=True) as own,
+    ):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = own
+        yield
+
+
+def passes(paths: Sequence[Path | str], *plugins: object) -> bool:
+    """Whether all tests pass."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        ended = pytest.main([*options, *map(str, paths)])
+    with alone():
+        ended = pytest.main([*options, *map(str, paths)], plugins=plugins)
     if ended == pytest.ExitCode.USAGE_ERROR:
         raise RuntimeError(f"pytest cannot run {' '.join(map(str, paths))}")
     return ended == pytest.ExitCode.OK

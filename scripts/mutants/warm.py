@@ -1,0 +1,139 @@
+"""Tries mistakes in processes forked from one that has collected the tests.
+
+There the code of functions is replaced, which needs no import, and only the tests that call it run,
+the fastest first.
+"""
+
+import gc
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import NamedTuple
+
+import pytest
+
+from scripts.mutants.trying import KILLED, SURVIVED, alone, end_after
+
+Place = tuple[str, str, int]  #: Of code: its file, qualified name and first line.
+#: Of a mistake whose code imports run, so that it cannot be replaced.
+IMPORTED = "imported"
+
+
+class Reached(NamedTuple):
+    """The places that a test calls."""
+
+    item: int
+    seconds: float
+    places: frozenset[Place]
+
+
+class Collected:
+    """A pytest plugin that calls `use` with the collected tests instead of running them."""
+
+    def __init__(self, files: Sequence[Path], use: Callable[["Collected"], None]) -> None:
+        self._files = {str(file) for file in files}
+        self._use = use
+        self._items: list[pytest.Item] = []
+        self._functions: list[FunctionType] = []
+        self._imported: frozenset[Place] = frozenset()
+        self._tests: list[Reached] = []
+        self._seen: set[Place] = set()
+        sys.settrace(self._note)  # The imports of the tests follow.
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Find out which tests call which code, and use that."""
+        global _collected
+        sys.settrace(None)
+        _collected, self._items, self._imported = self, session.items, frozenset(self._seen)
+        gc.unfreeze()
+        functions = (each for each in gc.get_objects() if isinstance(each, FunctionType))
+        self._functions = [each for each in functions if each.__code__.co_filename in self._files]
+        gc.freeze()
+        with get_context("fork").Pool(1) as pool:
+            self._tests = pool.apply(_reached)
+        self._use(self)
+        return True
+
+    def names(self, file: Path) -> frozenset[str]:
+        """Return the ids of the tests that call code of a file."""
+        return frozenset(
+            self._items[test.item].nodeid
+            for test in self._tests
+            if any(place[0] == str(file) for place in test.places)
+        )
+
+    def reached(self) -> list[Reached]:
+        """Run every test. Raises `RuntimeError` if one fails."""
+        found = []
+        sys.settrace(self._note)
+        threading.settrace(self._note)
+        for number, item in enumerate(self._items):
+            self._seen, begun = set(), time.process_time()
+            if not self._pass([number]):
+                raise RuntimeError(f"{item.nodeid} fails already")
+            found.append(Reached(number, time.process_time() - begun, frozenset(self._seen)))
+        return sorted(found, key=lambda test: test.seconds)
+
+    def judge(self, before: CodeType, after: CodeType) -> str:
+        """Run the tests that call what differs between two versions of a module's code."""
+        old, new = _codes(before), _codes(after)
+        changed = {place for place in new if [*map(_own, new[place])] != [*map(_own, old[place])]}
+        if changed & self._imported:
+            return IMPORTED
+        tests = [test for test in self._tests if test.places & changed]
+        end_after(2 + int(10 * sum(test.seconds for test in tests)))
+        for function in self._functions:
+            for code in new[_place(function.__code__)]:
+                function.__code__ = code
+        return SURVIVED if self._pass([test.item for test in tests]) else KILLED
+
+    def _pass(self, numbers: Sequence[int]) -> bool:
+        items = [self._items[number] for number in numbers]
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if item.session.testsfailed:
+                return False
+        return True
+
+    def _note(self, frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code.co_filename in self._files:
+            self._seen.add(_place(frame.f_code))
+
+
+_collected: Collected  #: In this process and in those forked from it.
+
+
+def judge(before: CodeType, after: CodeType) -> str:
+    """Judge a mistake in a process of its own, forked from the one that collected the tests."""
+    with alone():
+        return _collected.judge(before, after)
+
+
+def _reached() -> list[Reached]:
+    with alone():
+        return _collected.reached()
+
+
+def _codes(code: CodeType) -> dict[Place, list[CodeType]]:
+    """Return the code and all code within it. Comprehensions on one line share their place."""
+    found, waiting = defaultdict(list), [code]
+    while waiting:
+        one = waiting.pop()
+        found[_place(one)].append(one)
+        waiting += [each for each in one.co_consts if isinstance(each, CodeType)]
+    return found
+
+
+def _own(code: CodeType) -> CodeType:
+    """Return the code with names in place of the code within it."""
+    consts = (_place(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=tuple(consts))
+
+
+def _place(code: CodeType) -> Place:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
