@@ -73,6 +73,7 @@ class ApiClient:
         redact: Callable[[object], object],
     ) -> None:
         self._transport = Transport(api_url, timeout_seconds, clock, redact)
+        self.answers = self._transport.answers
         self.clock = clock
         self._limits = RateLimits(clock, write_interval_seconds)
         self.aliases = RepositoryAliases()
@@ -281,10 +282,6 @@ class ApiClient:
         url = f"app-manifests/{quote(code, safe='')}/conversions"
         request = GitHubRequest("POST", url, name="The keys of the new App")
         return decode(request, self._transport.send(request, "").content, shape)
-
-    def answers(self, *urls: str) -> bool:
-        """Whether the API and the servers of these URLs answer."""
-        return all(map(self._transport.answers, ("", *urls)))
 
     def close(self) -> None:
         """Close every connection."""

@@ -74,7 +74,8 @@ class GitHub:
 
         It takes as long as the time limit of a request where the network loses everything.
         """
-        return self._api.answers(*[git_base] if git_base.startswith("http") else [])
+        urls = ("", git_base) if git_base.startswith("http") else ("",)
+        return all(map(self._api.answers, urls))
 
     def close(self) -> None:
         """Close every connection."""
