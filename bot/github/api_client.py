@@ -72,8 +72,7 @@ class ApiClient:
         write_interval_seconds: float,
         redact: Callable[[object], object],
     ) -> None:
-        self._transport = Transport(api_url, timeout_seconds, clock, redact)
-        self.answers = self._transport.answers
+        self.transport = Transport(api_url, timeout_seconds, clock, redact)
         self.clock = clock
         self._limits = RateLimits(clock, write_interval_seconds)
         self.aliases = RepositoryAliases()
@@ -81,7 +80,7 @@ class ApiClient:
         #: The scopes of a classic token, known after the first request; None for other credentials.
         self.scopes: frozenset[str] | None = None
         self.tokens = AccessTokens(
-            credentials, self._installation_token, self._transport.server_time
+            credentials, self._installation_token, self.transport.server_time
         )
         #: Whether writes may be sent; asked again after the wait for their turn.
         self.may_write: Callable[[], bool] = lambda: True
@@ -89,7 +88,7 @@ class ApiClient:
         self.installations: dict[str, int] = {}
         self._me = ""
         self._me_lock = Lock()
-        base = self._transport.config.base_url
+        base = self.transport.config.base_url
         # Enterprise servers serve REST at /api/v3/ and GraphQL at /api/graphql.
         path, moved = re.subn(r"/api/v3/$", "/api/graphql", base.path)
         self._graphql_url = str(base.copy_with(path=path if moved else f"{base.path}graphql"))
@@ -281,11 +280,7 @@ class ApiClient:
         """
         url = f"app-manifests/{quote(code, safe='')}/conversions"
         request = GitHubRequest("POST", url, name="The keys of the new App")
-        return decode(request, self._transport.send(request, "").content, shape)
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._transport.close()
+        return decode(request, self.transport.send(request, "").content, shape)
 
     def _app_login(self) -> str:
         request = GitHubRequest("GET", "app")
@@ -353,15 +348,15 @@ class ApiClient:
     def _as_app(self, request: GitHubRequest) -> httpx.Response:
         """Send a request of the App itself, which has rate limits of its own."""
         with self._limits.guard(_APP, _CORE):
-            asked = self._transport.server_time() - self.clock()
+            asked = self.transport.server_time() - self.clock()
             try:
-                response = self._transport.send(request, self.tokens.app_jwt())
+                response = self.transport.send(request, self.tokens.app_jwt())
             except Refused as refusal:
                 # Refused by a time that differs from GitHub's, which is known now.
-                differs = abs(self._transport.server_time() - self.clock() - asked) > _CLOCKS_DIFFER
+                differs = abs(self.transport.server_time() - self.clock() - asked) > _CLOCKS_DIFFER
                 if refusal.status != 401 or not differs:
                     raise
-                response = self._transport.send(request, self.tokens.app_jwt())
+                response = self.transport.send(request, self.tokens.app_jwt())
         self._note_limit(_APP, _CORE, request, response)
         return response
 
@@ -382,13 +377,13 @@ class ApiClient:
             if not self.may_write():
                 raise TryLater(f"{request}: not sent: this bot does not lead any more.")
         try:
-            response = self._transport.send(request, token)
+            response = self.transport.send(request, token)
         except Refused as refusal:
             # A request refused with 401 had no effect, so even a write may be sent again.
             if refusal.status != 401 or not self.tokens.is_app:
                 raise
             self.tokens.forget(repository)
-            response = self._transport.send(request, self.tokens.of(repository))
+            response = self.transport.send(request, self.tokens.of(repository))
         self._note_limit(account, resource, request, response)
         return response
 

@@ -75,8 +75,8 @@ class GitHub:
         It takes as long as the time limit of a request where the network loses everything.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
-        return all(map(self._api.answers, urls))
+        return all(map(self._api.transport.answers, urls))
 
     def close(self) -> None:
         """Close every connection."""
-        self._api.close()
+        self._api.transport.close()

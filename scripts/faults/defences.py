@@ -95,7 +95,11 @@ DEFENCES: Sequence[Defence] = (
     Defence(
         "flood",
         "what a payload proves to be no concern costs no read",
-        (Removal("bot/intake/relevance.py", 'if kind not in ("issue", "pull") or', "if True or"),),
+        (
+            Removal(
+                "bot/intake/relevance.py", 'if known or kind not in ("issue", "pull"):', "if True:"
+            ),
+        ),
     ),
     Defence(
         "descriptors",
