@@ -24,7 +24,7 @@ from lifecycle.model.names import NAME
 
 PROJECT, REPOSITORY = "greetings", "acme/greetings"
 BOT, PERSON, REVIEWER = "mergewright-bot", "alice", "rob"
-_ANSWER_SECONDS = 90.0
+_ANSWER_SECONDS = 300.0
 
 _FILES = {
     "README.md": "# Greetings\n\nA file that greets. `sh check` says whether it does.\n",

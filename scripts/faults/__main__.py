@@ -56,8 +56,8 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
         lives.label_issues()
         thread = threading.Thread(target=inject, args=(lives,), daemon=True)
         thread.start()
-        if not lives.wait_until_over(fault.seconds):
-            violations.append(f"the sessions are not over after {fault.seconds:g} s")
+        if not lives.wait_until_over(fault.seconds, fault.most_seconds):
+            violations.append("the sessions do not end")
         over.set()
         thread.join()
         violations += lives.settled_violations(runs_may_repeat=fault.runs_may_repeat)

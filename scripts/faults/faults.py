@@ -36,7 +36,8 @@ class Fault:
     runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
     disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
     descriptors: int = 0  #: The open files a bot may have, for good; 0: the limit of this machine.
-    seconds: float = 240.0  #: The time after which unfinished lives are a violation.
+    seconds: float = 120.0  #: The time without progress after which they are a violation.
+    most_seconds: float = 900.0  #: The time after which unfinished lives are one in any case.
 
 
 def kills(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -101,8 +102,8 @@ def connections(lives: Lives, dice: random.Random, over: threading.Event) -> Non
     """Reset three of a hundred chunks between the bot and GitHub, answers included."""
     lives.proxy.seed(dice.getrandbits(32))
     lives.proxy.resets = 0.03
-    while not over.wait(5.0):
-        lives.log(f"{lives.proxy.count} connections were reset")
+    over.wait()
+    lives.log(f"{lives.proxy.count} connections were reset")
 
 
 def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:

@@ -50,7 +50,8 @@ class Lives:
         """
         self.folder = folder
         self.sessions = sessions
-        self.log = log
+        self.moved_at = 0.0  #: When a session changed or a fault was played.
+        self._log = log
         self.paths = Paths(folder / "data")
         self.bots: list[BotProcess] = []
         self.module = "bot.cli"  #: What the bots run.
@@ -77,6 +78,11 @@ class Lives:
         trace: TracebackType | None,
     ) -> None:
         self._stack.close()
+
+    def log(self, line: str) -> None:
+        """Log what was played, or what came of it."""
+        self.moved_at = time.monotonic()
+        self._log(line)
 
     @property
     def runtime(self) -> Runtime:
@@ -144,20 +150,31 @@ class Lives:
                     return {row["id"]: row["status"] for row in _rows(answer.json())}
         return {}
 
-    def wait_until_over(self, seconds: float) -> bool:
-        """Wait until all sessions are merged and released; say what is left if they are not."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            statuses = self.statuses()
+    def wait_until_over(self, seconds: float, most_seconds: float) -> bool:
+        """Wait until all sessions are merged and released; say what is left if they are not.
+
+        Gives up after `seconds` without progress or a disturbance, however slow the machine is, and
+        after `most_seconds` in any case.
+        """
+        began = time.monotonic()
+        known = set[object]()
+        while time.monotonic() - max(began, self.moved_at) < seconds:
+            statuses, workspaces = self.statuses(), self._workspaces()
             merged = len(statuses) == self.sessions and set(statuses.values()) == {"merged"}
-            if merged and not self._workspaces():
+            if merged and not workspaces:
                 return True
+            if time.monotonic() - began > most_seconds:
+                break
+            if not (now := {*statuses.items(), len(workspaces)}) <= known:
+                known |= now
+                self.moved_at = time.monotonic()
             time.sleep(0.1)
         left = Counter(status for status in self.statuses().values())
         if not left:  # No bot answers.
             for bot in self.bots:
                 bot.abort()
-        self.log(f"after {seconds:g} s not over: {dict(left)}, workspaces: {self._workspaces()}")
+        after = time.monotonic() - began
+        self.log(f"after {after:.0f} s not over: {dict(left)}, workspaces: {self._workspaces()}")
         return False
 
     def settled_violations(self, *, runs_may_repeat: bool = False) -> list[str]:
