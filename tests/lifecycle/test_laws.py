@@ -13,7 +13,7 @@ from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.judge import foremost, read
 from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.reasons import needs_person
-from lifecycle.judge.rules import RULES, blockers_for, rule_for
+from lifecycle.judge.rules import RULES, Rule, blockers_for, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
 from lifecycle.judge.stalls import STALLS
 from lifecycle.model import actions as do
@@ -34,25 +34,21 @@ from lifecycle.model.status import (
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
-from tests.lifecycle.troubles import every_trouble
-from tests.lifecycle.universe import NOW, OUTSIDER_TEXT, POLICIES, done, every_fact, every_signal
+from tests.lifecycle.troubles import every_session
+from tests.lifecycle.universe import NOW, OUTSIDER_TEXT, POLICIES, done, every_signal
 
 
-# Built on first use: every test worker imports this file, one runs it.
+# Built on first use, because every test worker imports this file and one runs it.
 @cache
-def all_signals() -> list[Signals]:
-    return [*every_signal()]
-
-
-@cache
-def all_facts() -> list[Facts]:
-    return [*every_fact(), *every_trouble()]
+def all_signals() -> list[tuple[Signals, Rule]]:
+    """All signals, each with its rule."""
+    return [(signals, rule_for(signals)) for signals in every_signal()]
 
 
 @cache
-def judged(policy: str = "propose") -> list[tuple[Facts, Decision]]:
+def judged(policy: str) -> list[tuple[Facts, Decision]]:
     """All facts, each with its decision under a policy of `POLICIES`."""
-    return [(session, decide(session, POLICIES[policy], NOW)) for session in all_facts()]
+    return [(session, decide(session, POLICIES[policy], NOW)) for session in every_session()]
 
 
 def judged_under_every_policy() -> Iterator[tuple[Facts, Decision]]:
@@ -61,16 +57,16 @@ def judged_under_every_policy() -> Iterator[tuple[Facts, Decision]]:
 
 def test_the_universe_is_large() -> None:
     assert 20_000 < len(all_signals()) < 200_000
-    assert len(all_facts()) > 5_000
+    assert len(every_session()) > 5_000
 
 
 def test_every_rule_is_the_first_to_match_somewhere() -> None:
-    used = {id(rule_for(signals)) for signals in all_signals()}
+    used = {id(rule) for _, rule in all_signals()}
     assert [rule.reads for rule in RULES if id(rule) not in used] == []
 
 
 def test_every_status_is_read_off_some_facts() -> None:
-    assert {decision.status for _, decision in judged()} == set(Status)
+    assert {decision.status for _, decision in judged("propose")} == set(Status)
 
 
 def test_every_status_has_a_reaction_of_its_own() -> None:
@@ -80,36 +76,32 @@ def test_every_status_has_a_reaction_of_its_own() -> None:
 
 
 def test_every_reaction_acts_somewhere() -> None:
-    acted = {
-        row.name
-        for signals in all_signals()
-        for row in REACTIONS
-        if rule_for(signals).status in row.statuses and row.when(signals)
-    }
-    assert acted == {row.name for row in REACTIONS}
+    idle = list(REACTIONS)
+    for signals, rule in all_signals():
+        idle = [row for row in idle if rule.status not in row.statuses or not row.when(signals)]
+    assert [row.name for row in idle] == []
 
 
 def test_a_session_has_a_terminal_status_exactly_when_it_is_over() -> None:
-    for signals in all_signals():
-        assert (rule_for(signals).status in TERMINAL) == (signals.stage in OVER)
+    for signals, rule in all_signals():
+        assert (rule.status in TERMINAL) == (signals.stage in OVER)
 
 
 def test_the_state_of_the_pull_request_never_hides_an_escalation() -> None:
-    for signals in all_signals():
+    for signals, rule in all_signals():
         if signals.stage is Stage.RUNNING and signals.attention is not Attention.NONE:
-            assert rule_for(signals).status in (Status.NEEDS_INPUT, Status.STUCK)
+            assert rule.status in (Status.NEEDS_INPUT, Status.STUCK)
 
 
 def test_a_session_is_mergeable_exactly_when_nothing_blocks() -> None:
-    for signals in all_signals():
+    for signals, rule in all_signals():
         if signals.pull is not PullStage.NONE and signals.attention is Attention.NONE:
-            status = rule_for(signals).status
-            assert (status is Status.MERGEABLE) is (blockers_for(signals) == ()), signals
+            assert (rule.status is Status.MERGEABLE) is (blockers_for(signals) == ()), signals
 
 
 def test_a_mergeable_session_is_green_approved_and_clean() -> None:
-    for signals in all_signals():
-        if rule_for(signals).status is Status.MERGEABLE:
+    for signals, rule in all_signals():
+        if rule.status is Status.MERGEABLE:
             assert signals.ci in (Ci.PASSING, Ci.NONE)
             assert signals.review in (Review.APPROVED, Review.NONE)
             assert signals.merge is Merge.CLEAN
@@ -174,7 +166,7 @@ def _done(session: Facts, actions: tuple[do.Action, ...], now: object) -> Facts:
 
 def test_the_same_facts_give_the_same_decision_at_any_instant_before_the_recheck() -> None:
     instant = timedelta(microseconds=1)
-    for session, first in judged():
+    for session, first in judged("propose"):
         end = first.recheck_at or NOW + timedelta(days=30)
         assert end > NOW
         for later in {NOW + instant, NOW + (end - NOW) / 2, end - instant}:
@@ -186,7 +178,7 @@ def test_the_same_facts_give_the_same_decision_at_any_instant_before_the_recheck
 
 def test_a_recheck_does_not_depend_on_the_order_of_evaluation() -> None:
     questions = [name for name, value in vars(SessionView).items() if isinstance(value, property)]
-    for session, _ in judged():
+    for session, _ in judged("propose"):
         view = foremost(SessionView(session, Policy(), NOW))
         first = read(view)
         for row in reversed((*PAUSES, *STALLS, *ESCALATIONS)):
@@ -267,13 +259,13 @@ def test_only_green_approved_and_clean_pull_requests_merge_at_the_judged_commit(
 
 
 def test_nothing_merges_without_a_command_in_propose_mode() -> None:
-    for _, decision in judged():
+    for _, decision in judged("propose"):
         for action in decision.actions:
             assert not isinstance(action, do.MergePull)
 
 
 def test_observe_mode_orders_no_actions_and_has_the_same_status() -> None:
-    for session, decision in judged()[::5]:
+    for session, decision in judged("propose")[::5]:
         observed = decide(session, Policy(mode=Mode.OBSERVE), NOW)
         assert observed.actions == ()
         assert observed.status is decision.status, session
@@ -282,8 +274,9 @@ def test_observe_mode_orders_no_actions_and_has_the_same_status() -> None:
 def test_comments_by_people_without_write_access_never_reach_the_agent() -> None:
     outsiders = 0
     for session, decision in judged_under_every_policy():
-        outsiders += any(OUTSIDER_TEXT in repr(pull.comments) for pull in session.pulls)
-        assert OUTSIDER_TEXT not in repr(decision.actions), session
+        if any(OUTSIDER_TEXT in one.body for pull in session.pulls for one in pull.comments):
+            outsiders += 1
+            assert OUTSIDER_TEXT not in repr(decision.actions), session
     assert outsiders
 
 
@@ -299,7 +292,7 @@ def test_the_attention_label_is_set_exactly_in_needs_input_and_stuck() -> None:
         labels = [action.on for action in decision.actions if isinstance(action, do.Label)]
         people = decision.status in (Status.NEEDS_INPUT, Status.STUCK)
         assert labels == [True] * people, session
-    for session, decision in judged()[::5]:
+    for session, decision in judged("propose")[::5]:
         labelled = replace(session, done={**session.done, **done("attention_label:0")})
         later = decide(labelled, POLICIES["propose"], NOW)
         labels = [action.on for action in later.actions if isinstance(action, do.Label)]
@@ -308,9 +301,9 @@ def test_the_attention_label_is_set_exactly_in_needs_input_and_stuck() -> None:
 
 
 def test_a_stacked_pull_request_is_never_ready_and_lists_the_blocker() -> None:
-    for signals in all_signals():
+    for signals, rule in all_signals():
         if signals.stacked and signals.stage is Stage.RUNNING:
-            assert rule_for(signals).status not in (Status.MERGEABLE, Status.APPROVED)
+            assert rule.status not in (Status.MERGEABLE, Status.APPROVED)
             assert "stacked" in [row.name for row in blockers_for(signals)]
 
 

@@ -13,8 +13,8 @@ from msgspec.structs import asdict, replace
 from lifecycle.decide import decide
 from lifecycle.model.facts import Facts
 from lifecycle.model.key import Key
-from tests.lifecycle.troubles import every_trouble
-from tests.lifecycle.universe import NOW, POLICIES, command, every_fact
+from tests.lifecycle.troubles import every_session
+from tests.lifecycle.universe import NOW, POLICIES, command
 
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 TIMES = (FIRST, LAST, LAST - timedelta(seconds=1), FIRST + timedelta(days=1), NOW, None)
@@ -45,7 +45,7 @@ def odd(value: Any, chance: random.Random) -> Any:
 
 @pytest.mark.parametrize("policy", ["merge", "strict"])
 def test_no_fact_makes_a_decision_fail(policy: str) -> None:
-    chance, sessions = random.Random(16), [*every_fact(), *every_trouble()]
+    chance, sessions = random.Random(16), every_session()
     for round_ in range(1500):
         session: Facts = odd(chance.choice(sessions), chance)
         words = odd(command(chance.choice(COMMANDS), text=chance.choice(TEXTS)), chance)

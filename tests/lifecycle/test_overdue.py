@@ -14,7 +14,7 @@ from lifecycle.model.status import TERMINAL, CheckState, Merge, Reason, Status
 from lifecycle.read.availability import Availability
 from tests.lifecycle.decisions import AT_WORK, READY, decision, effects, with_pull
 from tests.lifecycle.measured import rested
-from tests.lifecycle.troubles import every_trouble
+from tests.lifecycle.troubles import every_session
 from tests.lifecycle.universe import (
     HEAD,
     NOW,
@@ -23,7 +23,6 @@ from tests.lifecycle.universe import (
     approval,
     check,
     command,
-    every_fact,
     facts,
     remark,
     thread,
@@ -144,8 +143,7 @@ _TOPICS |= {"ready_behind_by_hand", "handed_to_human", "answer", "reviewed"}
 def test_every_session_without_a_program_at_work_ends_in_an_event_or_a_notified_person(
     policy: str,
 ) -> None:
-    sessions = [*every_fact(), *every_trouble()]
-    for session in sessions[::3]:
+    for session in every_session()[::3]:
         assert something_happens(session, POLICIES[policy]), session
 
 

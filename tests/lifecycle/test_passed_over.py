@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
 
 import pytest
 
@@ -15,15 +14,15 @@ from lifecycle.model.facts import Facts
 from lifecycle.model.policy import Policy
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.session_view import SessionView
-from tests.lifecycle.troubles import every_trouble
-from tests.lifecycle.universe import NOW, POLICIES, every_fact
+from tests.lifecycle.troubles import every_session
+from tests.lifecycle.universe import NOW, POLICIES
 
 
 @cache
 def combinations() -> list[tuple[Facts, Policy]]:
     """All facts under the default policy, and a third of them under each other policy."""
     default, *others = POLICIES.values()
-    every = [*chain(every_fact(), every_trouble())]
+    every = every_session()
     pairs = [(facts, default) for facts in every]
     return pairs + [
         (facts, policy)

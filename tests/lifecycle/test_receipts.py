@@ -12,8 +12,8 @@ from lifecycle.model.facts import Command, Facts, Sent
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity
 from lifecycle.read.availability import Availability
-from tests.lifecycle.troubles import every_trouble
-from tests.lifecycle.universe import NOW, agent, ago, every_fact, facts
+from tests.lifecycle.troubles import every_session
+from tests.lifecycle.universe import NOW, agent, ago, facts
 
 POLICY = Policy()
 AWAITED = Sent(at=ago(3), until=NOW + timedelta(seconds=5))
@@ -29,8 +29,7 @@ ANSWERED = facts(
 
 @cache
 def judged() -> list[tuple[Facts, Decision]]:
-    every = [*every_fact(), *every_trouble()]
-    return [(session, decide(session, POLICY, NOW)) for session in every]
+    return [(session, decide(session, POLICY, NOW)) for session in every_session()]
 
 
 def sent(session: Facts, decision: Decision, as_is: Sent) -> Facts:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from lifecycle.model.facts import Check, Facts, Failure, Issue, OffBranch, Spending, Work
@@ -18,6 +19,7 @@ from tests.lifecycle.universe import (
     command,
     done,
     ended,
+    every_fact,
     objection,
     published,
     pull,
@@ -86,6 +88,12 @@ _AGENTS = (
     ended(0),
     ended(1),
 )
+
+
+@cache
+def every_session() -> tuple[Facts, ...]:
+    """All combinations of facts and of problems; built once for all files of a test worker."""
+    return (*every_fact(), *every_trouble())
 
 
 def every_trouble() -> Iterator[Facts]:

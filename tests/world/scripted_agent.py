@@ -8,10 +8,10 @@ run continues after the last order that was carried out.
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import termios
-import time
 import traceback
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def main() -> None:
     while True:
         typed = listen(typed + os.read(sys.stdin.fileno(), 65536))
         carry_out()
-        time.sleep(0.01)
+        select.select([sys.stdin], [], [], 0.02)
 
 
 def listen(typed: bytes) -> bytes:

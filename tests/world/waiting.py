@@ -12,11 +12,12 @@ PATIENCE = 20.0
 
 def eventually(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """Return the first true value of `condition`; fail with `what` and the last value otherwise."""
-    deadline = time.monotonic() + seconds
+    pause, deadline = 0.01, time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: still {value!r} after {seconds:g} s")
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 0.05)  # A condition that takes longer is asked less often.
