@@ -27,6 +27,8 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
+#: No setting needs a larger number, and neither the database nor the calendar has the largest ones.
+_MOST = 10**12
 #: Replacements in the decoder's messages; longer ones first.
 _WORDS: Mapping[str, str] = {
     "`array` of length >= 1": "at least one",
@@ -185,6 +187,8 @@ def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
         yield f"{where}: this looks like a secret, which does not belong in a file: {remedy}"
     elif isinstance(value, float) and not math.isfinite(value):
         yield f"{where} = {value}: expected a finite number"
+    elif isinstance(value, int | float) and abs(value) > _MOST:
+        yield f"{where} = {short(value)}: expected at most {_MOST}"
     else:
         try:
             msgspec.convert(value, kind)

@@ -13,8 +13,8 @@ from lifecycle.model.policy import STEERING_FILES, Policy
 
 Count = Annotated[int, Meta(ge=1)]
 AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
-Seconds = Annotated[float, Meta(gt=0)]
-Days = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 

@@ -38,7 +38,7 @@ from runtimes.local_records import LocalRecords
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 #: The issue number at the end of a session ID.
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 class CommandOutcome(Struct, frozen=True, kw_only=True):

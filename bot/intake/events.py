@@ -27,7 +27,7 @@ _ISSUE_ACTIONS: Final = {
     *("labeled", "unlabeled", "assigned", "unassigned"),
 }
 #: `refs/heads/gh-readonly-queue/main/pr-34-SHA`: names the last pull request of a merge group.
-_QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]+)-[0-9a-f]+")
+_QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]{1,9})-[0-9a-f]+")
 _BRANCH = "refs/heads/"
 
 

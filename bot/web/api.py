@@ -62,7 +62,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An issue to start an agent on."""
 
     project: str
-    issue: Annotated[int, Meta(ge=1)]
+    issue: Annotated[int, Meta(ge=1, le=2**31 - 1)]  #: GraphQL takes 32-bit integers.
     agent: str = ""  #: Empty: the project's agent.
 
 

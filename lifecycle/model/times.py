@@ -13,6 +13,7 @@ from typing import Final
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 _MOST_SECONDS: Final = LATEST.timestamp()
+_LONGEST: Final = timedelta(days=999_999_999)  #: Its negative is a length of time too.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -43,7 +44,7 @@ def span(seconds: float) -> timedelta:
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError):  # Longer than there are dates, or no number.
-        return timedelta.max
+        return _LONGEST
 
 
 def shifted(at: datetime, by: timedelta) -> datetime:

@@ -17,7 +17,7 @@ from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
 #: Invalid issue numbers.
-NO_NUMBERS = ("²", "0", "012", "9" * 30, "9" * 5_000)
+NO_NUMBERS = ("²", "0", "012", "9" * 10, "9" * 30, "9" * 5_000)
 
 
 def store(deployment: Deployment) -> Store:

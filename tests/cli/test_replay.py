@@ -1,6 +1,7 @@
 """`mergewright replay` of decisions and of recorded webhooks."""
 
 import json
+import re
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -168,12 +169,20 @@ def test_a_webhook_for_no_project_causes_nothing(
     assert "ping would have no effect" in result.out
 
 
+#: The id of its repository does not fit into the database.
+HUGE = re.sub(
+    r'("repository": \{\s*"id": )\d+', rf"\g<1>{2**63}", (PAYLOADS / "issues.json").read_text()
+)
+
+
 @pytest.mark.parametrize(
     ("text", "words", "code", "says"),
     [
         ("{}", (), 2, "name it with --event"),
         ("[1]", ("--event", "issues"), 2, "this is no payload and no record"),
         ("{}", ("--event", "issues"), 1, "not a payload of the event `issues`"),
+        ('{"action": "\xff"}', ("--event", "issues"), 1, "not a payload of the event `issues`"),
+        (HUGE, ("--event", "issues"), 1, "not a payload of the event `issues`"),
     ],
 )
 def test_an_invalid_payload_is_refused(
@@ -187,7 +196,7 @@ def test_an_invalid_payload_is_refused(
 ) -> None:
     deployment.has_session(12)
     file = tmp_path / "delivery.json"
-    file.write_text(text)
+    file.write_text(text, encoding="latin-1")
     result = mergewright("replay", "--delivery", str(file), *words)
     assert result.code == code
     assert says in result.err

@@ -39,6 +39,18 @@ ANSWERS = {
     ),
     "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected a number > 0.0",
     "[timing]\nsweep-seconds = inf": "timing.sweep-seconds = inf: expected a finite number",
+    "[timing]\nsweep-seconds = 2e9": (
+        "timing.sweep-seconds = 2000000000.0: expected a number <= 1000000000.0"
+    ),
+    "[retention]\ntransient-days = 40000": (
+        "retention.transient-days = 40000: expected a number <= 36500.0"
+    ),
+    "[limits]\nsessions = 99999999999999999999": (
+        "limits.sessions = 99999999999999999999: expected at most 1000000000000"
+    ),
+    "[policy]\nstuck-seconds = 1e300": (
+        "policy.stuck-seconds = 1e+300: expected at most 1000000000000"
+    ),
     "[policy]\nidle-seconds = -1": "policy.idle-seconds = -1.0: expected 0 or more",
     "[policy]\nmode = 'merg'": (
         "policy.mode = 'merg': did you mean 'merge'? known: merge, observe, propose"

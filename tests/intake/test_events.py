@@ -212,6 +212,29 @@ def test_a_body_of_another_shape_is_refused(event: str, body: bytes) -> None:
         parse_event(event, body)
 
 
+@pytest.mark.parametrize(
+    ("part", "name", "number"),
+    [
+        *(("issue", "number", number) for number in (0, -1, 2**31, 10**30, 1e300)),
+        *(("repository", "id", number) for number in (2**63, 10**30)),
+    ],
+)
+def test_numbers_that_no_issue_or_repository_has_are_refused(
+    part: str, name: str, number: float
+) -> None:
+    body = payload("issues")
+    body[part][name] = number
+    with pytest.raises(msgspec.DecodeError):
+        read("issues", body)
+
+
+def test_a_queues_branch_of_a_number_that_no_pull_request_has_refreshes_nothing() -> None:
+    body = payload("merge_group")
+    for number in ("9" * 10, "9" * 5000):
+        body["merge_group"]["head_ref"] = f"refs/heads/gh-readonly-queue/main/pr-{number}-0a1b"
+        assert subjects(read("merge_group", body)) == []
+
+
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(RecursionError):
         parse_event("issues", b'{"x":' + b"[" * 100_000)
