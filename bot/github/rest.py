@@ -17,12 +17,6 @@ class CommitSha(Struct, frozen=True):
     sha: str
 
 
-class RefResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/git/refs#get-a-reference"""
-
-    object: CommitSha
-
-
 class _Permissions(Struct, frozen=True):
     push: bool = False
 

@@ -13,10 +13,16 @@ from bot.github.rest import (
     IssueState,
     JobResponse,
     PullResponse,
-    RefResponse,
 )
-from bot.github.shapes import NamedNode, NumberNode
+from bot.github.shapes import BranchTip, GraphQLShape, NamedNode, NodePage, NumberNode
 from lifecycle.model.names import SHOWS_STATUS
+
+
+class BranchUse(GraphQLShape, frozen=True):
+    """branch_use.graphql: a branch, and the open pull requests based on it."""
+
+    ref: BranchTip | None
+    pull_requests: NodePage[NumberNode]
 
 
 class GitHubWriter:
@@ -218,26 +224,32 @@ class GitHubWriter:
 
         https://docs.github.com/rest/git/refs#delete-a-reference
         """
-        name = quote(branch)
-        with IgnoreRefused(404, "Reference does not exist"):
-            if self._api.get(repo, f"git/ref/heads/{name}", RefResponse).object.sha != sha:
+        while True:
+            variables = {"ref": f"refs/heads/{branch}", "branch": branch}
+            found = self._api.query(repo, "branch_use", BranchUse, variables)
+            if found is None or found.ref is None:
+                return ""
+            if found.ref.target is None or found.ref.target.oid != sha:
                 return f"{branch} has other commits than the merged ones"
-            if kept := self._retarget(repo, branch, base):
+            based = [pull.number for pull in found.pull_requests.nodes]
+            if kept := self._retarget(repo, branch, based, base):
                 return kept
-            self._api.do(repo, "DELETE", f"git/refs/heads/{name}")
+            if not found.pull_requests.page_info.has_next_page:
+                break
+        with IgnoreRefused(404, "Reference does not exist"):
+            self._api.do(repo, "DELETE", f"git/refs/heads/{quote(branch)}")
         return ""
 
-    def _retarget(self, repo: str, branch: str, base: str) -> str:
-        """Change the base of open pull requests from `branch`; return why one keeps it."""
-        params = {"base": branch, "state": "open"}
-        for pull in list(self._api.pages(repo, "pulls", PullResponse, params)):
+    def _retarget(self, repo: str, branch: str, pulls: Iterable[int], base: str) -> str:
+        """Change the base of pull requests from `branch`; return why one keeps it."""
+        for number in pulls:
             if not base:
-                return f"#{pull.number} is based on {branch}"
+                return f"#{number} is based on {branch}"
             try:
                 # https://docs.github.com/rest/pulls/pulls#update-a-pull-request
-                self._api.do(repo, "PATCH", f"pulls/{pull.number}", {"base": base})
+                self._api.do(repo, "PATCH", f"pulls/{number}", {"base": base})
             except Refused as refusal:
-                return f"#{pull.number} is based on {branch} and cannot be moved: {refusal}"
+                return f"#{number} is based on {branch} and cannot be moved: {refusal}"
         return ""
 
     def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:

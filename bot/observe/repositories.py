@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled, Refused
@@ -21,6 +22,9 @@ from config.repository import PATH
 from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
+
+#: Two workers read the files when the bot begins to lead.
+_JUST_READ = timedelta(seconds=10)
 
 
 def _repositories(projects: Mapping[str, ProjectSettings]) -> list[str]:
@@ -96,7 +100,7 @@ class AccessObserver:
             yield "it is archived, so no session starts there"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RepositoryConfig:
     """Reads each repository's file on its default branch. A failed read changes nothing."""
 
@@ -106,10 +110,18 @@ class RepositoryConfig:
     projects: Mapping[str, ProjectSettings]
     clock: Clock
     _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default ones.
+    _known: set[str] = field(default_factory=set, init=False)  #: Read, or tried to.
+    _first_read: dict[str, datetime] = field(default_factory=dict, init=False)
 
     def read(self) -> list[FetchedFile]:
-        """Read every repository's file; those that differ from the ones kept in the store."""
-        return self._changed(_repositories(self.projects))
+        """Read every repository's file; those that differ from the ones kept in the store.
+
+        A file that `read_pushed` has read just now, as the bot began to lead, is left out.
+        """
+        first, self._first_read = self._first_read, {}
+        since = self.clock() - _JUST_READ
+        just_read = {repository for repository, at in first.items() if at > since}
+        return self._changed(one for one in _repositories(self.projects) if one not in just_read)
 
     def read_pushed(self) -> list[FetchedFile]:
         """Like `read`, of repositories whose default branch was pushed to or is not known yet.
@@ -118,11 +130,13 @@ class RepositoryConfig:
         """
         due = self.refreshes.due(self.clock(), ("branch:",))
         pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}
+        repositories = _repositories(self.projects)
+        new = [one for one in repositories if one not in self._known]
+        self._first_read.update(dict.fromkeys(new, self.clock()))
         return self._changed(
             repository
-            for repository in _repositories(self.projects)
-            if repository not in self._branches
-            or (repository, self._branches[repository]) in pushed
+            for repository in repositories
+            if repository in new or (repository, self._branches.get(repository, "")) in pushed
         )
 
     def _changed(self, repositories: Iterable[str]) -> list[FetchedFile]:
@@ -131,11 +145,11 @@ class RepositoryConfig:
         return [one for one in read if one and one.blob != kept.get(one.repository, "")]
 
     def _read(self, repository: str) -> FetchedFile | None:
+        self._known.add(repository)
         try:
             seen = self.github.read.file(repository, PATH)
         except GitHubFailure as failure:
             log.warning("%s: %s not read: %s", repository, PATH, failure)
-            self._branches.setdefault(repository, "")
             return None
         self._branches[repository] = seen.branch
         return FetchedFile(repository=repository, head=seen.head, blob=seen.blob, text=seen.text)

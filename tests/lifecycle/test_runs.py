@@ -224,11 +224,12 @@ def test_a_session_stopped_before_its_first_run_stops_no_agent() -> None:
     assert not life.facts.slot
 
 
-def test_a_merge_after_a_stop_releases_the_workspace() -> None:
-    life = until_reviewed().person_commands("stop").pull_is(PullState.MERGED)
-    life.reads(Status.MERGED)
+@pytest.mark.parametrize("open", [True, False])
+def test_a_merge_after_a_stop_releases_the_workspace(open: bool) -> None:
+    life = until_reviewed().person_commands("stop").issue_is(open=open)
+    life.pull_is(PullState.MERGED).reads(Status.MERGED)
     assert life.sent("release") == ["release#1"]
-    assert life.sent("close_issue") == ["close_issue"]
+    assert life.sent("close_issue") == (["close_issue"] if open else [])
 
 
 def test_a_start_that_fails_permanently_ends_the_session() -> None:

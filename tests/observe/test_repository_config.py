@@ -180,6 +180,16 @@ def test_only_a_push_to_the_default_branch_leads_to_a_read(
     assert (configured.adopts_pushed(), configured.repairs) == (True, 1)
 
 
+def test_a_file_is_read_once_when_the_bot_begins_to_lead(configured: ConfiguredRepository) -> None:
+    configured.says(STRICT)
+    asked = configured.server.count("POST", "graphql")
+    assert configured.adopts_pushed() is True
+    assert configured.adopts() is False
+    assert configured.server.count("POST", "graphql") == asked + 1
+    configured.says(None)
+    assert configured.adopts() is True
+
+
 def test_a_kept_file_wider_than_todays_server_policy_is_not_in_force(
     configured: ConfiguredRepository,
 ) -> None:
