@@ -11,7 +11,7 @@ from lifecycle.judge.rules import RULES, BlockerRule, blockers_for, rows_for, ru
 from lifecycle.judge.signals import OVER, Attention, Ci, Hold, Output, PullStage, Signals, Stage
 from lifecycle.judge.stages import hold_of, stage_of
 from lifecycle.judge.stalls import STALLABLE, STALLS, Finding, first
-from lifecycle.judge.waits import overdue
+from lifecycle.judge.waits import lacks_slot, overdue
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Command, Facts, Pull
@@ -74,7 +74,7 @@ def read(view: SessionView) -> Reading:
     if signals.ci in _SETTLING or view.several:
         for one in view.several or (view,):
             recheck_at = earliest(recheck_at, _ci(one, one.pull)[1] if one.pull else None)
-    if finding is None and view.at_rest:
+    if finding is None and (view.at_rest or lacks_slot(view)):
         late = overdue(view, signals)
         if type(late) is Recheck:
             recheck_at = earliest(recheck_at, late.at)

@@ -13,7 +13,7 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
 from lifecycle.model.times import shifted, span
 from lifecycle.read.merging import missing_checks
-from lifecycle.read.sentences import duration, names, sentence, short
+from lifecycle.read.sentences import RESTARTED, duration, names, sentence, short
 from lifecycle.read.session_view import Recheck, SessionView
 
 
@@ -122,7 +122,7 @@ def wait_for(signals: Signals) -> Wait | None:
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """What a session whose agent is at rest waits for has not come for too long."""
+    """What a session without a program at work waits for has not come for too long."""
     wait = wait_for(signals)
     if wait is None:
         return None
@@ -133,12 +133,19 @@ def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
     late = lateness(view, since, seconds)
     if not isinstance(late, Lateness):
         return late
-    blockers = "; ".join(sentence(row.sentence, view) for row in blockers_for(signals))
-    what = f"waits for more than {late.least}: {blockers}"
-    if not blockers:
+    awaited = [sentence(row.sentence, view) for row in blockers_for(signals)]
+    if view.facts.waits or lacks_slot(view):
+        awaited.insert(0, view.facts.waits or "no slot is free")
+    what = f"waits for more than {late.least}: {'; '.join(awaited)}"
+    if not awaited:
         what = f"nothing has happened for more than {late.least}, and no pull request is open"
     key = keys.overdue(since, late.before)
     return Finding(key, Reason.WAITED_TOO_LONG, f"{what}{_requested(view)}", late.until)
+
+
+def lacks_slot(view: SessionView) -> bool:
+    """Whether the session's program has ended, and a new run of it has no slot."""
+    return not view.facts.slot and view.last_availability in RESTARTED
 
 
 def overdue_start(view: SessionView, waits: Finding) -> Finding:

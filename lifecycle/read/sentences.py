@@ -53,13 +53,13 @@ def _activity(view: SessionView) -> str:
         known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
         return f"{known}; {waits}" if waits else known
     known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
-    if view.last_availability in _RESTARTED:
+    if view.last_availability in RESTARTED:
         known += "; a new run follows"
     return f"{known}; {waits}" if waits else known
 
 
 #: The availabilities after which a new run resumes the work.
-_RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
+RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
 #: What is said about an activity without evidence.
 _UNEXPLAINED: Final = {
     Activity.ACTIVE: "the agent works",

@@ -13,13 +13,13 @@ from lifecycle.judge.escalations import ESCALATIONS
 from lifecycle.judge.judge import foremost, read
 from lifecycle.judge.pauses import PAUSES
 from lifecycle.judge.reasons import needs_person
-from lifecycle.judge.rules import RULES, Rule, blockers_for, rule_for
+from lifecycle.judge.rules import RULES, Rule, blockers_for, ready, rule_for
 from lifecycle.judge.signals import OVER, Attention, Ci, Output, PullStage, Signals, Stage
 from lifecycle.judge.stalls import STALLS
+from lifecycle.judge.waits import wait_for
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Done, Facts
-from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import (
     TERMINAL,
@@ -34,6 +34,7 @@ from lifecycle.model.status import (
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
+from tests.lifecycle.future import continues, future, notifies, replies
 from tests.lifecycle.troubles import every_session
 from tests.lifecycle.universe import NOW, OUTSIDER_TEXT, POLICIES, done, every_signal
 
@@ -109,16 +110,69 @@ def test_a_mergeable_session_is_green_approved_and_clean() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_mergeable_session_is_merged_by_the_bot_or_waits_for_a_person(policy: str) -> None:
-    waits = {Reason.AWAITS_MERGE, Reason.AWAITS_MANUAL_MERGE}
+    merges = POLICIES[policy].merges_by_itself
     for session, decision in judged(policy):
         if decision.status is not Status.MERGEABLE:
-            assert decision.reason not in waits
+            assert decision.reason is not Reason.AWAITS_MERGE
             continue
-        known = (*session.done, *session.pending, *session.failures)
-        keys = (*known, *(action.key for action in decision.actions))
-        merged = any(key.kind is KeyKind.MERGE for key in keys)
-        assert merged is not (decision.reason in waits), session
-        assert merged is not needs_person(decision.status, decision.reason), session
+        pushed = any(pull.person for pull in session.pulls)
+        by_bot = Reason.PERSON_PUSHED if pushed else Reason.PULL_REQUEST
+        assert decision.reason is (by_bot if merges else Reason.AWAITS_MERGE), session
+        assert any(isinstance(action, do.MergePull) for action in decision.actions) is merges
+        assert needs_person(decision.status, decision.reason) is not merges, session
+
+
+def test_every_wait_of_an_agent_at_rest_has_a_limit_unless_the_pull_request_is_ready() -> None:
+    at_rest = (Availability.IDLE, Availability.EXITED)
+    for signals, rule in all_signals():
+        if signals.availability in at_rest and rule.status not in TERMINAL:
+            wait = wait_for(signals)
+            assert (wait is None) is ready(signals), signals
+            assert wait is None or all(wait.seconds(one) > 0 for one in POLICIES.values())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_wait_ends_within_its_limit_in_a_run_a_merge_or_a_notified_person(
+    policy: str,
+) -> None:
+    for session, decision in judged(policy):
+        rules = POLICIES[policy]
+        assert waits(session, rules, decision) <= limit(session, rules, decision), session
+        if continues(decision):
+            full = replace(session, slot=False)
+            assert waits(full, rules) <= timedelta(seconds=rules.wait_seconds), session
+
+
+def waits(session: Facts, policy: Policy, first: Decision | None = None) -> timedelta:
+    """How long nothing happens that ends the wait, if neither GitHub nor the agent changes.
+
+    A message to the agent begins it again, and so does the reply to the person who paused it.
+    """
+    began = NOW
+    for now, found in future(session, policy, first):
+        paused = found.reason is Reason.PAUSED_BY_PERSON and replies(found)
+        if found.status in TERMINAL or notifies(found) or continues(found) or paused:
+            return now - began
+        if any(isinstance(action, do.SendMessage) for action in found.actions):
+            began = now
+    return timedelta.max
+
+
+def limit(session: Facts, policy: Policy, decision: Decision) -> timedelta:
+    """How long the policy lets people wait, by what is awaited."""
+    signals, pulls = decision.signals, [one for one in session.pulls if one.state == "open"]
+    silent = (Availability.ACTIVE, Availability.BLOCKED, Availability.UNKNOWN, Availability.NONE)
+    least = 0.0
+    if signals.availability in silent and signals.stage is Stage.RUNNING:
+        least = max(policy.stuck_seconds, policy.activity_timeout_seconds)
+    seconds = policy.wait_seconds
+    clean = any(one.clean_since and any(check.required for check in one.checks) for one in pulls)
+    draft = signals.pull is PullStage.DRAFT
+    if (signals.ci is Ci.MISSING or (signals.ci is Ci.PENDING and clean)) and not draft:
+        seconds = policy.checks_missing_seconds
+    elif signals.ci is Ci.PENDING:
+        seconds = policy.checks_pending_seconds
+    return timedelta(seconds=max(seconds, least) + 1)
 
 
 def test_a_session_whose_agent_is_blocked_never_reads_as_at_work() -> None:

@@ -1,6 +1,6 @@
 """Every wait ends in a person: what takes too long is named, again at growing intervals."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,21 +8,20 @@ from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Agent, Done, Facts, Issue
+from lifecycle.model.facts import Agent, Issue
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import TERMINAL, CheckState, Merge, Reason, Status
-from lifecycle.read.availability import Availability
+from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.decisions import AT_WORK, READY, decision, effects, with_pull
 from tests.lifecycle.measured import rested
-from tests.lifecycle.troubles import every_session
 from tests.lifecycle.universe import (
     HEAD,
     NOW,
-    POLICIES,
     ago,
     approval,
     check,
     command,
+    done,
+    ended,
     facts,
     remark,
     thread,
@@ -101,6 +100,17 @@ def test_a_wait_ends_with_its_cause() -> None:
     assert decision(asked).reason is not late
 
 
+def test_nothing_but_the_check_prolongs_the_wait_for_a_check() -> None:
+    session = rested(checks=(PENDING,), pending_since=ago(7200), comments=(remark(),), **READY)
+    assert decision(session).reason is Reason.WAITED_TOO_LONG
+
+
+def test_people_are_notified_of_a_crashed_run_that_gets_no_slot() -> None:
+    crashed = facts(slot=False, agent=ended(1, 86_400), created=ago(99_999))
+    found = decision(replace(crashed, done=done("start:first#1", seconds_ago=90_000)))
+    assert notices(found) == ["waits for more than 1 day: no slot is free (requested by @alice)"]
+
+
 def test_a_merge_command_after_the_limit_merges_without_optional_checks() -> None:
     def merged(*checks: Any, said: float = 20, **policy: Any) -> bool:
         fields = {**READY, "checks": checks, "pending_since": ago(7220), "head_since": ago(9000)}
@@ -132,41 +142,3 @@ def test_people_are_notified_of_a_start_that_waits_too_long(
     assert found.status is Status.QUEUED
     assert notices(found) == [f"{says}, for more than 1 day (requested by @alice)"]
     assert found.recheck_at == NOW + 2 * DAY
-
-
-#: Comments by which people learn that a session waits for them, is ready or has ended.
-_TOPICS = {"attention", "paused", "ended", "ready", "ready_by_hand", "ready_behind"}
-_TOPICS |= {"ready_behind_by_hand", "handed_to_human", "answer", "reviewed"}
-
-
-@pytest.mark.parametrize("policy", ["propose", "merge", "strict"])
-def test_every_session_without_a_program_at_work_ends_in_an_event_or_a_notified_person(
-    policy: str,
-) -> None:
-    for session in every_session()[::3]:
-        assert something_happens(session, POLICIES[policy]), session
-
-
-def something_happens(session: Facts, policy: Policy) -> bool:
-    """Whether anything happens within three days, if neither GitHub nor the agent changes."""
-    now = NOW
-    while now < NOW + 3 * DAY:
-        found = decide(session, policy, now)
-        if found.signals.availability is Availability.ACTIVE or found.status in TERMINAL:
-            return True
-        if any(isinstance(a, do.Comment) and a.topic in _TOPICS for a in found.actions):
-            return True
-        if any(isinstance(a, do.Start | do.MergePull | do.Enqueue) for a in found.actions):
-            return True
-        if not found.actions and found.recheck_at is None:
-            return False
-        session = carried_out(session, found.actions, now)
-        instant = now + timedelta(milliseconds=1)
-        now = instant if found.actions else max(instant, found.recheck_at or instant)
-    return False
-
-
-def carried_out(session: Facts, actions: tuple[do.Action, ...], now: datetime) -> Facts:
-    """The same facts after the actions were carried out."""
-    keys = [key for action in actions for key in (action.key, *getattr(action, "covers", ()))]
-    return replace(session, done={**session.done, **{key: Done(at=now) for key in keys}})

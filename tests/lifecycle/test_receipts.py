@@ -1,20 +1,27 @@
 """Messages that were sent and await their receipt, in every combination."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
+from itertools import takewhile
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from lifecycle.decide import Decision, decide
 from lifecycle.model import keys
 from lifecycle.model.actions import SendMessage
-from lifecycle.model.facts import Command, Facts, Sent
+from lifecycle.model.facts import Command, Facts, Failure, Sent
+from lifecycle.model.key import Key, parse
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Activity
+from lifecycle.model.status import Activity, Probe, Reason
 from lifecycle.read.availability import Availability
+from tests.lifecycle.future import continues, future, notifies
 from tests.lifecycle.troubles import every_session
-from tests.lifecycle.universe import NOW, agent, ago, facts
+from tests.lifecycle.universe import NOW, agent, ago, done, ended, facts
 
+HOUR = timedelta(hours=1)
 POLICY = Policy()
 AWAITED = Sent(at=ago(3), until=NOW + timedelta(seconds=5))
 #: Nobody could look for it since it was expected.
@@ -25,6 +32,27 @@ ANSWERED = facts(
     agent=agent(Activity.WAITING_INPUT, question="May I?"),
     commands=(Command(key="comment:9", kind="answer", actor="alice", at=ago(5), text="yes"),),
 )
+
+
+FAILED = Failure(at=NOW, reason=Reason.ACTION_FAILED, detail="no")
+GONE: dict[str, Any] = {"runtime": Probe.DEAD, "program": Probe.DEAD}
+PARKED = parse("park:work#1")
+#: What may become of a message and of the agent it was for.
+FATES: dict[str, Callable[[Facts, Key], Facts]] = {
+    "its receipt never comes": lambda one, key: replace(one, sent={key: AWAITED}),
+    "it is missing": lambda one, key: replace(one, sent={key: MISSING}),
+    "it failed": lambda one, key: replace(one, failures={**one.failures, key: FAILED}),
+    "the program exits": lambda one, key: given(one, key, agent=ended(0, 0)),
+    "the program crashes": lambda one, key: given(one, key, agent=ended(1, 0)),
+    "the program is killed": lambda one, key: given(one, key, agent=ended(None, 0)),
+    "tmux is killed": lambda one, key: given(one, key, agent=agent(seconds_ago=0, **GONE)),
+    "the bot stops it": lambda one, key: given(one, key, PARKED, agent=ended(None, 0)),
+}
+
+
+def given(session: Facts, *keys: Key, **fields: Any) -> Facts:
+    """The same facts after these actions were recorded as done now."""
+    return replace(session, done={**session.done, **done(*keys, seconds_ago=0)}, **fields)
 
 
 @cache
@@ -87,3 +115,25 @@ def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
     for session, decision in with_messages():
         earlier = replace(session, sent={keys.fix_ci("x", []).of_run(session.run - 1): AWAITED})
         assert decide(earlier, POLICY, NOW) == decision, session
+
+
+@pytest.mark.parametrize("slot", [True, False])
+@pytest.mark.parametrize("fate", FATES)
+def test_an_unheard_request_is_repeated_or_a_person_notified_within_an_hour(
+    fate: str, slot: bool
+) -> None:
+    """A notification, another message, or a run that resumes the work; or it asks for a slot."""
+    messages = {}
+    for session, decision in with_messages():
+        (key, *_) = [one.key for one in decision.actions if isinstance(one, SendMessage)]
+        messages[decision.signals, key.kind] = session, key
+    assert len(messages) > 100
+    for session, key in messages.values():
+        after = replace(FATES[fate](session, key), slot=slot)
+        soon = takewhile(lambda one: one[0] < NOW + HOUR, future(after, POLICY))
+        assert any(is_due(found) for _, found in soon), (session, fate)
+
+
+def is_due(decision: Decision) -> bool:
+    sends = any(isinstance(action, SendMessage) for action in decision.actions)
+    return sends or continues(decision) or notifies(decision) or decision.wants_slot

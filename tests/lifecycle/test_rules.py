@@ -163,6 +163,10 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
         opened(pull=PullStage.DRAFT, stacked=True, merge=Merge.UNKNOWN),
         ["draft", "stacked", "unknown"],
     ),
+    "no checks, changes requested, held, stacked": (
+        opened(ci=Ci.MISSING, review=Review.CHANGES_REQUESTED, pull=PullStage.HELD, stacked=True),
+        ["ci_missing", "changes_requested", "held", "stacked"],
+    ),
     "a stacked pull request behind a rule": (
         opened(stacked=True, merge=Merge.PROTECTED),
         ["stacked", "protected"],

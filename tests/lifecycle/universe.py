@@ -316,8 +316,8 @@ def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
 
 def every_fact() -> Iterator[Facts]:
     """Facts in all combinations that matter; some thousands."""
-    yield facts(run=0, slot=False, agent=Agent(), done={})
-    yield facts(run=0, slot=True, agent=Agent(), done={})
+    for slot in (False, True):
+        yield replace(facts(run=0, slot=slot, agent=Agent()), done={})
     pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)
     for who, work in itertools.product(_AGENTS, _WORKS):
         yield facts(agent=who, work=work)
@@ -342,6 +342,8 @@ def every_fact() -> Iterator[Facts]:
         yield published(work=work, pulls=some, done=done(f"merge_remote:{OTHER}", f"rerun:{HEAD}"))
     for work, one in itertools.product(_WORKS, every_pull()):
         yield published(agent=agent(), work=work, pulls=(one,))
+    for cause, one in itertools.product(("rest", "work"), every_pull()):
+        yield published(agent=ended(None), done=done(f"park:{cause}#1"), pulls=(one,))
 
 
 def command(kind: str, **fields: Any) -> Command:
