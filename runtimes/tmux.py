@@ -86,8 +86,9 @@ class Tmux:
         session = ("-s", launch.name, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
-        log = f"exec cat >> {shlex.quote(str(folder / 'output.log'))}"
-        pipe = ("pipe-pane", "-t", f"={launch.name}:", log.replace("#", "##").replace("%", "%%"))
+        log = (_HERE / "output.sh", folder / "output.log", self._socket, launch.name)
+        words = shlex.join(("exec", *map(str, log)))
+        pipe = ("pipe-pane", "-t", f"={launch.name}:", words.replace("#", "##").replace("%", "%%"))
         command = ("new-session", "-d", *session, "--", *program, ";", *pipe)
         try:
             self._tmux(*command)

@@ -57,6 +57,27 @@ def test_a_programs_secret_is_only_in_its_own_environment(tmux: TmuxStage) -> No
     assert kept == []
 
 
+def test_the_log_is_complete_after_the_disk_was_full(
+    tmux: TmuxStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cat` cannot write at first, as on a full disk, and loses what it has read."""
+    cat = tmp_path / "bin" / "cat"
+    cat.parent.mkdir()
+    cat.write_text(
+        f"#!/bin/sh\ncd {tmp_path}; [ -e full ] || exec /bin/cat; read lost; touch met; exit 1\n"
+    )
+    cat.chmod(0o755)
+    (tmp_path / "full").touch()
+    monkeypatch.setenv("PATH", f"{cat.parent}:{os.environ['PATH']}")
+    tmux.run("app-1", "sh", "-c", "echo early; read x; echo late; exec sleep 1000")
+    until((tmp_path / "met").exists, "the full disk")
+    (tmp_path / "full").unlink()
+    until(lambda: "early" in tmux.output("app-1"), "the early output")
+    tmux.runtime.send("app-1", "x", "a-key")
+    until(lambda: "late" in tmux.output("app-1"), "the late output")
+    assert tmux.output("app-1").index("early") < tmux.output("app-1").index("late")
+
+
 def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
     for number in range(8):
         app = tmux.run(f"app-{number}", "echo", f"first words of {number}")

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Appends what a terminal prints to a log: output.sh LOG SOCKET SESSION
+# On a full disk `cat` ends, and what it held is lost: then the terminal's lines are appended again
+# until all of them are written. Ends with the terminal, or with the log.
+while ! cat >>"$1" && [ -e "$1" ]; do
+    until
+        sleep 1
+        [ ! -e "$1" ] || tmux -S "$2" capture-pane -p -J -S - -t "=$3:" | cat >>"$1"
+    do :; done
+done
