@@ -73,11 +73,12 @@ def configuration(
     agent_types: str = "",
     sessions: int = 4,
     port: int = 0,
+    thresholds: str = THRESHOLDS,
 ) -> str:
     """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
 
     `agent_log` is the file in which scripted agents log what they receive; `agent_types` has
-    further tables; `sessions` may run at the same time.
+    further tables; `sessions` may run at the same time; `thresholds` has `[policy]` and `[timing]`.
     """
     config = _CONFIG.format(
         port=port or free_port(),
@@ -91,7 +92,7 @@ def configuration(
         agent_types=agent_types,
         sessions=sessions,
     )
-    return config + THRESHOLDS
+    return config + thresholds
 
 
 class BotProcess:

@@ -5,18 +5,17 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from typing import TypeVar
 
 from bot.app.application import App
-from bot.demo import agent as scripted_agent
-from bot.demo.bot_process import free_port
+from bot.demo.bot_process import configuration, free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.pulls import Pull
-from bot.demo.scene import PERSON, REPOSITORY, Scene
+from bot.demo.scene import PERSON, Scene
 from config.load import Secrets, load_settings
 from lifecycle.model.policy import Policy
 from scripts.benchmarks.figure import Figure
@@ -26,43 +25,24 @@ SAMPLES, REQUESTS, REACTION_SECONDS = 10, 35, 3.0
 _PATIENCE = 180.0
 _RED = "acme/red"
 #: The defaults, with shorter debounce times.
-_CONFIG = """
-[server]
-port = {port}
-data = "{data}"
-[github]
-api-url = "{url}api/v3/"
-[projects.greetings]
-repository = "{greetings}"
-agent = "scripted"
-[projects.red]
-repository = "{red}"
-agent = "scripted"
-[agent-types.scripted]
-program = "shell"
-command = ["{python}", "-I", "{script}"]
-env = {{ DEMO_AGENT_LOG = "{log}" }}
-[runtime]
-sandbox = "none"
-[limits]
-sessions = {sessions}
-memory-per-session-mb = 0
+_THRESHOLDS = """
 [policy]
 mode = "merge"
 review-debounce-seconds = 1
 [timing]
 resync-seconds = 3600
-write-interval-seconds = {write-interval-seconds}
+write-interval-seconds = {}
 """
+_RED_PROJECT = f'[projects.red]\nrepository = "{_RED}"\nagent = "scripted"'
 
 
 class Life:
     """A bot with the demo's agents at two repositories: one with people, one that waits."""
 
     def __init__(
-        self, folder: Path, github: GitHubServer, overrides: Mapping[str, str] = {}
+        self, folder: Path, github: GitHubServer, sessions: int, write_interval: float
     ) -> None:
-        """`overrides` are settings of `[limits]` and `[timing]`, by name."""
+        """At most `sessions` run at once; writes are `write_interval` seconds apart."""
         self.github = github
         self.log = folder / "reactions"
         self.scene = Scene(github, lambda what, where: None)
@@ -72,16 +52,14 @@ class Life:
         port = free_port()
         config = folder / "mergewright.toml"
         config.write_text(
-            _CONFIG.format(
+            configuration(
+                folder,
+                github.url,
+                agent_log=self.log,
+                agent_types=_RED_PROJECT,
+                sessions=sessions,
                 port=port,
-                data=folder / "data",
-                url=github.url,
-                greetings=REPOSITORY,
-                red=_RED,
-                python=sys.executable,
-                script=scripted_agent.__file__,
-                log=self.log,
-                **{"sessions": "100", "write-interval-seconds": "1.0", **overrides},
+                thresholds=_THRESHOLDS.format(write_interval),
             )
         )
         given = Secrets(token=self.scene.token, webhook_secret=self.scene.secret, page_token="page")
@@ -180,12 +158,12 @@ def run() -> dict[str, Figure]:
 
 
 @contextmanager
-def bot_with_agents(overrides: Mapping[str, str] = {}) -> Iterator[Life]:
-    """Run a bot with the demo's agents, and end them all; `overrides` as in `Life`."""
+def bot_with_agents(sessions: int = 100, write_interval: float = 1.0) -> Iterator[Life]:
+    """Run a bot with the demo's agents, and end them all; see `Life`."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name:
         folder = Path(name)
         with GitHubServer(folder / "github") as github:
-            life = Life(folder, github, overrides)
+            life = Life(folder, github, sessions, write_interval)
             try:
                 yield life
             finally:

@@ -63,6 +63,14 @@ def acts(app: App) -> bool:
     return not app.health().standby_reason
 
 
+def acting(settings: Settings) -> App:
+    """Start a bot, and wait until it acts."""
+    app = App(settings, SECRETS)
+    app.start()
+    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    return app
+
+
 @pytest.mark.parametrize(("events", "seconds"), [("webhooks", 300.0), ("polling", 30.0)])
 def test_resync_and_redelivery_run_at_their_intervals(
     settings: Settings, events: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
@@ -117,9 +125,7 @@ def test_a_bot_with_a_full_disk_acts_again_once_there_is_space(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
-    app = App(settings, SECRETS)
-    app.start()
-    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    app = acting(settings)
 
     def full(*_: Any) -> None:
         raise StoreFull("no space is left")
@@ -182,9 +188,7 @@ def test_a_bot_that_lost_its_lease_stops(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
-    app = App(settings, SECRETS)
-    app.start()
-    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    app = acting(settings)
     monkeypatch.setattr(app.wiring.store.lease, "acquire", lambda *_: None)
     app.wait()
     assert app.wiring.leader_lease.lost
@@ -217,9 +221,7 @@ def test_a_bot_stops_as_soon_as_its_database_turns_out_to_be_damaged(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     monkeypatch.setattr(app_module, "_STOP_SECONDS", 0.1)
-    app = App(settings, SECRETS)
-    app.start()
-    eventually(app.wiring.leader_lease.may_act, "the bot acts")
+    app = acting(settings)
     path = app.wiring.store.path
     for file in (path.with_name(f"{path.name}-wal"), path):
         file.write_bytes(bytes(file.stat().st_size))

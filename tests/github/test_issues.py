@@ -1,6 +1,7 @@
 """The conversion of issues."""
 
 from datetime import timedelta
+from typing import Any
 
 from bot.github.issues import issue_snapshot
 from bot.github.shapes import (
@@ -20,7 +21,25 @@ from bot.github.shapes import (
 from tests.github.pages import START, user
 
 
-def _repository(issue: IssueOrPull, *, private: bool = False) -> IssueRepository:
+def _repository(*, private: bool = False, **fields: Any) -> IssueRepository:
+    """A response with an issue."""
+    fields = {
+        "body": "",
+        "last_edited_at": None,
+        "author": None,
+        "editor": None,
+        "timeline_items": NodeList(nodes=()),
+        **fields,
+    }
+    issue = IssueOrPull(
+        typename="Issue",
+        number=12,
+        title="Retry",
+        url="https://github.example/acme/widgets/issues/12",
+        closed=False,
+        labels=NodeList(nodes=()),
+        **fields,
+    )
     return IssueRepository(
         name_with_owner="acme/widgets", is_private=private, issue_or_pull_request=issue
     )
@@ -33,20 +52,15 @@ def test_edits_of_title_and_body_are_listed_oldest_first() -> None:
             typename="RenamedTitleEvent", created_at=START + timedelta(minutes=2), actor=None
         ),
     )
-    issue = IssueOrPull(
-        typename="Issue",
-        number=12,
-        title="Retry",
+    response = _repository(
+        private=True,
         body="Please.",
-        url="https://github.example/acme/widgets/issues/12",
-        closed=False,
         last_edited_at=START + timedelta(minutes=1),
         author=user("zoe"),
         editor=user("ann"),
-        labels=NodeList(nodes=()),
         timeline_items=NodeList(nodes=renamed),
     )
-    reading = issue_snapshot(_repository(issue, private=True), "mergewright-bot")
+    reading = issue_snapshot(response, "mergewright-bot")
     assert reading.issue.private
     assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
 
@@ -58,20 +72,8 @@ def test_a_bot_that_labels_has_the_login_it_comments_with() -> None:
         actor=Actor(typename="Bot", login="ci-bot"),
         label=NamedNode(name="mergewright"),
     )
-    issue = IssueOrPull(
-        typename="Issue",
-        number=12,
-        title="Retry",
-        body="",
-        url="",
-        closed=False,
-        last_edited_at=None,
-        author=None,
-        editor=None,
-        labels=NodeList(nodes=()),
-        timeline_items=NodeList(nodes=(put,)),
-    )
-    reading = issue_snapshot(_repository(issue), "mergewright-bot")
+    response = _repository(timeline_items=NodeList(nodes=(put,)))
+    reading = issue_snapshot(response, "mergewright-bot")
     assert [one.actor for one in reading.labelings] == ["ci-bot[bot]"]
 
 
@@ -94,23 +96,12 @@ def test_comments_and_references_of_an_issue_are_read() -> None:
     hidden = Reference(source=ReferringSubject())
     places = (reference("acme/widgets", 5), hidden, reference("acme/gears", 6))
     mine = comment("7", "Done. <!-- mergewright:key=a -->")
-    issue = IssueOrPull(
-        typename="Issue",
-        number=12,
-        title="Retry",
-        body="",
-        url="",
-        closed=False,
-        last_edited_at=None,
-        author=None,
-        editor=None,
-        labels=NodeList(nodes=()),
-        timeline_items=NodeList(nodes=()),
+    response = _repository(
         milestone=Milestone(title="2.0"),
         comments=NewestNodes(total_count=5, nodes=(mine, comment("8", "By its owner."))),
         references=NodeList(nodes=(*places, *places)),
     )
-    reading = issue_snapshot(_repository(issue), "mergewright-bot")
+    reading = issue_snapshot(response, "mergewright-bot")
     assert reading.issue.linked == ("#5", "acme/gears#6")
     assert reading.issue.milestone == "2.0"
     assert [(one.id, one.own) for one in reading.comments] == [

@@ -116,6 +116,13 @@ def is_sent(scenario: Any, session: str) -> Key:
     return key
 
 
+def is_received(scenario: Any, edge: Edge, session: str) -> Key:
+    """Send a message that the agent's transcript shows; return the key of the action."""
+    key = is_sent(scenario, session)
+    edge.received.add(keys.visible(session, key))
+    return key
+
+
 def programs(scenario: Any) -> list[str]:
     return [live.agent.program.value for live in scenario.store.sessions.live()]
 

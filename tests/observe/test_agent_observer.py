@@ -19,6 +19,7 @@ from tests.harness.edges import (
     Checkout,
     Edge,
     incidents,
+    is_received,
     is_sent,
     programs,
     running,
@@ -249,8 +250,7 @@ def test_a_message_and_the_turn_it_led_to_are_recorded_together(
     scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(scenario, edge, 1)
-    key = is_sent(scenario, "widgets-1")
-    edge.received.add(keys.visible("widgets-1", key))
+    key = is_received(scenario, edge, "widgets-1")
     sent_at = scenario.clock()
     scenario.clock.passes(20)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
@@ -267,8 +267,7 @@ def test_a_message_that_arrives_while_the_workspace_is_examined_is_recorded_at_o
     running(scenario, edge, 1)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())
     watch.sweep()
-    key = is_sent(scenario, "widgets-1")
-    edge.received.add(keys.visible("widgets-1", key))
+    key = is_received(scenario, edge, "widgets-1")
     scenario.clock.passes(20)
     watch.sweep()
     assert scenario.store.facts.get("widgets-1").done[key].at == scenario.clock()
@@ -278,8 +277,7 @@ def test_a_message_counts_from_when_it_was_sent_however_long_its_turn_is_examine
     scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout
 ) -> None:
     running(scenario, edge, 1)
-    key = is_sent(scenario, "widgets-1")
-    edge.received.add(keys.visible("widgets-1", key))
+    key = is_received(scenario, edge, "widgets-1")
     sent_at = scenario.clock()
     scenario.clock.passes(20)
     edge.says["widgets-1"] = Agent(activity=Activity.READY, since=scenario.clock())

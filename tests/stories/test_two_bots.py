@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 from msgspec.structs import replace
 
 from bot.app.application import App
+from config.settings import Settings
 from lifecycle.model.key import KeyKind
 from tests.world.waiting import eventually
 from tests.world.world import SECRET, TOKEN, IssueStory, World
@@ -40,47 +44,26 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
     world: World,
 ) -> None:
     """It was suspended while it reconciled and acted; another bot did both, each once."""
-    settings = world.settings()
-    first = world.folder / "first"
-    first.mkdir()
-    log = (world.folder / "first.log").open("wb")
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
-    frozen = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "tests.world.suspended_bot"),
-            *(str(world.folder / "mergewright.toml"), str(first)),
-        ],
-        env={**os.environ, **secrets},
-        stdout=log,
-        stderr=log,
-    )
-    try:
+    settings, first = world.settings(), world.folder / "first"
+    with a_bot("suspended_bot", first) as frozen:
         issues = [world.issue("Add widgets").is_labelled()]
         eventually((first / "action").exists, "it is suspended in an action")
         issues.append(world.issue("Add more widgets").is_labelled())
         eventually((first / "reconcile").exists, "it is suspended while it reconciles")
-        frozen.send_signal(signal.SIGSTOP)
-        os.waitpid(frozen.pid, os.WUNTRACED)  # Until then it may write.
+        suspend(frozen)
         steps = (first / "steps").read_text()
 
-        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
-        world.app.start()
+        succeeds(world, settings)
         for number, issue in enumerate(issues):
             issue.agent.commits({f"widgets-{number}.txt": "one\n"}).ends_its_turn()
         pulls = [issue.pull for issue in issues]
         for issue in issues:
             issue.becomes("review_pending")
 
-        (first / "gate").touch()
-        frozen.send_signal(signal.SIGCONT)
-        assert frozen.wait(30) == 1, "it saw that it had lost its place"
-    finally:
-        frozen.kill()
-        frozen.wait()
-        log.close()
+        resume(frozen, first)
 
     assert (first / "steps").read_text() == steps, "it wrote nothing down and did nothing more"
-    assert "another bot has taken the lease" in (world.folder / "first.log").read_text()
+    assert "another bot has taken the lease" in (first / "log").read_text()
     for issue, pull in zip(issues, pulls, strict=True):
         assert [entry["kind"] for entry in issue.agent.received] == ["prompt"]
         assert len(issue.comments_by()) == 1
@@ -96,21 +79,8 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
 
 def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
     """It froze after the last check of four actions; another bot did all of them meanwhile."""
-    settings = world.settings(resync_seconds=1)
-    folder = world.folder / "frozen"
-    folder.mkdir()
-    log = (world.folder / "frozen.log").open("wb")
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
-    frozen = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "tests.world.frozen_bot"),
-            *(str(world.folder / "mergewright.toml"), str(folder)),
-        ],
-        env={**os.environ, **secrets},
-        stdout=log,
-        stderr=log,
-    )
-    try:
+    settings, folder = world.settings(resync_seconds=1), world.folder / "frozen"
+    with a_bot("frozen_bot", folder) as frozen:
         issues = [world.issue(f"Add widget {number}").is_labelled() for number in range(1, 5)]
         for number, issue in enumerate(issues):
             issue.agent.commits({f"widget-{number}.txt": "one\n"})
@@ -119,11 +89,8 @@ def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
             if effect in ("pull", "push"):
                 issues[place].agent.ends_its_turn()
             eventually((folder / effect).exists, f"it is frozen before its {effect}")
-        frozen.send_signal(signal.SIGSTOP)
-        os.waitpid(frozen.pid, os.WUNTRACED)
-
-        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
-        world.app.start()
+        suspend(frozen)
+        app = succeeds(world, settings)
         for issue in issues[:2]:
             issue.agent.ends_its_turn()
         pulls = [issue.pull for issue in issues]
@@ -136,13 +103,7 @@ def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
         facts = world.store.facts
         eventually(lambda: not any(facts.get(one.id).pending for one in issues), "all is done")
         commented = len(posts(world, issues[1]))
-        (folder / "gate").touch()
-        frozen.send_signal(signal.SIGCONT)
-        assert frozen.wait(30) == 1, "it saw that it had lost its place"
-    finally:
-        frozen.kill()
-        frozen.wait()
-        log.close()
+        resume(frozen, folder)
 
     pushed = pulls[2].pull.head_branch
     assert len(posts(world, issues[1])) == commented + 1, "the comment was posted again"
@@ -154,46 +115,69 @@ def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
     eventually(lambda: len(issues[1].comments_by()) == commented, "the comment is there once")
     assert len(world.repo.pulls) == 4
     workspaces = world.folder / "data" / "workspaces"
-    runtime = world.app.wiring.locations.host.runtime
+    runtime = app.wiring.locations.host.runtime
     eventually(lambda: not any(workspaces.iterdir()), "no workspace is left")
     eventually(lambda: not runtime.look(), "no program is left")
 
 
 def test_a_suspended_bot_leaves_the_workspace_that_its_successor_made(world: World) -> None:
     """It was suspended right before it made the workspace; the successor's agent works in it."""
-    settings = world.settings()
-    folder = world.folder / "frozen"
-    folder.mkdir()
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
-    config = str(world.folder / "mergewright.toml")
-    frozen = subprocess.Popen(
-        [sys.executable, "-m", "tests.world.frozen_bot", config, str(folder), "workspace"],
-        env={**os.environ, **secrets},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    settings, folder = world.settings(), world.folder / "frozen"
+    with a_bot("frozen_bot", folder, "workspace") as frozen:
         issue = world.issue("Add a widget").is_labelled()
         eventually((folder / "workspace").exists, "it is frozen before it makes the workspace")
-        frozen.send_signal(signal.SIGSTOP)
-        os.waitpid(frozen.pid, os.WUNTRACED)
-
-        world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
-        world.app.start()
+        suspend(frozen)
+        succeeds(world, settings)
         issue.agent.commits({"widget.txt": "one\n"})
         checkout = world.folder / "data" / "workspaces" / issue.id / "checkout"
         eventually((checkout / "widget.txt").exists, "the agent works")
         made = checkout.stat()
-        (folder / "gate").touch()
-        frozen.send_signal(signal.SIGCONT)
-        assert frozen.wait(30) == 1, "it saw that it had lost its place"
-    finally:
-        frozen.kill()
-        frozen.wait()
+        resume(frozen, folder)
 
     assert (checkout.stat().st_ino, (checkout / "widget.txt").exists()) == (made.st_ino, True)
     issue.agent.ends_its_turn()
     issue.becomes("review_pending")
+
+
+@contextmanager
+def a_bot(module: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A bot of `tests.world` as a process, with its own folder in the world's."""
+    folder.mkdir()
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
+    config = str(folder.parent / "mergewright.toml")
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", f"tests.world.{module}", config, str(folder), *more],
+            env={**os.environ, **secrets},
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def suspend(bot: subprocess.Popen[bytes]) -> None:
+    """Stop the process where it is, and wait until it has stopped: until then it may write."""
+    bot.send_signal(signal.SIGSTOP)
+    os.waitpid(bot.pid, os.WUNTRACED)
+
+
+def resume(bot: subprocess.Popen[bytes], folder: Path) -> None:
+    """Let the process continue past the place where it waits, and wait for its end."""
+    (folder / "gate").touch()
+    bot.send_signal(signal.SIGCONT)
+    assert bot.wait(30) == 1, "it saw that it had lost its place"
+
+
+def succeeds(world: World, settings: Settings) -> App:
+    """Start the world's bot, which takes the lease of the suspended one."""
+    world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
+    world.app.start()
+    return world.app
 
 
 def posts(world: World, issue: IssueStory) -> list[str]:
