@@ -40,6 +40,10 @@ class Fault:
     most_seconds: float = 900.0  #: The time after which unfinished lives are one in any case.
 
 
+#: A bot with nothing to do makes fewer requests in five seconds.
+_FEW_REQUESTS = 25
+
+
 def kills(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Kill the bot with SIGKILL thirty times, also while it starts."""
     (bot,) = lives.bots
@@ -164,13 +168,17 @@ def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 def flood(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Send 20,000 deliveries about issues and pull requests that are of no concern."""
     (bot,) = lives.bots
-    before = lives.api_requests()
+    before, most = lives.api_requests(), 100 + 60 * lives.sessions
     repo = lives.scene.repo
     repository = {"id": repo.id, "full_name": repo.full_name, "name": repo.name}
     send_unrelated(bot.url, lives.scene.secret, repository, 20_000, dice, over)
-    spent = lives.api_requests() - before
+    spent, seen = 0, -_FEW_REQUESTS
+    while seen + _FEW_REQUESTS <= spent <= most:  # Sessions come first: the rest may be read later.
+        seen = spent
+        time.sleep(5.0)
+        spent = lives.api_requests() - before
     lives.log(f"{spent} API requests since the flood began")
-    if spent > 100 + 60 * lives.sessions:
+    if spent > most:
         lives.violations_seen.append(f"unrelated deliveries: {spent} API requests were made")
 
 
