@@ -5,11 +5,13 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
+from bot.app import process
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment, Result
 
 HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
 
@@ -163,34 +165,37 @@ def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -
     assert "no database yet; `mergewright serve` creates it" in result.err
 
 
-def serve(deployment: Deployment, secret: str = "hunter2") -> tuple[int, str]:
-    """Run the server in a process, as it configures logging; return exit code and output."""
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": secret, "MERGEWRIGHT_WEBHOOK_SECRET": secret}
-    ended = subprocess.run(
-        [MERGEWRIGHT, "serve", "--config", deployment.file],
-        env=os.environ | secrets,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    return ended.returncode, ended.stderr
+@pytest.fixture
+def serve(mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the server in this process, which keeps its log, limits and signal handlers."""
+    monkeypatch.setattr(process, "set_up_log", lambda *_: None)
+    monkeypatch.setattr(process, "raise_limit", lambda: 9999)
+    monkeypatch.setattr(process, "_Signals", lambda: None)
+
+    def served(secret: str = "hunter2") -> Result:
+        for name in ("GITHUB_TOKEN", "WEBHOOK_SECRET"):
+            monkeypatch.setenv(f"MERGEWRIGHT_{name}", secret)
+        return mergewright("serve")
+
+    return served
 
 
-def test_serving_without_secrets_is_refused_with_what_is_missing(deployment: Deployment) -> None:
-    code, printed = serve(deployment, secret="")
-    assert code == 2
-    assert "MERGEWRIGHT_GITHUB_TOKEN" in printed
-    assert "MERGEWRIGHT_WEBHOOK_SECRET" in printed
+def test_serving_without_secrets_is_refused_with_what_is_missing(
+    serve: Callable[..., Result],
+) -> None:
+    refused = serve(secret="")
+    assert refused.code == 2
+    assert "MERGEWRIGHT_GITHUB_TOKEN" in refused.err
+    assert "MERGEWRIGHT_WEBHOOK_SECRET" in refused.err
 
 
 def test_serving_where_a_program_is_missing_is_refused_with_what_to_install(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    code, printed = serve(deployment)
-    assert code == 1
-    assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in printed
+    refused = serve()
+    assert refused.code == 1
+    assert "git: not found: install git 2.31 or newer\ntmux: not found: install tmux" in refused.err
 
 
 def test_the_comment_command_status_points_to_show(mergewright: CommandLine) -> None:
@@ -199,39 +204,45 @@ def test_the_comment_command_status_points_to_show(mergewright: CommandLine) -> 
 
 
 def test_a_port_in_use_is_a_one_line_error(deployment: Deployment) -> None:
+    """In a process of its own, which logs to standard error."""
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": "hunter2"}
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         text = deployment.file.read_text().replace("[server]", f"[server]\nport = {port}")
         deployment.file.write_text(text)
-        code, printed = serve(deployment)
-    assert code == 1
-    assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in printed
-    assert "Traceback" not in printed
+        ended = subprocess.run(
+            [MERGEWRIGHT, "serve", "--config", deployment.file],
+            env=os.environ | secrets,
+            capture_output=True,
+            text=True,
+        )
+    assert ended.returncode == 1
+    assert f"mergewright: cannot listen on 127.0.0.1, port {port}: another program" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
-def test_an_impossible_data_directory_is_a_one_line_error(deployment: Deployment) -> None:
+def test_an_impossible_data_directory_is_a_one_line_error(
+    deployment: Deployment, serve: Callable[..., Result]
+) -> None:
     below = deployment.file / "data"  # There is a file of this name.
     deployment.file.write_text(
         f"{deployment.file.read_text()}\n".replace(str(deployment.paths.data), str(below))
     )
-    code, printed = serve(deployment)
-    assert code == 1
-    assert (
-        f"server.data = {below}: this folder cannot be created: Not a directory; name one"
-        in printed
-    )
-    assert "Traceback" not in printed
+    refused = serve()
+    assert refused.code == 1
+    problem = f"server.data = {below}: this folder cannot be created: Not a directory; name one"
+    assert problem in refused.err
+    assert "Traceback" not in refused.err
 
 
 def test_an_invalid_database_is_a_one_line_error(
-    mergewright: CommandLine, deployment: Deployment
+    mergewright: CommandLine, deployment: Deployment, serve: Callable[..., Result]
 ) -> None:
     deployment.paths.database.write_text("no database at all")
-    listed = mergewright("ls")
-    for code, printed in (serve(deployment), (listed.code, listed.err)):
-        assert code == 3
-        assert "it is not a database" in printed
-        assert "Traceback" not in printed
+    for refused in (serve(), mergewright("ls")):
+        assert refused.code == 3
+        assert "it is not a database" in refused.err
+        assert "Traceback" not in refused.err
 
 
 @pytest.mark.parametrize("command", ["show", "why", "attach", "logs"])
@@ -251,16 +262,20 @@ def test_an_unknown_session_without_a_similar_id_points_to_ls(
     assert "`mergewright ls --all` lists all sessions" in mergewright("show", "x").err
 
 
-def test_colors_are_printed_only_to_terminals(deployment: Deployment) -> None:
-    deployment.has_session()
-    command = [MERGEWRIGHT, "ls"]
-    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_colors_are_printed_only_to_terminals(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session()
+    piped = mergewright("ls").out
     terminal, inner = os.openpty()
-    subprocess.run(command, stdout=inner, check=True, env={**os.environ, "TERM": "xterm"})
+    subprocess.run(
+        [MERGEWRIGHT, "ls"], stdout=inner, check=True, env={**os.environ, "TERM": "xterm"}
+    )
     shown = os.read(terminal, 10_000).decode()
     os.close(inner)
     os.close(terminal)
     assert "\x1b[" in shown
+    assert session in piped
     assert "\x1b[" not in piped
 
 
@@ -283,7 +298,7 @@ def test_ls_show_and_why_print_json_on_request(
 
 
 def test_a_damaged_or_missing_database_is_refused_with_the_remedy(
-    deployment: Deployment, mergewright: CommandLine
+    deployment: Deployment, mergewright: CommandLine, serve: Callable[..., Result]
 ) -> None:
     deployment.has_session(12)
     (deployment.paths.archive / "widgets-12").mkdir(parents=True)
@@ -291,16 +306,16 @@ def test_a_damaged_or_missing_database_is_refused_with_the_remedy(
     assert checked(mergewright) == "ok whole"
     whole = database.read_bytes()
     database.write_bytes(whole[: len(whole) // 2])
-    code, err = serve(deployment)
-    assert (code, "restore it from a backup" in err) == (3, True)
+    refused = serve()
+    assert (refused.code, "restore it from a backup" in refused.err) == (3, True)
     assert mergewright("why", "widgets-12").code == 3
     assert "restore it from a backup" in checked(mergewright)
     database.unlink()
     assert "is missing or empty, but" in checked(mergewright)
-    code, err = serve(deployment)
-    assert code == 1
-    assert "holds the files of sessions, such as archive/widgets-12" in err
-    assert "mergewright serve --new-database" in err
+    refused = serve()
+    assert refused.code == 1
+    assert "holds the files of sessions, such as archive/widgets-12" in refused.err
+    assert "mergewright serve --new-database" in refused.err
     assert not database.exists()
 
 

@@ -5,21 +5,25 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import IO
+from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 
+from bot.cli import setup
+from bot.demo.bot_process import free_port
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.github_app import PERMISSIONS
+from bot.setup.files import SetupRequest
 from config.load import load
-from tests.cli.conftest import MERGEWRIGHT, CommandLine
+from tests.cli.conftest import MERGEWRIGHT, CommandLine, Result
 from tests.world.faulty_github import FaultyGitHub
+from tests.world.waiting import PATIENCE, eventually
 
 URL = "https://bot.example"
 
@@ -45,10 +49,14 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 class Browser:
     """A person's browser, which follows redirects on request."""
 
-    def __init__(self, page: str, out: IO[str]) -> None:
+    def __init__(self, page: str) -> None:
         self.page = page
-        self.out = out
         self.http = httpx.Client(trust_env=False, timeout=20)
+
+    def is_answered(self) -> bool:
+        with suppress(httpx.TransportError):
+            return self.http.get(self.page).status_code == 200
+        return False
 
     def form(self) -> tuple[str, dict[str, str]]:
         """The page's form: its action and fields."""
@@ -68,24 +76,25 @@ class Browser:
         assert self.http.get(back.headers["Location"]).text == "Installed."
 
 
-@contextmanager
-def setting_up(github: FaultyGitHub, folder: Path, *more: str) -> Iterator[Browser]:
-    """The waiting command, which must succeed once the browser is done."""
-    command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)]
-    process = subprocess.Popen(
-        [*command, "--api-url", f"{github.url}api/v3/", *more], stdout=subprocess.PIPE, text=True
+@pytest.fixture
+def browser(github: FaultyGitHub, tmp_path: Path) -> Iterator[Browser]:
+    """A browser at the page of setup, which must succeed once the browser is done."""
+    port = free_port()
+    wanted = SetupRequest(
+        project="widgets",
+        repository="acme/widgets",
+        agent="claude",
+        api_url=f"{github.url}api/v3/",
+        public_url=f"{URL}/",
     )
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
-        assert found is not None
-        browser = Browser(found[0], process.stdout)
-        with browser.http:
-            yield browser
-        assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.communicate()
+    thread = Thread(target=setup.app, args=(wanted, tmp_path, port), kwargs={"organization": True})
+    thread.start()
+    browser = Browser(f"http://127.0.0.1:{port}/")
+    with browser.http:
+        eventually(browser.is_answered, "the page is there")
+        yield browser
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def environment(file: Path) -> dict[str, str]:
@@ -93,10 +102,23 @@ def environment(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
-def test_setup_creates_a_working_app(
-    github: FaultyGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with setting_up(github, tmp_path, "--organization") as browser:
+def test_setup_creates_a_working_app(github: FaultyGitHub, tmp_path: Path) -> None:
+    """The command runs as a process; it prints the page's address first."""
+    command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path)]
+    with ExitStack() as opened:
+        process = opened.enter_context(
+            subprocess.Popen(
+                [*command, "--api-url", f"{github.url}api/v3/", "--organization"],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        opened.callback(process.kill)
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+        assert found is not None
+        browser = Browser(found[0])
+        opened.enter_context(browser.http)
         action, fields = browser.form()
         assert urlsplit(action).path == "/organizations/acme/settings/apps/new"
         asked = json.loads(fields["manifest"])
@@ -106,7 +128,8 @@ def test_setup_creates_a_working_app(
         assert {"issues", "issue_comment", "pull_request", "push"} <= set(asked["default_events"])
         assert {"ping", "installation"}.isdisjoint(asked["default_events"])
         browser.installs(browser.presses())
-        output = browser.out.read()
+        output = process.stdout.read()
+        assert process.wait(PATIENCE) == 0
     assert "acme/widgets has the label mergewright" in output
     assert "mergewright doctor --config" in output
     files = sorted(path.name for path in tmp_path.iterdir())
@@ -135,28 +158,26 @@ def test_setup_creates_a_working_app(
     client.close()
 
 
-def test_a_code_with_a_wrong_state_is_refused(github: FaultyGitHub, tmp_path: Path) -> None:
-    with setting_up(github, tmp_path, "--organization") as browser:
-        right = browser.presses()
-        code = parse_qs(urlsplit(right).query)["code"][0]
-        for query in ("", f"?code={code}", f"?code={code}&state=guessed", right[-60:]):
-            assert browser.http.get(f"{browser.page}created{query}").status_code in (400, 404)
-        elsewhere = browser.http.get(right, headers={"Host": "evil.example"})
-        assert elsewhere.status_code == 400
-        assert list(tmp_path.iterdir()) == []
-        browser.installs(right)
+def test_a_code_with_a_wrong_state_is_refused(browser: Browser, tmp_path: Path) -> None:
+    right = browser.presses()
+    code = parse_qs(urlsplit(right).query)["code"][0]
+    for query in ("", f"?code={code}", f"?code={code}&state=guessed", right[-60:]):
+        assert browser.http.get(f"{browser.page}created{query}").status_code in (400, 404)
+    elsewhere = browser.http.get(right, headers={"Host": "evil.example"})
+    assert elsewhere.status_code == 400
+    assert list(tmp_path.iterdir()) == []
+    browser.installs(right)
 
 
-def test_an_app_of_another_owner_is_refused(github: FaultyGitHub, tmp_path: Path) -> None:
-    with setting_up(github, tmp_path, "--organization") as browser:
-        action, fields = browser.form()
-        wrong = action.replace("/organizations/acme", "/organizations/umbrella")
-        back = browser.http.post(wrong, data=fields).headers["Location"]
-        printed = browser.http.get(back)
-        assert printed.status_code == 502
-        assert "belongs to umbrella" in printed.text
-        assert list(tmp_path.iterdir()) == []
-        browser.installs(browser.presses())
+def test_an_app_of_another_owner_is_refused(browser: Browser, tmp_path: Path) -> None:
+    action, fields = browser.form()
+    wrong = action.replace("/organizations/acme", "/organizations/umbrella")
+    back = browser.http.post(wrong, data=fields).headers["Location"]
+    printed = browser.http.get(back)
+    assert printed.status_code == 502
+    assert "belongs to umbrella" in printed.text
+    assert list(tmp_path.iterdir()) == []
+    browser.installs(browser.presses())
 
 
 @pytest.mark.parametrize("name", ["mergewright.toml", "mergewright.env", "github-app.pem"])
@@ -187,36 +208,44 @@ def test_invalid_arguments_are_refused_before_anything_is_created(
     assert says in result.err
 
 
-def given(github: FaultyGitHub, folder: Path, token: str) -> subprocess.CompletedProcess[str]:
-    """Run setup with a token on standard input."""
-    return subprocess.run(
-        [
-            *(MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(folder)),
-            *("--api-url", f"{github.url}api/v3/", "--token"),
-        ],
-        input=f"{token}\n",
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
+Given = Callable[[str], Result]
 
 
-def test_a_token_is_checked_and_stored(github: FaultyGitHub, tmp_path: Path) -> None:
-    done = given(github, tmp_path, "wrights")
-    assert done.returncode == 0, done.stderr
-    assert "acme/widgets has the label mergewright" in done.stdout
-    assert f"Add one to acme/widgets: {URL}/webhooks/github" in done.stdout
+@pytest.fixture
+def given(
+    github: FaultyGitHub,
+    mergewright: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Given:
+    """Run setup, and give it a token when it asks."""
+
+    def set_up(token: str) -> Result:
+        monkeypatch.setattr("getpass.getpass", lambda _: token)
+        where = ("--url", URL, "--folder", str(tmp_path), "--api-url", f"{github.url}api/v3/")
+        return mergewright("setup", "acme/widgets", *where, "--token")
+
+    return set_up
+
+
+def test_a_token_is_checked_and_stored(given: Given, tmp_path: Path) -> None:
+    done = given("wrights")
+    assert done.code == 0, done.err
+    assert "acme/widgets has the label mergewright" in done.out
+    assert f"Add one to acme/widgets: {URL}/webhooks/github" in done.out
     file = tmp_path / "mergewright.env"
     assert file.stat().st_mode & 0o777 == 0o600
     settings, secrets = load(tmp_path / "mergewright.toml", environment(file))
     assert (settings.github.app_id, secrets.token) == ("", "wrights")
 
 
-def test_an_administrators_token_adds_the_webhook_too(github: FaultyGitHub, tmp_path: Path) -> None:
-    done = given(github, tmp_path, "adas")
-    assert done.returncode == 0, done.stderr
-    assert f"acme/widgets sends webhooks to {URL}/webhooks/github" in done.stdout
-    assert "Add one" not in done.stdout
+def test_an_administrators_token_adds_the_webhook_too(
+    github: FaultyGitHub, given: Given, tmp_path: Path
+) -> None:
+    done = given("adas")
+    assert done.code == 0, done.err
+    assert f"acme/widgets sends webhooks to {URL}/webhooks/github" in done.out
+    assert "Add one" not in done.out
     _, secrets = load(tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env"))
     with closing(GitHub(f"{github.url}api/v3/", Credentials(token="adas"))) as client:
         (hook,) = client.read.webhooks("acme/widgets")
@@ -236,9 +265,9 @@ def test_an_administrators_token_adds_the_webhook_too(github: FaultyGitHub, tmp_
     [("mallorys", "the account has no write access"), ("wrong", "Bad credentials")],
 )
 def test_a_token_without_write_access_is_refused(
-    github: FaultyGitHub, tmp_path: Path, token: str, says: str
+    given: Given, tmp_path: Path, token: str, says: str
 ) -> None:
-    done = given(github, tmp_path, token)
-    assert done.returncode == 1
-    assert says in done.stderr
+    done = given(token)
+    assert done.code == 1
+    assert says in done.err
     assert list(tmp_path.iterdir()) == []
