@@ -23,11 +23,10 @@ import pytest
 from scripts.mutants import warm
 from scripts.mutants.mistakes import mistakes
 from scripts.mutants.trying import KILLED, ROOT, SURVIVED, end_after, passes
-from scripts.mutants.warm import IMPORTED, Collected
+from scripts.mutants.warm import IMPORTED, LIMIT_SECONDS, Collected
 
 AGENTS = ROOT / "runtimes/agents"
 TESTS = ROOT / "tests/runtimes/agents"
-LIMIT_SECONDS = 20
 #: The name of the modules that all adapters share.
 SHARED = "shared"
 

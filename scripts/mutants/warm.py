@@ -22,6 +22,7 @@ from scripts.mutants.trying import KILLED, SURVIVED, alone, end_after
 Place = tuple[str, str, int]  #: Of code: its file, qualified name and first line.
 #: Of a mistake whose code imports run, so that it cannot be replaced.
 IMPORTED = "imported"
+LIMIT_SECONDS = 20
 
 
 class Reached(NamedTuple):
@@ -74,7 +75,7 @@ class Collected:
         threading.settrace(self._note)
         for number, item in enumerate(self._items):
             self._seen, begun = set(), time.process_time()
-            if not self._pass([number]):
+            if not self._pass([Reached(number, LIMIT_SECONDS, frozenset())]):
                 raise RuntimeError(f"{item.nodeid} fails already")
             found.append(Reached(number, time.process_time() - begun, frozenset(self._seen)))
         return sorted(found, key=lambda test: test.seconds)
@@ -86,15 +87,15 @@ class Collected:
         if changed & self._imported:
             return IMPORTED
         tests = [test for test in self._tests if test.places & changed]
-        end_after(2 + int(10 * sum(test.seconds for test in tests)))
         for function in self._functions:
             for code in new[_place(function.__code__)]:
                 function.__code__ = code
-        return SURVIVED if self._pass([test.item for test in tests]) else KILLED
+        return SURVIVED if self._pass(tests) else KILLED
 
-    def _pass(self, numbers: Sequence[int]) -> bool:
-        items = [self._items[number] for number in numbers]
-        for item, following in zip(items, [*items[1:], None], strict=True):
+    def _pass(self, tests: Sequence[Reached]) -> bool:
+        items = [self._items[test.item] for test in tests]
+        for test, item, following in zip(tests, items, [*items[1:], None], strict=True):
+            end_after(2 + int(10 * test.seconds))  # A mutant may compute without end.
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if item.session.testsfailed:
                 return False
