@@ -23,26 +23,30 @@ PLAIN: Mapping[str, str] = {
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
 }
-#: Commands with a message of several words.
-_WITH_MESSAGE: Mapping[str, tuple[str, str]] = {
-    "tell": ("Send a message to the agent, at the end of its turn.", "The message."),
-    "answer": ("Answer the agent's question.", "The answer."),
-}
-#: Commands with one argument; `...` marks a required one.
+_AGENT = "Agent or agent type; TYPE is one of the agent's types."
+#: Commands with an argument of one or more words; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
+    "tell": (
+        "Send a message to the agent, at the end of its turn.",
+        typer.Argument(..., metavar="TEXT", help="The message."),
+    ),
+    "answer": (
+        "Answer the agent's question.",
+        typer.Argument(..., metavar="TEXT", help="The answer."),
+    ),
     "allow": (
         "Allow the push of a commit that changes protected paths.",
         typer.Argument(..., metavar="COMMIT", help="Commit whose push is held back."),
     ),
     "agent": (
         "Hand a session to another agent, in a new run.",
-        typer.Argument(..., metavar="NAME", help="Agent or agent type."),
+        typer.Argument(..., metavar="NAME [TYPE]", help=_AGENT),
     ),
     "review": (
         "Have an agent review the pull request.",
         typer.Argument(
-            "",
-            metavar="AGENT",
+            [],
+            metavar="AGENT [TYPE]",
             help="Agent that takes over the session and reviews [default: the current one].",
         ),
     ),
@@ -66,7 +70,7 @@ def start(
             help="PROJECT-NUMBER, such as widgets-12 for issue 12 of project widgets.",
         ),
     ],
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Agent or agent type.")] = "",
+    agent: Annotated[list[str] | None, typer.Argument(metavar="AGENT [TYPE]", help=_AGENT)] = None,
     config: Config = None,
     resume: Annotated[
         str,
@@ -78,7 +82,7 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start an agent on an issue, or bring its ended session back."""
-    _submit(config, session_id, "start", agent, no_wait, as_json, resume=resume)
+    _submit(config, session_id, "start", " ".join(agent or ()), no_wait, as_json, resume=resume)
 
 
 @app.command()
@@ -105,28 +109,15 @@ def _plain(kind: str) -> Callable[..., None]:
     return submit
 
 
-def _with_message(kind: str, message: str) -> Callable[..., None]:
+def _with_argument(kind: str, argument: Any) -> Callable[..., None]:
     def submit(
         session_id: SessionId,
-        text: Annotated[list[str], typer.Argument(metavar="TEXT", help=message)],
+        text: list[str] = argument,
         config: Config = None,
         no_wait: NoWait = False,
         as_json: Json = False,
     ) -> None:
         _submit(config, session_id, kind, " ".join(text), no_wait, as_json)
-
-    return submit
-
-
-def _with_argument(kind: str, argument: Any) -> Callable[..., None]:
-    def submit(
-        session_id: SessionId,
-        text: str = argument,
-        config: Config = None,
-        no_wait: NoWait = False,
-        as_json: Json = False,
-    ) -> None:
-        _submit(config, session_id, kind, text, no_wait, as_json)
 
     return submit
 
@@ -163,8 +154,6 @@ def _freezing(kind: str) -> Callable[..., None]:
 
 for _kind, _help in PLAIN.items():
     app.command(_kind, help=_help)(_plain(_kind))
-for _kind, (_help, _message) in _WITH_MESSAGE.items():
-    app.command(_kind, help=_help)(_with_message(_kind, _message))
 for _kind, (_help, _argument) in _WITH_ARGUMENT.items():
     app.command(_kind, help=_help)(_with_argument(_kind, _argument))
 for _kind, _help in _FREEZES.items():

@@ -190,8 +190,9 @@ def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:
     """Return the agent types of an agent, or an agent type itself. Raises `CliError`."""
-    if name in found.agents:
-        return found.agents[name].types
+    agent, _, kind = name.partition(" ")
+    if agent in found.agents and kind in ("", *found.agents[agent].types):
+        return (kind,) if kind else found.agents[agent].types
     if name not in found.agent_types:
         known = {**found.agents, **found.agent_types}
         raise CliError(f"no agent or agent type {name!r}; {nearest(name, known)}")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bot.store import AgentRecord, Session, Store
 from config.settings import AgentSettings, ProjectSettings, Settings
 from lifecycle.judge.capacity import Caps
+from lifecycle.model.names import agent_names
 
 _NO_CAPS = Caps(sessions=0)
 
@@ -31,8 +32,8 @@ class Assignment:
 
     @property
     def names(self) -> Set[str]:
-        """What can be requested: names of agents, and the agent types that they run."""
-        return {*self.agents, *(kind for one in self.agents.values() for kind in one.types)}
+        """What can be requested: see `requestable`."""
+        return requestable(self.agents)
 
     def system_prompt(self, agent: str) -> str:
         """The agent's configured system prompt; empty if it is no longer configured."""
@@ -45,14 +46,17 @@ class Assignment:
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str) -> AssignedAgent:
-        """Choose the agent for a new session: by name, or the least busy one of an agent type.
+        """Choose the agent for a new session: by name, maybe with a type, or by an agent type.
+
+        An agent named alone has its first type. Of an agent type the least busy agent is chosen.
 
         With `affinity = "last"` the agent of the requester's last session in the project comes
         first.
         """
         able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
-            return AssignedAgent(name, self.agents[name].types[0])
+            agent, _, kind = name.partition(" ")
+            return AssignedAgent(agent, kind or self.agents[agent].types[0])
         if self.projects[project].affinity == "last":
             last = self.store.agents.last(project, requester)
             if last in able:
@@ -62,7 +66,7 @@ class Assignment:
 
     def handover_blocker(self, session: Session, name: str) -> str:
         """Why the agent of this name or type cannot take over a session now; empty if it can."""
-        if name in (session.agent_name, session.agent_type):
+        if name in agent_names(session.agent_name, session.agent_type):
             return ""
         chosen = self.choose(name, session.project, session.requester)
         return self.store.slots.handover_blocker(
@@ -74,11 +78,18 @@ class Assignment:
 
         Returns the changed session. Idempotent: the agent chosen first keeps the session.
         """
-        if name in (session.agent_name, session.agent_type):
+        if name in agent_names(session.agent_name, session.agent_type):
             return session
         chosen = self.choose(name, session.project, session.requester)
         self.store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
+
+
+def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
+    """What can be requested: agents, their types, and an agent with one of its several types."""
+    types = {kind for one in agents.values() for kind in one.types}
+    several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
+    return {*agents, *types, *(f"{name} {kind}" for name, kinds in several for kind in kinds)}
 
 
 def all_agents(

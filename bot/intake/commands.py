@@ -52,9 +52,10 @@ def _agent(text: str) -> str:
 
 
 def _optional_agent(text: str) -> str:
-    if text and not _AGENT.fullmatch(text):
-        raise InvalidArgument("takes at most the name of one agent")
-    return text
+    words = text.split()
+    if len(words) > 2 or not all(map(_AGENT.fullmatch, words)):
+        raise InvalidArgument("takes at most the name of one agent and one of its types")
+    return " ".join(words)
 
 
 def _merge_method(text: str) -> str:
@@ -101,7 +102,9 @@ class CommandSyntax(Struct, frozen=True):
 COMMANDS: Mapping[str, CommandSyntax] = {
     command.name: command
     for command in (
-        CommandSyntax("agent", "NAME", "hand the work to another agent, in a new run", _agent),
+        CommandSyntax(
+            "agent", "NAME [TYPE]", "hand the work to another agent, in a new run", _agent
+        ),
         CommandSyntax(
             "allow", "COMMIT", "push this commit although it changes protected paths", _commit
         ),
@@ -137,16 +140,16 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax("retry", "", "retry the actions that the bot has given up"),
         CommandSyntax(
             "review",
-            "[AGENT]",
+            "[AGENT [TYPE]]",
             "have the agent review the pull request and fix what it finds; "
             "with AGENT, that agent takes over the session first",
             _optional_agent,
         ),
         CommandSyntax(
             "start",
-            "[AGENT]",
-            "have an agent work on this issue, as adding the label does; it also brings an ended "
-            "session back",
+            "[AGENT [TYPE]]",
+            "have an agent work on this issue, as adding the label does, with TYPE as that one of "
+            "its types; it also brings an ended session back",
             _optional_agent,
         ),
         CommandSyntax("status", "", "show the session's status", harmless=True),

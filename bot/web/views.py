@@ -7,7 +7,7 @@ from datetime import datetime
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
-from bot.decide.assignment import all_agents, caps
+from bot.decide.assignment import all_agents, caps, requestable
 from bot.decide.policies import Policies
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import CommandReply, KeyReused, replies_by_command
@@ -178,7 +178,7 @@ class Views:
 
     def check_agent(self, name: str) -> None:
         """Raise 400 unless this is an agent, an agent type or empty."""
-        known = self._settings.identities.keys() | self._settings.agent_types.keys()
+        known = requestable(self._settings.identities)
         if name and name not in known:
             raise unknown(f"No agent {name[:80]!r}.", sorted(known))
 

@@ -16,6 +16,7 @@ from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
+from lifecycle.model.names import agent_names
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import TERMINAL, Merge, PullState, Reason, Status
 from lifecycle.read.budgets import raised, spending_line
@@ -71,7 +72,7 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
 
 def _not_to_hand_over(judged: Judged, command: Command) -> str:
     facts = judged.view.facts
-    if command.text in (facts.agent_name, facts.agent_type):
+    if command.text in agent_names(facts.agent_name, facts.agent_type):
         return "That agent already has the session."
     return _no_such_agent(judged, command)
 

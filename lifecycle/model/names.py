@@ -7,3 +7,8 @@ CALLS_PEOPLE = f"{NAME}:needs-input"
 FREEZES = f"{NAME}:freeze"
 #: How the labels begin that show a status.
 SHOWS_STATUS = f"{NAME}/"
+
+
+def agent_names(agent: str, agent_type: str) -> tuple[str, str, str]:
+    """Return how commands may name an agent of this type: by name, by type, or by both."""
+    return agent, agent_type, f"{agent} {agent_type}"

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from lifecycle.model.facts import Command, Facts, Pull
+from lifecycle.model.names import agent_names
 from lifecycle.model.status import PullState
 
 #: Commands that may name the agent that continues the session.
@@ -34,7 +35,8 @@ class CommandQueries:
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and one.text]
         last = max(named, key=lambda command: command.at, default=None)
-        return last if last and last.text not in (facts.agent_name, facts.agent_type) else None
+        current = agent_names(facts.agent_name, facts.agent_type)
+        return last if last and last.text not in current else None
 
     @property
     def merge_command(self) -> Command | None:

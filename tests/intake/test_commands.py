@@ -243,6 +243,7 @@ def test_the_reply_to_an_unknown_command_repeats_no_markup_and_no_mention() -> N
     [
         ("start", "start", ""),
         ("start codex", "start", "codex"),
+        ("start ada  codex", "start", "ada codex"),
         ("merge squash", "merge", "squash"),
         ("merge REBASE", "merge", "rebase"),
         ("allow ABCDEF1", "allow", "abcdef1"),
@@ -294,7 +295,7 @@ def test_the_next_command_ends_the_message_before_it() -> None:
         ("budget +0", "`budget` needs an amount"),
         ("budget +nan", "`budget` needs an amount"),
         ("budget +1e9", "`budget` needs an amount"),
-        ("start two agents", "`start` takes at most the name of one agent"),
+        ("start one of three", "`start` takes at most the name of one agent and one of its types"),
         ("start `@everyone`", "`start` takes at most the name of one agent"),
     ],
 )

@@ -51,6 +51,16 @@ def test_an_agent_named_before_the_first_run_gets_the_session() -> None:
         assert (start.agent, start.prompt.name) == ("ada", "start")
 
 
+def test_an_agent_takes_over_with_another_of_its_types() -> None:
+    known = replace(facts(), agent_name="ada", agents=("ada", "ada codex", "ada shell"))
+    same, other = (
+        ordered(replace(known, commands=(command("agent", text=text),)))
+        for text in ("ada shell", "ada codex")
+    )
+    assert [one.agent for one in same if isinstance(one, do.Start)] == []
+    assert [one.agent for one in other if isinstance(one, do.Start)] == ["ada codex"]
+
+
 def test_an_ended_session_is_restored_with_the_named_agent() -> None:
     life = Life().agent_works().person_commands("stop").person_commands("start", "codex")
     start = starts(life)[-1]

@@ -58,6 +58,10 @@ def test_an_agent_requested_by_name_gets_the_session_however_busy(
     assert chosen(store, "ben") == AssignedAgent("ben", "claude")
 
 
+def test_an_agent_requested_with_one_of_its_types_has_that_type(store: Store) -> None:
+    assert chosen(store, "ben shell") == AssignedAgent("ben", "shell")
+
+
 def test_with_affinity_a_session_goes_to_the_agent_of_the_requesters_last_one(
     scenario: Scenario, store: Store
 ) -> None:
@@ -77,7 +81,10 @@ def test_affinity_ignores_agents_of_another_type(scenario: Scenario, store: Stor
 
 
 def test_agents_can_be_requested_by_name_or_type(store: Store) -> None:
-    assert Assignment(store, AGENTS, {}).names == {"ada", "ben", "eve", "claude", "shell"}
+    assert Assignment(store, AGENTS, {}).names == {
+        *("ada", "ben", "eve", "claude", "shell"),
+        *("ben claude", "ben shell"),
+    }
 
 
 def test_a_session_that_is_handed_over_counts_for_the_new_agent(
@@ -85,7 +92,12 @@ def test_a_session_that_is_handed_over_counts_for_the_new_agent(
 ) -> None:
     works(scenario, 1, "ada")
     identities = Assignment(store, AGENTS, {"widgets": ProjectSettings(repository="acme/widgets")})
-    for word, agent, kind in (("eve", "eve", "shell"), ("claude", "ada", "claude")):
+    for word, agent, kind in (
+        ("eve", "eve", "shell"),
+        ("ben shell", "ben", "shell"),
+        ("ben claude", "ben", "claude"),
+        ("ada", "ada", "claude"),
+    ):
         session = store.sessions.get("widgets-1")
         assert session
         given = identities.hand_over(session, word, 1)
