@@ -110,6 +110,10 @@ CALLS: dict[str, Call] = {
     "meta": lambda s: s.kit.rest.meta.get(),
     "rate limit": lambda s: s.kit.rest.rate_limit.get(),
     "repository": lambda s: s.kit.rest.repos.get(**s.at),
+    "ruleset": lambda s: (
+        s.repo.protect("held", bypass="never")
+        or s.kit.rest.repos.get_repo_ruleset(**s.at, ruleset_id=4)
+    ),
     "activity": lambda s: s.kit.rest.repos.list_activities(**s.at),
     "permission": lambda s: s.kit.rest.repos.get_collaborator_permission_level(
         **s.at, username="rob"

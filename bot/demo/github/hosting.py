@@ -39,6 +39,10 @@ class Protection:
     strict: bool = False  #: The head must contain the base.
     queue: bool = False  #: Everything goes through the merge queue.
     signatures: bool = False  #: Its commits must be signed.
+    pushers: tuple[str, ...] | None = None  #: The only accounts that may push; None: all.
+    bypass: str = (
+        ""  #: Whether the asking account may bypass a ruleset about updates, in its words.
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +126,8 @@ class RepositoryBase(Thing, ABC):
         strict: bool = False,
         queue: bool = False,
         signatures: bool = False,
+        pushers: tuple[str, ...] | None = None,
+        bypass: str = "",
     ) -> None:
         """Protect a branch: pushes are refused, and merges wait for these."""
         self.protections[branch] = Protection(
@@ -130,6 +136,8 @@ class RepositoryBase(Thing, ABC):
             strict=strict,
             queue=queue,
             signatures=signatures,
+            pushers=pushers,
+            bypass=bypass,
         )
         self.git.refuse_pushes(list(self.protections))
 

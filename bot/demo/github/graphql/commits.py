@@ -40,16 +40,20 @@ def branch(known: Branch, asking: Request) -> Json:
         "name": known.name,
         "prefix": "refs/heads/",
         "target": Commit(repo, repo.heads[known.name]),
-        "branchProtectionRule": _protection(known.name, rules) if rules and shown else None,
-        "refUpdateRule": _update_rule(known.name, rules) if rules else None,
+        "branchProtectionRule": _protection(known, rules) if rules and shown else None,
+        "refUpdateRule": _update_rule(known.name, rules, asking.login) if rules else None,
         "rules": pages(lambda: _rules(known.name, rules) if rules else []),
     }
 
 
-def _protection(pattern: str, rules: Protection) -> Json:
+def _protection(known: Branch, rules: Protection) -> Json:
+    allowed = [known.repo.world.account(login) for login in rules.pushers or ()]
     return {
-        "id": f"BPR_{pattern}",
-        "pattern": pattern,
+        "id": f"BPR_{known.name}",
+        "pattern": known.name,
+        "lockBranch": False,
+        "restrictsPushes": rules.pushers is not None,
+        "pushAllowances": pages(lambda: [{"id": f"PA_{one.id}", "actor": one} for one in allowed]),
         "requiredApprovingReviewCount": rules.required_reviews or None,
         "requiredStatusCheckContexts": rules.required_checks,
         "requiresApprovingReviews": bool(rules.required_reviews),
@@ -58,8 +62,11 @@ def _protection(pattern: str, rules: Protection) -> Json:
     }
 
 
-def _update_rule(pattern: str, rules: Protection) -> Json:
-    return {"pattern": pattern, "requiresSignatures": rules.signatures}
+def _update_rule(pattern: str, rules: Protection, login: str) -> Json:
+    # Nobody pushes to it directly where a review is required.
+    pushes = not rules.required_reviews and (rules.pushers is None or login in rules.pushers)
+    signed = rules.signatures
+    return {"pattern": pattern, "requiresSignatures": signed, "viewerCanPush": pushes}
 
 
 def _rules(name: str, rules: Protection) -> list[Json]:
@@ -81,6 +88,16 @@ def _rules(name: str, rules: Protection) -> list[Json]:
         )
     if rules.signatures:
         found.append({"id": f"RRU_{name}_3", "type": "REQUIRED_SIGNATURES", "parameters": None})
+    if rules.bypass:
+        ruleset = {"id": "RRS_4", "databaseId": 4, "name": "releases"}
+        found.append(
+            {
+                "id": f"RRU_{name}_4",
+                "type": "UPDATE",
+                "parameters": None,
+                "repositoryRuleset": ruleset,
+            }
+        )
     return found
 
 

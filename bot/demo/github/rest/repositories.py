@@ -50,6 +50,30 @@ def _move(request: Request, move: Move) -> dict[str, object]:
     }
 
 
+def _ruleset(request: Request) -> Answer:
+    """The ruleset about updates of a protected branch."""
+    repo = request.repo
+    for branch, rules in repo.protections.items():
+        names = {"include": [f"refs/heads/{branch}"], "exclude": []}
+        if rules.bypass:
+            return Answer(
+                body={
+                    "id": int(request.params["id"]),
+                    "name": "releases",
+                    "target": "branch",
+                    "source_type": "Repository",
+                    "source": repo.full_name,
+                    "enforcement": "active",
+                    "current_user_can_bypass": rules.bypass,
+                    "conditions": {"ref_name": names},
+                    "rules": [{"type": "update"}],
+                    "created_at": base.time(repo.created_at),
+                    "updated_at": base.time(repo.updated_at),
+                }
+            )
+    raise not_found()
+
+
 def hook_routes(webhooks: Webhooks) -> list[Route]:
     """The routes of a hook's deliveries, which only an administrator may see."""
 
@@ -104,5 +128,6 @@ def _one(request: Request, webhooks: Webhooks) -> Delivery:
 ROUTES: list[Route] = [
     ("GET", "/repos/{owner}/{repo}", _repository),
     ("GET", "/repos/{owner}/{repo}/activity", _activity),
+    ("GET", "/repos/{owner}/{repo}/rulesets/{id}", _ruleset),
     ("GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", _permission),
 ]
