@@ -36,7 +36,7 @@ _REMEDIES = {
 }
 
 #: Fields that need permissions the bot works without: where they are refused, they read as null.
-_OPTIONAL = {"branchProtectionRule", "rules"}
+_OPTIONAL = {"branchProtectionRule", "refUpdateRule", "rules"}
 _UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
 

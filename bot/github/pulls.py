@@ -45,10 +45,16 @@ def login_of(actor: Actor | None) -> str:
 
 
 def pull_snapshot(
-    pages: Sequence[PullRequest], me: str, now: datetime, base_checks: BaseChecks = _NO_CHECKS
+    pages: Sequence[PullRequest],
+    me: str,
+    now: datetime,
+    base_checks: BaseChecks = _NO_CHECKS,
+    *,
+    barred: str = "",
 ) -> PullSnapshot:
     """A snapshot of all pages; the last page has the state of the pull request.
 
+    `barred`: the rule that keeps the bot from pushing to the base branch.
     `checks_complete` is False if a page or the beginning of an open thread is missing, or if the
     checks are not those of the head.
     """
@@ -90,6 +96,7 @@ def pull_snapshot(
                 else merge_state(last.mergeable, last.merge_state_status)
             ),
             queue=last.is_merge_queue_enabled,
+            barred=barred,
             dequeued=_dequeued(last, me),
             review=review_state(last, latest),
             checks=checks_of(pages, required, me, base_checks),

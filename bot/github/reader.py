@@ -21,9 +21,9 @@ from bot.github.github_app import missing_permissions
 from bot.github.graphql import branches, fingerprints, labelled_issues
 from bot.github.issues import issue_snapshot
 from bot.github.pulls import pull_snapshot
+from bot.github.push_rules import PushRules
 from bot.github.shapes import (
     AtObject,
-    BranchPulls,
     BranchTip,
     GraphQLShape,
     IssueRepository,
@@ -33,6 +33,7 @@ from bot.github.shapes import (
     NumberNode,
     OfPull,
     PullRequest,
+    RepositoryName,
     RuleType,
 )
 from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBudget, PullSnapshot
@@ -98,6 +99,18 @@ class Tree(GraphQLShape, frozen=True):
     entries: tuple[TreeEntry, ...] = ()
 
 
+class PullOfBranch(NumberNode, frozen=True):
+    """A pull request from a branch of this name in any repository."""
+
+    head_repository: RepositoryName | None
+
+
+class BranchPulls(RepositoryName, frozen=True):
+    """pulls_of_branch.graphql"""
+
+    pull_requests: NodePage[PullOfBranch]
+
+
 class GitHubReader:
     """Reads GitHub. Thread-safe.
 
@@ -110,6 +123,7 @@ class GitHubReader:
         self._api = api
         self.me = api.me
         self._on_base = BaseChecksReader(api)
+        self._push_rules = PushRules(api)
 
     def is_me(self, login: str) -> bool:
         """Whether this is the bot's own login; False while that is unknown. Never raises."""
@@ -328,7 +342,8 @@ class GitHubReader:
                 break
             # A list that has ended stays at its end.
             cursors |= {name: info.end_cursor for name, info in infos.items() if info.end_cursor}
-        read = partial(pull_snapshot, pages, self.me(), self._api.clock())
+        barred = self._push_rules.barring(repo, pages[-1].base_ref, self.me())
+        read = partial(pull_snapshot, pages, self.me(), self._api.clock(), barred=barred)
         reading = read()
         if not needs_base_checks(reading.pull.checks):
             return reading

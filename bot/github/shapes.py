@@ -272,9 +272,24 @@ class HeadNode(GraphQLShape, frozen=True):
     commit: HeadCommit
 
 
+class PushActor(GraphQLShape, frozen=True):
+    """An App, a team or a user."""
+
+    typename: str = field(name="__typename")
+    login: str = ""
+    slug: str = ""
+
+
+class PushAllowance(GraphQLShape, frozen=True):
+    actor: PushActor | None
+
+
 class BranchProtection(GraphQLShape, frozen=True):
     requires_status_checks: bool
     required_status_check_contexts: tuple[str | None, ...] | None
+    restricts_pushes: bool = False
+    lock_branch: bool = False
+    push_allowances: NewestNodes[PushAllowance] | None = None
 
 
 class RequiredCheck(GraphQLShape, frozen=True):
@@ -291,8 +306,18 @@ class RuleType(GraphQLShape, frozen=True):
     type: str
 
 
+class Ruleset(GraphQLShape, frozen=True):
+    database_id: int | None
+    name: str
+
+
 class RulesetRule(RuleType, frozen=True):
     parameters: RuleParameters | None
+    repository_ruleset: Ruleset | None = None
+
+
+class UpdateRule(GraphQLShape, frozen=True):
+    viewer_can_push: bool
 
 
 class BaseRef(BranchTip, frozen=True):
@@ -300,6 +325,7 @@ class BaseRef(BranchTip, frozen=True):
 
     branch_protection_rule: BranchProtection | None
     rules: NodeList[RulesetRule] | None
+    ref_update_rule: UpdateRule | None = None
 
 
 class RemovedFromQueueEvent(GraphQLShape, frozen=True):
@@ -362,18 +388,3 @@ class PullRequest(GraphQLShape, frozen=True):
         }
         rollup = self.rollup
         return {**infos, "checks": rollup.contexts.page_info} if rollup else infos
-
-
-# pulls_of_branch.graphql
-
-
-class PullOfBranch(NumberNode, frozen=True):
-    """A pull request from a branch of this name in any repository."""
-
-    head_repository: RepositoryName | None
-
-
-class BranchPulls(RepositoryName, frozen=True):
-    """pulls_of_branch.graphql"""
-
-    pull_requests: NodePage[PullOfBranch]

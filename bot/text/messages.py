@@ -39,11 +39,11 @@ def ready(sha: str) -> str:
     )
 
 
-def ready_by_hand(sha: str) -> str:
-    """The pull request can be merged, by people alone (`auto_merge = "off"`)."""
+def ready_by_hand(sha: str, why: str = "") -> str:
+    """The pull request can be merged, by people alone (`auto_merge = "off"`), or for a reason."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
-        "Merge it on GitHub."
+        f"{_by_hand('Merge it on GitHub', why)}"
     )
 
 
@@ -55,11 +55,20 @@ def ready_behind(sha: str) -> str:
     )
 
 
-def ready_behind_by_hand(sha: str) -> str:
-    """As `ready_behind`, where people merge on GitHub (`auto_merge = "off"`)."""
+def ready_behind_by_hand(sha: str, why: str = "") -> str:
+    """As `ready_behind`, where people merge on GitHub."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and is behind its base branch. "
-        f"Update it on GitHub or comment `/{NAME} update`, then merge it on GitHub."
+        f"Update it on GitHub or comment `/{NAME} update`. {_by_hand('Then merge it there', why)}"
+    )
+
+
+def _by_hand(what: str, why: str) -> str:
+    """What people do, and why the bot does not; an administrator may change the latter."""
+    if not why:
+        return f"{what}."
+    return (
+        f"{what}: {why}. Once an administrator lets it, a comment `/{NAME} merge` works here too."
     )
 
 

@@ -20,6 +20,7 @@ from lifecycle.model.names import agent_names
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import TERMINAL, Merge, PullState, Reason, Status
 from lifecycle.read.budgets import raised, spending_line
+from lifecycle.read.merging import barred
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
 from lifecycle.read.sentences import short
 from lifecycle.read.session_view import earliest
@@ -50,6 +51,8 @@ def _nothing_given_up(judged: Judged, _command: Command) -> str:
 def _not_to_merge(judged: Judged, command: Command) -> str:
     if judged.view.policy.auto_merge is AutoMerge.OFF:
         return "The configuration turns merging off; merge the pull request on GitHub."
+    if why := barred(judged.view):
+        return f"{why[0].upper()}{why[1:]}; merge the pull request on GitHub."
     pulls = judged.view.facts.pulls
     if not pulls:
         return "There is no pull request yet."

@@ -130,6 +130,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.AWAITS_MERGE: Advice("Write `/mergewright merge`, or merge the pull request on GitHub."),
     Reason.AWAITS_MANUAL_MERGE: Advice("Merge the pull request on GitHub."),
+    Reason.MERGE_BARRED: Advice(
+        "Merge the pull request on GitHub, or have an administrator let the bot push to its base "
+        "branch; the bot then merges it."
+    ),
     Reason.AGENT_QUESTION: Advice(
         "Write `/mergewright answer TEXT`, or answer in the agent's terminal."
     ),

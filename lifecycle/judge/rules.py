@@ -114,7 +114,7 @@ RULES: Final = (
         Status.MERGEABLE,
         ready,
         "nothing blocks the merge",
-        "{head} passes its checks, is reviewed and can be merged",
+        "{head} passes its checks, is reviewed and can be merged{barred}",
     ),
     Rule(
         Status.APPROVED,

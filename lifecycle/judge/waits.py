@@ -12,7 +12,7 @@ from lifecycle.model import keys
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
 from lifecycle.model.times import shifted, span
-from lifecycle.read.merging import missing_checks
+from lifecycle.read.merging import barred, merge_wanted, missing_checks
 from lifecycle.read.sentences import RESTARTED, duration, names, sentence, short
 from lifecycle.read.session_view import Recheck, SessionView
 
@@ -123,9 +123,11 @@ def wait_for(signals: Signals) -> Wait | None:
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
     """What a session without a program at work waits for has not come for too long."""
-    wait = wait_for(signals)
+    wait, why = wait_for(signals), barred(view)
     if wait is None:
-        return None
+        if not why or not merge_wanted(view):
+            return None
+        wait = WAITS[-1]
     seconds = wait.seconds(view.policy)
     if seconds and (early := view.wait(wait.least(view), seconds)):
         return early
@@ -133,7 +135,7 @@ def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
     late = lateness(view, since, seconds)
     if not isinstance(late, Lateness):
         return late
-    awaited = [sentence(row.sentence, view) for row in blockers_for(signals)]
+    awaited = [sentence(row.sentence, view) for row in blockers_for(signals)] or [why] * bool(why)
     if view.facts.waits or lacks_slot(view):
         awaited.insert(0, view.facts.waits or "no slot is free")
     what = f"waits for more than {late.least}: {'; '.join(awaited)}"

@@ -253,6 +253,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()
     queue: bool = False  #: Whether its base is reached through GitHub's merge queue alone.
+    barred: str = ""  #: The rule that keeps the bot from pushing to the base; empty: none known.
     dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
     frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     merged_at: datetime | None = None

@@ -150,6 +150,7 @@ class Reason(StrEnum):
     PULL_REQUEST = "pull_request"  #: Read off the pull request: its checks, reviews, merge state.
     AWAITS_MERGE = "awaits_merge"  #: Mergeable, and a person has to command the merge.
     AWAITS_MANUAL_MERGE = "awaits_manual_merge"  #: Mergeable, and only people may merge.
+    MERGE_BARRED = "merge_barred"  #: Mergeable, and a rule lets only others push to the base.
     AGENT_AT_WORK = "agent_at_work"
     NO_SLOT = "no_slot"
     STARTING = "starting"

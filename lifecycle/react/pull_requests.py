@@ -7,12 +7,13 @@ from lifecycle.judge.rules import ready_but_behind
 from lifecycle.judge.signals import Ci
 from lifecycle.model import actions as do
 from lifecycle.model import keys
+from lifecycle.model.facts import Pull
 from lifecycle.model.key import Key, KeyKind
-from lifecycle.model.policy import AutoMerge, MergeMethod
+from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import Merge
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
-from lifecycle.read.merging import merges
+from lifecycle.read.merging import barred, by_hand, merges
 from lifecycle.read.pulls import landing_key
 from lifecycle.read.restores import allowed
 from lifecycle.read.session_view import Recheck, SessionView
@@ -74,9 +75,15 @@ def offer(judged: Judged) -> Wanted:
     """Say that a pull request which is behind its base is ready, where people start the merge."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and not merges(view):
-        by_hand = view.policy.auto_merge is AutoMerge.OFF
-        topic = "ready_behind_by_hand" if by_hand else "ready_behind"
-        yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)
+        yield _announced(judged, pull, "ready_behind")
+
+
+def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
+    """Return the comment that the pull request is ready, and who may merge it."""
+    key, why = keys.ready_to_merge(pull.head), barred(judged.view)
+    if not by_hand(judged.view):
+        return judged.comment(key, topic, sha=pull.head)
+    return judged.comment(key, f"{topic}_by_hand", sha=pull.head, why=why)
 
 
 def update_asked(judged: Judged) -> Wanted:
@@ -113,8 +120,7 @@ def land(judged: Judged) -> Wanted:
         return
     policy, command = view.policy, view.merge_command
     if not merges(view):
-        topic = "ready_by_hand" if policy.auto_merge is AutoMerge.OFF else "ready"
-        yield judged.comment(keys.ready_to_merge(pull.head), topic, sha=pull.head)
+        yield _announced(judged, pull, "ready")
         return
     by = command.actor if command and not policy.merges_by_itself else ""
     if pull.queue:

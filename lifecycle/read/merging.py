@@ -8,13 +8,36 @@ from lifecycle.read.session_view import SessionView
 
 def merges(view: SessionView) -> bool:
     """Whether the bot merges the pull request once nothing blocks it."""
+    return merge_wanted(view) and not barred(view)
+
+
+def merge_wanted(view: SessionView) -> bool:
+    """Whether the bot is to merge the pull request, by policy or on command."""
     if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
         return False
     return view.policy.merges_by_itself or view.merge_command is not None
 
 
+def barred(view: SessionView) -> str:
+    """Return why only people may merge the pull request, by the base branch's rules.
+
+    GitHub's merge queue pushes by itself.
+    """
+    pull = view.pull
+    if pull is None or not pull.barred or pull.queue:
+        return ""
+    return f"the {pull.barred} of {pull.base_branch} does not let the bot push to it"
+
+
+def by_hand(view: SessionView) -> bool:
+    """Whether only people may merge the pull request."""
+    return view.policy.auto_merge is AutoMerge.OFF or bool(barred(view))
+
+
 def awaited_merge(view: SessionView) -> Reason | None:
     """Return what a person has to do with a mergeable pull request; None: the bot merges it."""
+    if barred(view):
+        return Reason.MERGE_BARRED
     if view.policy.auto_merge is AutoMerge.OFF or view.policy.mode is Mode.OBSERVE:
         return Reason.AWAITS_MANUAL_MERGE
     return None if merges(view) else Reason.AWAITS_MERGE

@@ -10,7 +10,7 @@ from lifecycle.model.facts import Check
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
 from lifecycle.read.holds import held_by
-from lifecycle.read.merging import missing_checks
+from lifecycle.read.merging import barred, missing_checks
 from lifecycle.read.session_view import SessionView
 
 _PENDING = Review.PENDING
@@ -107,6 +107,11 @@ def _ignored(view: SessionView) -> str:
     return f": {why}; another person's review is needed, or `require-review = false`"
 
 
+def _barred(view: SessionView) -> str:
+    why = barred(view)
+    return f", but not by the bot: {why}" if why else ""
+
+
 def _holds(view: SessionView) -> str:
     pull = view.pull
     return held_by(pull.title, pull.labels, view.policy) if pull else ""
@@ -129,6 +134,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "held": lambda view: names(view.held_checks),
     "parent": lambda view: str(view.parent.number) if view.parent else "",
     "pending": _pending,
+    "barred": _barred,
     "holds": _holds,
     "ignored": _ignored,
     "conversations": _conversations,

@@ -31,7 +31,7 @@ def answers(
 
     def answer(request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content)
-        if "viewer" in body["query"]:
+        if "query Viewer" in body["query"]:
             return httpx.Response(200, json=VIEWER)
         if "BaseChecks" in body["query"]:
             found = {"object": base, "pullRequests": {"nodes": []}}
@@ -87,7 +87,7 @@ def test_a_push_between_two_pages_fails_the_read(
 
 
 @pytest.mark.parametrize("kind", ["FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"])
-@pytest.mark.parametrize("field", ["branchProtectionRule", "rules"])
+@pytest.mark.parametrize("field", ["branchProtectionRule", "refUpdateRule", "rules"])
 def test_unreadable_rules_are_ignored(
     github: GitHub, respx_mock: respx.MockRouter, kind: str, field: str
 ) -> None:

@@ -65,6 +65,41 @@ def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
     )
 
 
+BARRED = {**READY, "barred": "branch protection", "base_branch": "main"}
+WHY = "the branch protection of main does not let the bot push to it"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("mode", [Mode.MERGE, Mode.PROPOSE])
+def test_where_a_rule_bars_the_bot_people_are_asked_to_merge_by_hand(
+    mode: Mode, behind: bool
+) -> None:
+    """The merge is not tried, and a branch that is behind is left to people too."""
+    pulls = {**BARRED, "merge": Merge.BEHIND} if behind else BARRED
+    (comment,) = ordered(with_pull(pulls), mode=mode)
+    assert isinstance(comment, do.Comment)
+    assert comment.topic == ("ready_behind_by_hand" if behind else "ready_by_hand")
+    assert comment.values["why"] == WHY
+    if not behind:
+        found = decision(with_pull(pulls), mode=mode)
+        assert (found.status, found.reason) == (Status.MERGEABLE, Reason.MERGE_BARRED)
+        assert found.because.endswith(f"can be merged, but not by the bot: {WHY}")
+
+
+def test_a_merge_command_that_a_rule_makes_impossible_is_refused() -> None:
+    replies = answers(decision(with_pull(BARRED, commands=(MERGE_COMMAND,))))
+    refusal = replies["command_refused:comment-merge"]
+    assert refusal.startswith("The branch protection of main does not let the bot push to it")
+    given = done("command_applied:comment-merge")
+    assert merging(with_pull(BARRED, commands=(MERGE_COMMAND,), done=given)) == []
+    assert merging(with_pull(READY, commands=(MERGE_COMMAND,), done=given))
+
+
+def test_the_merge_queue_pushes_by_itself() -> None:
+    (enqueue,) = merging(with_pull({**BARRED, "queue": True}), mode=Mode.MERGE)
+    assert isinstance(enqueue, do.Enqueue)
+
+
 def test_a_merge_command_from_before_auto_merge_was_turned_off_merges_nothing() -> None:
     applied = with_pull(
         READY, commands=(MERGE_COMMAND,), done=done("command_applied:comment-merge")

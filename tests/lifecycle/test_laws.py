@@ -110,14 +110,16 @@ def test_a_mergeable_session_is_green_approved_and_clean() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_mergeable_session_is_merged_by_the_bot_or_waits_for_a_person(policy: str) -> None:
-    merges = POLICIES[policy].merges_by_itself
     for session, decision in judged(policy):
         if decision.status is not Status.MERGEABLE:
-            assert decision.reason is not Reason.AWAITS_MERGE
+            assert decision.reason not in (Reason.AWAITS_MERGE, Reason.MERGE_BARRED)
             continue
+        barred = any(pull.barred for pull in session.pulls)
+        merges = POLICIES[policy].merges_by_itself and not barred
         pushed = any(pull.person for pull in session.pulls)
         by_bot = Reason.PERSON_PUSHED if pushed else Reason.PULL_REQUEST
-        assert decision.reason is (by_bot if merges else Reason.AWAITS_MERGE), session
+        by_people = Reason.MERGE_BARRED if barred else Reason.AWAITS_MERGE
+        assert decision.reason is (by_bot if merges else by_people), session
         assert any(isinstance(action, do.MergePull) for action in decision.actions) is merges
         assert needs_person(decision.status, decision.reason) is not merges, session
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lifecycle.decide import Decision, decide
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Agent, Issue
-from lifecycle.model.policy import Policy
+from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import CheckState, Merge, Reason, Status
 from tests.lifecycle.decisions import AT_WORK, READY, decision, effects, with_pull
 from tests.lifecycle.measured import rested
@@ -81,6 +81,15 @@ def test_people_are_notified_of_a_wait_by_its_name_and_age_at_growing_intervals(
         assert found.recheck_at == since + 2 * age
         keys |= {str(a.key) for a in found.actions if isinstance(a, do.Comment)}
     assert len(keys) == 3
+
+
+def test_people_are_notified_of_a_merge_that_the_bot_was_to_make_and_may_not() -> None:
+    fields = {**READY, "barred": "lock", "base_branch": "main"}
+    at, merges = ago(120) + DAY, Policy(mode=Mode.MERGE)
+    (notice,) = notices(decide(with_pull(fields), merges, at))
+    assert "waits for more than 1 day: the lock of main does not let the bot push" in notice
+    assert notices(decide(with_pull(fields), merges, at - timedelta(seconds=1))) == []
+    assert notices(decide(with_pull(fields), Policy(), at)) == [], "they are asked to merge it"
 
 
 def test_a_wait_ends_with_its_cause() -> None:

@@ -277,6 +277,7 @@ def every_pull() -> Iterator[Pull]:
         yield pull(merge=merge, draft=draft, title="WIP: x", verdicts=(approval(),))
     waits = (check(CheckState.PENDING, required=True),)
     yield pull(checks=waits, clean_since=ago(9_999), verdicts=(approval(),))
+    yield pull(barred="lock", base_branch="main", verdicts=(approval(),))
     yield pull(state=PullState.CLOSED)
     yield pull(state=PullState.MERGED, merged_at=ago(10))
 

@@ -47,6 +47,15 @@ def test_a_push_without_permission_has_a_remedy() -> None:
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
+def test_people_who_merge_by_hand_learn_why() -> None:
+    assert messages.ready_by_hand("c" * 40).endswith("blocks it. Merge it on GitHub.")
+    assert messages.ready_by_hand("c" * 40, "the lock of main does not let the bot push").endswith(
+        "Merge it on GitHub: the lock of main does not let the bot push. Once an administrator"
+        " lets it, a comment `/mergewright merge` works here too."
+    )
+    assert messages.ready_behind_by_hand("c" * 40).endswith("Then merge it there.")
+
+
 def test_plain_text_is_unchanged() -> None:
     text = "This fixes the crash, closes the file and resolves 3 of 4 names; see #12."
     assert neutralize(text) == text

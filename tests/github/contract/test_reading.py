@@ -379,3 +379,22 @@ def test_required_signatures_are_read(github: GitHub, repo: Repository) -> None:
 def test_the_labels_of_a_pull_request_are_read(github: GitHub, pull: Pull) -> None:
     pull.label("mergewright:freeze", by="ann")
     assert read(github, pull).labels == ("mergewright:freeze",)
+
+
+def test_a_rule_that_keeps_the_bot_from_merging_is_read_with_the_pull_request(
+    github: GitHub, pull: Pull
+) -> None:
+    def barred() -> str:
+        return read(github, pull).pull.barred
+
+    assert barred() == ""
+    pull.repo.protect("main", required_reviews=1)
+    assert barred() == ""
+    pull.repo.protect("main", pushers=("ann",))
+    assert barred() == "", "only administrators see it"
+    pull.repo.permission("wright", "admin")
+    assert barred() == "branch protection"
+    pull.repo.protect("main", pushers=("ann", "wright"))
+    assert barred() == ""
+    pull.repo.protect("main", bypass="never")
+    assert barred() == "ruleset `releases`"
