@@ -191,12 +191,29 @@ ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
 }
 
 
+#: What people read, by the beginning of the key.
+SAYS = {
+    "question": "the agent asks: May I?",
+    "action_failed": "GitHub said no",
+    "repairs_exhausted": "checks still fail after 3 repairs: unit, lint",
+    "no_result:fix_ci": "the agent was sent the failed checks (unit, lint) but ended its turn "
+    "without a commit",
+    "checks_held": "checks were cancelled or wait for a person: unit",
+    "rounds_exhausted": "reviewers request more changes after 10 rounds of review",
+    "no_result:address_review": "the agent was sent the requested changes and pushed nothing",
+    "no_result:resolve_conflict": "the conflict with the base branch remains after the agent was "
+    "asked to resolve it",
+    "no_result:commit_work": "the agent left uncommitted work in its workspace after a reminder",
+    "nothing_to_show": "the agent finished without a commit",
+}
+
+
 @pytest.mark.parametrize(("session", "key", "reason"), ESCALATING.values(), ids=ESCALATING.keys())
 def test_these_facts_escalate_under_this_key(session: Facts, key: str, reason: Reason) -> None:
     found, evidence = attention(session)
     assert found is Attention.ESCALATED
-    assert (str(evidence.key), evidence.reason) == (key, reason)
-    assert evidence.because
+    says = next(text for cause, text in SAYS.items() if key.startswith(cause))
+    assert (str(evidence.key), evidence.reason, evidence.because) == (key, reason, says)
 
 
 NOT_ESCALATED: dict[str, Facts] = {
@@ -350,32 +367,11 @@ def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, word
     assert evidence.because == f"the agent finished without a commit{words}"
 
 
-@pytest.mark.parametrize(
-    ("session", "why"),
-    [
-        (facts(agent=agent(Activity.WAITING_INPUT, question="May I?")), "the agent asks: May I?"),
-        (
-            facts(agent=agent(Activity.WAITING_INPUT)),
-            "the agent asks: something at its terminal",
-        ),
-        (refused(f"merge:{HEAD}"), "GitHub said no"),
-        (
-            red(done=done(*(f"fix_ci:{n}:x#1" for n in range(4)))),
-            "checks still fail after 4 repairs: unit, lint",
-        ),
-        (
-            red(done=done(f"{CI}#1", seconds_ago=90)),
-            "the agent was sent the failed checks (unit, lint) but ended its turn without a commit",
-        ),
-        (facts(agent=agent(Activity.BLOCKED, 600, error="529")), "the agent is blocked: 529"),
-        (
-            facts(agent=agent(Activity.BLOCKED, 600)),
-            "the agent is blocked: no error message",
-        ),
-    ],
-)
-def test_an_escalation_states_its_evidence(session: Facts, why: str) -> None:
-    assert attention(session)[1].because == why
+def test_repairs_are_counted_and_a_question_without_words_is_named() -> None:
+    repaired = red(done=done(*(f"fix_ci:{n}:x#1" for n in range(4))))
+    assert attention(repaired)[1].because == "checks still fail after 4 repairs: unit, lint"
+    asks = facts(agent=agent(Activity.WAITING_INPUT))
+    assert attention(asks)[1].because == "the agent asks: something at its terminal"
 
 
 FIRST: dict[str, tuple[Facts, str]] = {

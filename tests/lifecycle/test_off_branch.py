@@ -1,6 +1,7 @@
 """Commits that the agent made on another branch, or on a detached HEAD."""
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Facts, Failure, OffBranch, Work
 from lifecycle.model.keys import fingerprint
@@ -83,6 +84,14 @@ ESCALATED = {
     "after every request": (
         published(work=BESIDE, done=done(*(f"move_commits:{n}#1" for n in range(3)))),
         Reason.OFF_BRANCH,
+    ),
+    "after a refused push of other commits": (
+        published(
+            work=replace(BESIDE, head=OTHER),
+            failures={f"push:{OTHER}": REFUSED},
+            done=done(f"{ASKED}#1"),
+        ),
+        Reason.PUSH_REFUSED,
     ),
     "after a request that was lost": (
         published(work=BESIDE, failures={f"{ASKED}#1": REFUSED}),

@@ -64,12 +64,19 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
 }
 
 
+SAYS = {
+    Reason.NO_PROGRESS: "the agent shows no progress",
+    Reason.PROBE_FAILURE: "the agent's state could not be established",
+}
+
+
 @pytest.mark.parametrize(("who", "key", "reason"), STALLS.values(), ids=STALLS.keys())
 def test_these_agents_are_stuck(who: Agent, key: str, reason: Reason) -> None:
     found, evidence = attention(facts(agent=who))
     assert found is Attention.STUCK
     assert (str(evidence.key), evidence.reason) == (key, reason)
-    assert evidence.because
+    blocked = f"the agent is blocked: {who.error or 'no error message'}"
+    assert evidence.because == SAYS.get(reason, blocked)
 
 
 FINE: dict[str, Facts] = {
