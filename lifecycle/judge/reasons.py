@@ -151,8 +151,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "terminal."
     ),
     Reason.WORKSPACE_UNREADABLE: Advice(
-        "Fix what the message names, or write `/mergewright restart`: the workspace is then made "
-        "again, and what can be read of it is preserved.",
+        "Fix what the message names, or write `/mergewright restart`, which makes the workspace "
+        "again if all work in it can be preserved.",
         again="restart",
     ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
