@@ -66,7 +66,9 @@ def agent(
 ) -> RenderableType:
     """One agent's record and its sessions."""
     rows = screens.grid()
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in one.outcomes.items())
+    outcomes = ", ".join(
+        f"{count} {outcome.replace('_', ' ')}" for outcome, count in one.outcomes.items()
+    )
     add(rows, "types", ", ".join(identity.types) if identity else "not in the configuration")
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
     add(rows, "first pass", f"{_first_pass(one)} merged without repairs or review rounds")

@@ -62,6 +62,7 @@ _DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         run = :run, ended = :ended, slot = CASE WHEN :frees_slot THEN 0 ELSE slot END,
         wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,
         wanted_since = CASE WHEN :wants_slot THEN coalesce(wanted_since, :now) END,
+        taken_back = CASE WHEN :restored THEN ended ELSE taken_back END,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
         first_run = CASE WHEN :restored THEN 1 + CAST(agent ->> 'run' AS INTEGER) ELSE first_run END
     WHERE id = :id AND version = :version"""

@@ -43,7 +43,8 @@ _STATEMENTS = (
     # -- sessions ----------------------------------------------------------------------------------
     # slot: holds one. wants_slot: has something to run and no slot, since wanted_since; waits: why
     # it was given none. first_run: the first run after the last restore. finished: how many
-    # sessions of its project ended how, if it was the last of them to end.
+    # sessions of its project ended how, if it was the last of them to end. taken_back: the end that
+    # the last restore took back, until the session is handed over.
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         project TEXT NOT NULL,
@@ -68,6 +69,7 @@ _STATEMENTS = (
         because TEXT NOT NULL DEFAULT '',
         blockers TEXT NOT NULL DEFAULT '[]',
         ended TEXT,
+        taken_back TEXT,
         finished TEXT NOT NULL DEFAULT '{}',
         due REAL,
         version INTEGER NOT NULL DEFAULT 0,
@@ -117,12 +119,15 @@ _STATEMENTS = (
     "CREATE INDEX slots_session ON slots (session, freed_at)",
     "CREATE INDEX slots_freed ON slots (agent_type, freed_at DESC) WHERE freed_at IS NOT NULL",
     # Which agent, and which of its types, had the runs before this one, if the session was handed
-    # over for it.
+    # over for it. head: the last commit then. ended: the session's end under that agent, if it had
+    # one that was taken back.
     """CREATE TABLE handovers (
         session TEXT NOT NULL REFERENCES sessions (id),
         run INTEGER NOT NULL,
         agent_type TEXT NOT NULL,
         agent_name TEXT NOT NULL,
+        head TEXT NOT NULL,
+        ended TEXT,
         PRIMARY KEY (session, run)
     ) STRICT, WITHOUT ROWID""",
     # -- commands ----------------------------------------------------------------------------------

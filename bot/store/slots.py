@@ -1,12 +1,13 @@
 """Slots and agents: which sessions have a slot or wait for one, and who works on each."""
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 from statistics import median
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.store.database import StoreTable
@@ -49,23 +50,33 @@ OPEN_SESSIONS = (
 )
 LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
-RECORDS = """SELECT agent_name, created,
-        ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at,
-        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
-            AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict')
-        ) AS repairs,
-        (SELECT count(*) FROM outbox WHERE session = sessions.id AND state = 'done'
-            AND action -> 'prompt' ->> 'name' = 'address_review') AS rounds
-    FROM sessions ORDER BY agent_name"""
+RECORDS = """SELECT id, agent_name AS agent, created, head,
+        ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at
+    FROM sessions"""
+#: The agents that had runs of a session before it was handed over, in their order.
+HANDOVERS = """SELECT session, run - 1 AS last_run, agent_name AS agent, head,
+        ended ->> 'status' AS outcome
+    FROM handovers WHERE run > 1 ORDER BY session, run"""
+#: How many messages asked a run for a repair, and for changes that a review requests.
+MESSAGES = """SELECT session, action ->> 'run' AS run,
+        sum(action -> 'prompt' ->> 'name' <> 'address_review') AS repairs,
+        sum(action -> 'prompt' ->> 'name' = 'address_review') AS rounds
+    FROM outbox WHERE session IS NOT NULL AND state = 'done'
+        AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict', 'address_review')
+    GROUP BY 1, 2 ORDER BY 1, 2"""
 #: Of the runs that an agent had, also in sessions that were handed over since.
 COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced
     FROM usage GROUP BY agent"""
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
-_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name)
-    SELECT id, ?, agent_type, agent_name FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"""
+_ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
+    SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?
+    ON CONFLICT DO NOTHING"""
 TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
     ORDER BY run LIMIT 1"""
-_ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ? WHERE id = ?"
+_ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ?, taken_back = NULL WHERE id = ?"
+
+#: The outcome of an agent whose session another one has taken over.
+HANDED_OVER = "handed_over"
 
 _contender = RowDecoder(Contender, "sessions", "session")
 _queued = RowDecoder(QueuedSession, "sessions", "session")
@@ -135,7 +146,10 @@ class AgentsTable(StoreTable):
     """Named agents, derived from the sessions that they are assigned to."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
-        """Assign a session to another agent from a run on. Usage of a run remains its agent's."""
+        """Assign a session to another agent from a run on.
+
+        Usage of the runs before, and an outcome that a restore took back, remain its agent's.
+        """
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_ADD_HANDOVER, (run, session))
@@ -159,11 +173,14 @@ class AgentsTable(StoreTable):
 
     def records(self) -> list[AgentRecord]:
         """The record of every agent that ever had a session, by name."""
-        by_name = groupby(self._all(RECORDS), key=lambda row: str(row["agent_name"]))
-        sessions = {agent: list(rows) for agent, rows in by_name}
+        earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
+        shares = defaultdict[str, list[_Share]](list)
+        for row in self._all(RECORDS):
+            found = _shares(row, earlier.get(row["id"], ()), messages.get(row["id"], ()))
+            for agent, share in found.items():
+                shares[agent].append(share)
         costs = {str(row["agent"]): row for row in self._all(COSTS)}
-        names = sorted({*sessions, *costs})
-        return [_record(name, sessions.get(name, ()), costs.get(name)) for name in names]
+        return [_record(name, shares[name], costs.get(name)) for name in sorted({*shares, *costs})]
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:
@@ -193,22 +210,53 @@ def _medians(rows: Iterable[Row]) -> dict[str, float]:
     }
 
 
-def _record(agent: str, rows: Sequence[Row], cost: Row | None) -> AgentRecord:
-    merged = [row for row in rows if row["outcome"] == Status.MERGED]
+class _Share(Struct):
+    """One agent's part in one session."""
+
+    outcome: str | None = HANDED_OVER  #: None: it has the session, which has not ended.
+    seconds: float = 0.0  #: From the creation of the session to its end.
+    first_pass: bool = True  #: Whether no agent of the session got a message.
+    repairs: int = 0
+    rounds: int = 0
+
+
+def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    return {name: list(found) for name, found in groupby(rows, key=lambda row: str(row["session"]))}
+
+
+def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
+    """The parts of all agents of a session: those before each handover, and the present one."""
+    shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
+    present = earner = str(row["agent"])
+    if row["outcome"] == Status.MERGED:  # It is earned by the agent that committed last.
+        for one in takewhile(lambda one: one["head"] == row["head"], reversed(earlier)):
+            earner = one["agent"]
+    shares[present] = _Share()
+    shares[earner].outcome = row["outcome"]
+    if row["outcome"]:
+        ended = datetime.fromisoformat(row["ended_at"]).timestamp()
+        shares[earner].seconds = ended - float(row["created"])
+        shares[earner].first_pass = not messages
+    for one in messages:
+        agents = (each["agent"] for each in earlier if one["run"] <= each["last_run"])
+        share = shares[next(agents, present)]
+        share.repairs += one["repairs"]
+        share.rounds += one["rounds"]
+    return shares
+
+
+def _record(agent: str, shares: Sequence[_Share], cost: Row | None) -> AgentRecord:
+    merged = [share for share in shares if share.outcome == Status.MERGED]
+    outcomes = Counter(share.outcome for share in shares if share.outcome)
     return AgentRecord(
         agent=agent,
-        sessions=len(rows),
-        live=sum(row["outcome"] is None for row in rows),
-        outcomes=dict(sorted(Counter(row["outcome"] for row in rows if row["outcome"]).items())),
-        first_pass=sum(not row["repairs"] and not row["rounds"] for row in merged),
-        repairs=sum(row["repairs"] for row in rows),
-        review_rounds=sum(row["rounds"] for row in rows),
+        sessions=len(shares),
+        live=sum(share.outcome is None for share in shares),
+        outcomes=dict(sorted(outcomes.items())),
+        first_pass=sum(share.first_pass for share in merged),
+        repairs=sum(share.repairs for share in shares),
+        review_rounds=sum(share.rounds for share in shares),
         cost_usd=cost["cost_usd"] if cost else 0.0,
         unpriced=cost["unpriced"] if cost else 0,
-        seconds_to_merge=median(map(_seconds, merged)) if merged else None,
+        seconds_to_merge=median(share.seconds for share in merged) if merged else None,
     )
-
-
-def _seconds(row: Row) -> float:
-    """From the creation of a session to its end."""
-    return datetime.fromisoformat(row["ended_at"]).timestamp() - float(row["created"])

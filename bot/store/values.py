@@ -189,7 +189,7 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
     agent: str
     sessions: int = 0
     live: int = 0  #: Sessions that have not ended.
-    outcomes: Mapping[str, int] = {}  #: Ended sessions by status.
+    outcomes: Mapping[str, int] = {}  #: Ended sessions by status, and those `handed_over`.
     first_pass: int = 0  #: Merged sessions without a repair and without a review round.
     repairs: int = 0  #: Messages about failed checks and conflicts.
     review_rounds: int = 0  #: Messages about reviews and comments.

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from bot.store import AgentRecord, Observation, Store
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Prompt, SendMessage, Start
-from lifecycle.model.facts import Agent, Ended, Usage
+from lifecycle.model.facts import Agent, Ended, Usage, Work
 from lifecycle.model.key import parse
 from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Scenario
@@ -77,3 +77,67 @@ def test_a_repair_counts_once_its_message_is_delivered(scenario: Scenario, store
     scenario.decides(works(scenario, 2, "ada"), message("fix_ci", 1))
     (ada,) = store.agents.records()
     assert (ada.first_pass, ada.review_rounds, ada.repairs) == (0, 1, 0)
+
+
+def commits(scenario: Scenario, name: str, head: str, run: int) -> None:
+    scenario.decides(name, run=run)
+    seen = Observation(session=name, run=run, agent=Agent(run=run), work=Work(head=head))
+    scenario.store.observations.record([seen], scenario.now)
+
+
+def outcomes(store: Store) -> dict[str, tuple[int, int, dict[str, int]]]:
+    return {
+        one.agent: (one.sessions, one.live, dict(one.outcomes)) for one in store.agents.records()
+    }
+
+
+def test_after_a_handover_each_agent_has_its_own_messages_and_outcome(
+    scenario: Scenario, store: Store
+) -> None:
+    name = works(scenario, 1, "ada", message("fix_ci", 1))
+    commits(scenario, name, "a1", 1)
+    store.agents.assign(name, "ben", "shell", 2)
+    assert outcomes(store) == {"ada": (1, 0, {"handed_over": 1}), "ben": (1, 1, {})}
+    commits(scenario, name, "b2", 2)
+    ends(scenario, name, Status.MERGED, 60)
+    ada, ben = store.agents.records()
+    assert outcomes(store) == {"ada": (1, 0, {"handed_over": 1}), "ben": (1, 0, {"merged": 1})}
+    assert (ada.repairs, ben.repairs, ben.first_pass) == (1, 0, 0)
+    assert (ada.seconds_to_merge, ben.seconds_to_merge) == (None, 60.0)
+
+
+def test_a_merge_is_the_outcome_of_the_agent_that_committed_last(
+    scenario: Scenario, store: Store
+) -> None:
+    name = works(scenario, 1, "ada")
+    commits(scenario, name, "a1", 1)
+    for run, agent in ((2, "ben"), (3, "eve")):
+        store.agents.assign(name, agent, "shell", run)
+        commits(scenario, name, "a1", run)
+    ends(scenario, name, Status.MERGED, 60)
+    assert outcomes(store) == {
+        "ada": (1, 0, {"merged": 1}),
+        "ben": (1, 0, {"handed_over": 1}),
+        "eve": (1, 0, {"handed_over": 1}),
+    }
+
+
+def test_an_agent_keeps_the_outcome_of_a_session_that_another_brings_back(
+    scenario: Scenario, store: Store
+) -> None:
+    name = works(scenario, 1, "ada")
+    ends(scenario, name, Status.ERRORED, 60)
+    scenario.decides(name, status="queued", ended=None)
+    assert outcomes(store) == {"ada": (1, 1, {})}
+    store.agents.assign(name, "ben", "shell", 2)
+    assert outcomes(store) == {"ada": (1, 0, {"errored": 1}), "ben": (1, 1, {})}
+    store.agents.assign(name, "eve", "shell", 3)
+    assert outcomes(store)["ben"] == (1, 0, {"handed_over": 1})
+
+
+def test_a_handover_before_the_first_run_leaves_nothing_behind(
+    scenario: Scenario, store: Store
+) -> None:
+    name = works(scenario, 1, "ada")
+    store.agents.assign(name, "ben", "shell", 1)
+    assert outcomes(store) == {"ben": (1, 1, {})}

@@ -19,7 +19,13 @@ STATEMENTS = {
     and "{" not in statement
 }
 # Lists of all sessions read all of them.
-FULL_SCANS = {"slots.RECORDS", "sessions.ALL", "sessions.OWNERS"}
+FULL_SCANS = {
+    "slots.RECORDS",
+    "slots.HANDOVERS",
+    "slots.MESSAGES",
+    "sessions.ALL",
+    "sessions.OWNERS",
+}
 TABLES = (
     "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata"
     "|first|earlier"

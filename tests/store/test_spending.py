@@ -57,7 +57,7 @@ def test_usage_of_a_run_remains_its_agents_after_a_handover(
     assert by_agent == {"": 120, "bob": 60}
     records = {one.agent: one for one in store.agents.records()}
     assert {name: one.cost_usd for name, one in records.items()} == {"": 2.0, "bob": 1.0, "cid": 0}
-    assert {name: one.sessions for name, one in records.items()} == {"": 0, "bob": 0, "cid": 1}
+    assert {name: one.sessions for name, one in records.items()} == {"": 1, "bob": 1, "cid": 1}
 
 
 def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
