@@ -186,7 +186,7 @@ class Wiring:
             store,
             self._repositories,
             on_delivered,
-            policies.is_bot_listed,
+            policies.is_listed,
             self.settings.github.app_slug,
             github.read.is_me,
             self.issue_observer.triggers,

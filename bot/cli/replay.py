@@ -50,7 +50,7 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             policies = context.policies(settings, store)
             repositories = [project.repository for project in settings.projects.values()]
             slug = settings.github.app_slug
-            inbox = Inbox(store, repositories, lambda: None, policies.is_bot_listed, slug)
+            inbox = Inbox(store, repositories, lambda: None, policies.is_listed, slug)
             found = effects(store, inbox, webhook)
         except UNDECODABLE as error:
             message = f"{file}: not a payload of the event `{webhook.event}` ({error})"

@@ -8,7 +8,7 @@ from config.projects import project_of
 from config.repository import PATH, FileProblem, RepositoryError, narrowed, still_narrowed
 from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.accounts import is_bot
+from lifecycle.model.accounts import bot_name, is_bot
 from lifecycle.model.actions import FaultyLine, ReportConfiguration
 from lifecycle.model.policy import Mode, Policy
 
@@ -49,16 +49,17 @@ class Policies:
     def _project(self, repository: str) -> ProjectSettings | None:
         return self._projects.get(project_of(self._projects, repository))
 
-    def is_bot_listed(self, repository: str, login: str) -> bool:
-        """Whether the repository's policy lists this bot, so that its commands count."""
-        return self.of_repository(repository).lists(login)
-
     def is_listed(self, repository: str, login: str) -> bool:
-        """Whether the configuration lets a person or bot give commands, independent of GitHub."""
+        """Whether the configuration lets a person or bot give commands, independent of GitHub.
+
+        Bots are listed by the policy, or like people by the project, there with `[bot]`.
+        """
         project = self._project(repository)
-        if project and login.casefold() in map(str.casefold, project.people):
-            return True
-        return is_bot(login) and self.is_bot_listed(repository, login)
+        people = project.people if project else ()
+        if is_bot(login):
+            listed = bot_name(login) in map(bot_name, filter(is_bot, people))
+            return listed or self.of_repository(repository).lists(login)
+        return login.casefold() in map(str.casefold, people)
 
     def is_silenced(self, repository: str) -> bool:
         """Whether the bot must not write to a repository: it is frozen or in mode `observe`."""

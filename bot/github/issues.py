@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec.structs import replace
-
-from bot.github.comment_markers import KEY
 from bot.github.pulls import edits_of, login_of, remark_of
-from bot.github.shapes import CommentNode, IssueRepository, TimelineEvent
+from bot.github.shapes import IssueRepository, TimelineEvent
 from bot.github.snapshots import IssueEvent, IssueSnapshot, Labeling
-from lifecycle.model.facts import Issue, Remark
+from lifecycle.model.facts import Issue
 
 _LABELINGS = {
     "LabeledEvent": True,
@@ -59,16 +56,10 @@ def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
         reopened=max(
             reversed(_of_type("ReopenedEvent", events)), key=lambda event: event.at, default=None
         ),
-        comments=tuple(_comment(comment, me) for comment in comments),
+        comments=tuple(remark_of("comment", comment, me) for comment in comments),
         earlier_comments=found.comments.total_count - len(comments),
         edited_by=dict(edits_of("comment", comments)),
     )
-
-
-def _comment(comment: CommentNode, me: str) -> Remark:
-    """A comment; the bot's own have its marker, since a token's owner may comment too."""
-    remark = remark_of("comment", comment, me)
-    return replace(remark, own=remark.own and KEY in remark.body)
 
 
 def _references(repository: IssueRepository) -> Iterator[str]:

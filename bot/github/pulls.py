@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from bot.github.checks import BEGINNING, BaseChecks, checks_of, failed_queue_checks, required_checks
+from bot.github.comment_markers import KEY
 from bot.github.shapes import Actor, CommentNode, PullRequest, ReviewNode, ReviewThread
 from bot.github.snapshots import PullSnapshot
-from lifecycle.model.accounts import BOT, bot_login
+from lifecycle.model.accounts import BOT, bot_login, is_bot
 from lifecycle.model.facts import Dequeued, Pull, Remark, Thread, Verdict
 from lifecycle.model.status import Merge, PullState
 from lifecycle.model.status import Review as ReviewState
@@ -190,15 +191,19 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
 
 
 def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
-    """The remark of a comment or review; the observer sets `allowed`."""
+    """The remark of a comment or review; the observer sets `allowed`.
+
+    With a token the bot's own have its marker, since the token's owner may write too.
+    """
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
+    author = login_of(text.author)
     return Remark(
         id=f"{kind}:{text.full_database_id}",
-        author=login_of(text.author),
+        author=author,
         body=text.body,
         at=written or BEGINNING,
         bot=_is_bot(text.author),
-        own=login_of(text.author) == me,
+        own=author == me and (is_bot(me) or KEY in text.body),
     )
 
 

@@ -38,18 +38,18 @@ class Inbox:
         store: Store,
         repositories: Iterable[str],
         wake: Callable[[], None],
-        is_bot_listed: Callable[[str, str], bool] = lambda *_: False,
+        is_listed: Callable[[str, str], bool] = lambda *_: False,
         app_slug: str = "",
         is_me: Callable[[str], bool] = lambda _: False,
         triggers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """`repositories` are configured names, `owner/name`. `wake` runs on the store's writer
-        thread after every commit, so it may only set a flag. `is_bot_listed`: whether a bot may
+        thread after every commit, so it may only set a flag. `is_listed`: whether a bot may
         give commands in a repository; `app_slug`: the name people mention the bot by, besides its
         own; `is_me`: whether a login is the bot's; `triggers`: as in `Relevance`.
         """
         self._store = store
-        self._is_bot_listed = is_bot_listed
+        self._is_listed = is_listed
         self._app_slug = app_slug
         self._is_me = is_me
         self._counted = False
@@ -169,7 +169,7 @@ class Inbox:
         if OWN_MARKER in comment.body:
             return False
         if comment.author_type == BOT:
-            return self._is_bot_listed(repository, comment.author)
+            return self._is_listed(repository, comment.author)
         return comment.author_type == "User"
 
     def _is_ours(self, comment: NewText) -> bool:

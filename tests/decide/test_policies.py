@@ -119,7 +119,7 @@ def test_a_listed_bot_is_recognised_by_webhook_query_and_policy(
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=(listed,)))
     webhook = _a_bot_says("/mergewright pause", login)
-    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_bot_listed)
+    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_listed)
     (command,) = inbox.interpret(webhook.event, webhook.body)[1]
     github: Any = bench.github
     people = WriteAccess(github, bench.scenario.clock, policies.is_listed)
@@ -137,7 +137,7 @@ def test_a_person_with_the_name_of_a_listed_bot_is_not_that_bot(bench: Bench, lo
     projects = {"widgets": ProjectSettings(repository=REPOSITORY)}
     policies = Policies(bench.store, projects, Policy(bots=tuple(BOTS)))
     webhook = _a_bot_says("/mergewright pause", login, "User")
-    inbox = Inbox(bench.store, frozenset([REPOSITORY]), lambda: None, policies.is_bot_listed)
+    inbox = Inbox(bench.store, frozenset([REPOSITORY]), lambda: None, policies.is_listed)
     (command,) = inbox.interpret(webhook.event, webhook.body)[1]
     assert not policies.is_listed(REPOSITORY, command.actor)
     assert not policies.is_listed(REPOSITORY, login_of(Actor(typename="User", login=login)))
@@ -145,7 +145,7 @@ def test_a_person_with_the_name_of_a_listed_bot_is_not_that_bot(bench: Bench, lo
 
 def _effects(bench: Bench, policies: Policies) -> list[Effect]:
     webhook = _a_bot_says("/mergewright pause")
-    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_bot_listed)
+    inbox = Inbox(bench.store, [REPOSITORY], lambda: None, policies.is_listed)
     return effects(bench.store, inbox, webhook)
 
 

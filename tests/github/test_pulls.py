@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from bot.github.comment_markers import with_marker
 from bot.github.pulls import pull_snapshot
 from bot.github.shapes import (
+    Actor,
     AppSlug,
     BaseChange,
     BaseRef,
@@ -248,6 +250,30 @@ def test_comments_have_stable_ids_and_say_whether_a_bot_wrote_them() -> None:
         ("comment:5", "mergewright", False, False),
     ]
     assert not any(each.allowed for each in found)
+
+
+@pytest.mark.parametrize(
+    ("me", "by", "marked", "own"),
+    [
+        ("ann", user("ann"), True, True),
+        ("ann", user("ann"), False, False),
+        ("ann", user("ben"), True, False),
+        (ME, bot(SLUG), False, True),
+    ],
+)
+def test_a_remark_of_the_tokens_owner_is_the_bots_only_with_its_marker(
+    me: str, by: Actor, marked: bool, own: bool
+) -> None:
+    body = with_marker("Use tabs.", "comment:1") if marked else "Use tabs."
+    wrote = page(
+        comments=listed(comment(1, author=by, body=body)),
+        reviews=listed(
+            msgspec.structs.replace(review("", "COMMENTED", id=2, body=body), author=by)
+        ),
+        review_threads=listed(thread("T1", comment(3, author=by, body=body))),
+    )
+    pull = pull_snapshot([wrote], me, NOW).pull
+    assert [one.own for one in (*pull.comments, *pull.threads[0].remarks)] == [own] * 3
 
 
 def test_the_text_of_a_review_appears_once() -> None:

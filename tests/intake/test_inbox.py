@@ -23,6 +23,7 @@ from bot.store import (
     StoreClosed,
 )
 from bot.system.redaction import Redaction
+from config.settings import ProjectSettings
 from lifecycle.model.policy import Policy
 from tests.world.databases import empty_database
 
@@ -314,8 +315,21 @@ def test_a_bots_command_counts_only_where_it_is_listed(store: Store, inbox: Inbo
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
     assert commanded(inbox, robot) == []
     policies = Policies(store, {}, Policy(bots=("ci-bot",)))
-    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.is_bot_listed)
+    listing = Inbox(store, frozenset({"acme/widgets"}), lambda: None, policies.is_listed)
     assert commanded(listing, robot) == ["pause"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "counts"), [("ci-bot[bot]", True), ("CI-Bot[bot]", True), ("ci-bot", False)]
+)
+def test_the_people_of_a_project_may_be_bots(store: Store, entry: str, counts: bool) -> None:
+    """Without the suffix it is a person's login."""
+    robot = comment("/mergewright pause", type="Bot")
+    robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
+    project = ProjectSettings(repository="acme/widgets", people=(entry,))
+    policies = Policies(store, {"widgets": project}, Policy())
+    listing = Inbox(store, ["acme/widgets"], lambda: None, policies.is_listed)
+    assert commanded(listing, robot) == ["pause"] * counts
 
 
 def test_a_comment_with_the_bots_marker_gives_no_command(
