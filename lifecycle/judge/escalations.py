@@ -253,7 +253,7 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     work, agent = view.facts.work, view.facts.agent
     if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
-    if work.off_branch is not None:
+    if work.off_branch is not None or work.unreadable:
         return None
     if view.last_availability is _IDLE:
         if wait := view.wait(since(view), view.policy.idle_seconds):

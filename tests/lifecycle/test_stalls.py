@@ -114,6 +114,12 @@ def test_these_agents_are_not_stuck(session: Facts) -> None:
     assert (evidence.because, evidence.key) == ("", None)
 
 
+def test_an_agent_whose_workspace_cannot_be_read_may_have_something_to_show() -> None:
+    for unreadable, found in {"": Attention.ESCALATED, "git status failed": Attention.NONE}.items():
+        work = Work(base=BASE, head=BASE, unreadable=unreadable)
+        assert attention(facts(work=work, agent=agent(seconds_ago=300)))[0] is found
+
+
 @pytest.mark.parametrize(
     ("who", "escalates"),
     [
