@@ -45,7 +45,17 @@ TABLES: Final = (
         ("then",),
         ("test_reactions.py", "test_messages.py", "test_runs.py"),
     ),
-    Table("lifecycle.judge.escalations", "ESCALATIONS", (), FUNCTION, ("test_escalations.py",)),
+    Table(
+        "lifecycle.judge.escalations",
+        "ESCALATIONS",
+        (),
+        FUNCTION,
+        (
+            *("test_escalations.py", "test_escalation_order.py", "test_protected_paths.py"),
+            *("test_missing_checks.py", "test_disputed_checks.py", "test_rewordings.py"),
+            *("test_landing.py", "test_reruns.py", "test_person_pushes.py", "test_off_branch.py"),
+        ),
+    ),
     Table(
         "lifecycle.judge.stalls", "STALLS", (), FUNCTION, ("test_stalls.py", "test_sentences.py")
     ),

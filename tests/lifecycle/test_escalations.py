@@ -372,24 +372,3 @@ def test_repairs_are_counted_and_a_question_without_words_is_named() -> None:
     assert attention(repaired)[1].because == "checks still fail after 4 repairs: unit, lint"
     asks = facts(agent=agent(Activity.WAITING_INPUT))
     assert attention(asks)[1].because == "the agent asks: something at its terminal"
-
-
-FIRST: dict[str, tuple[Facts, str]] = {
-    "a refused merge before uncommitted work": (
-        refused(MERGE, work=DIRTY, done=done("commit_work:0#1", seconds_ago=200)),
-        f"action_failed:{MERGE}",
-    ),
-    "a lost message before exhausted repairs": (
-        red(failures={f"{CI}#1": FAILURE}, done=done(*(f"fix_ci:{n}:x#1" for n in range(3)))),
-        f"action_failed:{CI}#1",
-    ),
-    "held checks before exhausted rounds": (
-        rounds(10, checks=(check(C.CANCELLED), check(name="b"))),
-        f"checks_held:{HEAD}:{fingerprint(['ci/unit'])}",
-    ),
-}
-
-
-@pytest.mark.parametrize(("session", "key"), FIRST.values(), ids=FIRST.keys())
-def test_the_first_matching_escalation_is_reported(session: Facts, key: str) -> None:
-    assert str(attention(session)[1].key) == key

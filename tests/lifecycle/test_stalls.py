@@ -17,6 +17,7 @@ def attention(session: Facts) -> tuple[Attention, Finding]:
     return signals.attention, evidence
 
 
+UNSEEN = ProbeFailure(since=ago(300), evidence="?", rounds=3)
 STALLS: dict[str, tuple[Agent, str, Reason]] = {
     "blocked for ten minutes": (
         agent(Activity.BLOCKED, 600, error="529"),
@@ -49,10 +50,17 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
         Reason.NO_PROGRESS,
     ),
     "not observed for five minutes": (
-        agent(
-            program=Probe.UNKNOWN,
-            probe_failure=ProbeFailure(since=ago(300), evidence="?", rounds=3),
-        ),
+        agent(program=Probe.UNKNOWN, probe_failure=UNSEEN),
+        f"stuck:probe_failure:{in_key(ago(300))}",
+        Reason.PROBE_FAILURE,
+    ),
+    "blocked, and not observed": (
+        agent(Activity.BLOCKED, 600, error="529", program=Probe.UNKNOWN, probe_failure=UNSEEN),
+        f"stuck:agent_blocked:{in_key(ago(600))}#1",
+        Reason.AGENT_BLOCKED,
+    ),
+    "silent, and not observed": (
+        agent(Activity.ACTIVE, 900, program=Probe.UNKNOWN, probe_failure=UNSEEN),
         f"stuck:probe_failure:{in_key(ago(300))}",
         Reason.PROBE_FAILURE,
     ),

@@ -323,6 +323,7 @@ def every_fact() -> Iterator[Facts]:
     for who, work in itertools.product(_AGENTS, _WORKS):
         yield facts(agent=who, work=work)
         yield facts(agent=who, work=work, done=pushed)
+        yield facts(agent=who, work=work, done=done(f"push:{HEAD}", seconds_ago=500))
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", open=False))
         yield facts(agent=who, work=work, issue=Issue(number=12, title="x", labelled=False))
         yield facts(agent=who, work=work, commands=(command("stop"),))
