@@ -18,7 +18,7 @@ from lifecycle.model.key import Key, parse
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
 from tests.harness.outbox import OutboxBench
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 CLOSE = CloseIssue(key=parse("close_issue"), number=12)
 
@@ -45,7 +45,7 @@ def test_an_action_is_carried_out_recorded_and_announced(bench: OutboxBench) -> 
 
 def test_an_action_under_way_is_not_handed_out_again(bench: OutboxBench) -> None:
     go_on = threading.Event()
-    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
+    bench.doing = lambda due, check: (go_on.wait(PATIENCE), Completed())[1]
     assert bench.outbox.drain() == 1
     assert bench.outbox.drain() == 0
     assert not bench.outbox.rest(0)
@@ -56,7 +56,7 @@ def test_an_action_under_way_is_not_handed_out_again(bench: OutboxBench) -> None
 
 def test_no_more_actions_are_handed_out_than_workers_are_idle(bench: OutboxBench) -> None:
     go_on = threading.Event()
-    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
+    bench.doing = lambda due, check: (go_on.wait(PATIENCE), Completed())[1]
     for number in range(13, 13 + 2 * bench.outbox.parallel):
         bench.scenario.orders(bench.scenario.session(number), CLOSE)
     assert [bench.outbox.drain() for _ in range(2)] == [bench.outbox.parallel, 0]
@@ -69,7 +69,7 @@ def test_an_action_that_ends_while_due_actions_are_read_is_not_repeated(
     bench: OutboxBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    bench.doing = lambda due, check: (go_on.wait(5), Completed())[1]
+    bench.doing = lambda due, check: (go_on.wait(PATIENCE), Completed())[1]
     bench.outbox.drain()
     due_actions = bench.scenario.store.outbox.due
 

@@ -9,7 +9,7 @@ import pytest
 from bot.app import workers
 from bot.app.workers import Job, Ticker, Worker
 from bot.system import clock
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 
 def test_a_wake_during_the_work_repeats_it() -> None:
@@ -18,12 +18,12 @@ def test_a_wake_during_the_work_repeats_it() -> None:
     def work() -> None:
         runs.append(threading.active_count())
         begun.set()
-        assert go_on.wait(5)
+        assert go_on.wait(PATIENCE)
 
     worker = Worker("test", work)
     worker.start()
     worker.wake()
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE)
     for _ in range(3):
         worker.wake()
     assert len(runs) == 1
@@ -39,7 +39,7 @@ def test_a_wake_before_the_start_waits_for_it() -> None:
     worker.wake()
     assert not ran.is_set()
     worker.start()
-    assert ran.wait(5)
+    assert ran.wait(PATIENCE)
     assert worker.close(5)
 
 
@@ -117,12 +117,12 @@ def test_a_hanging_worker_does_not_block_the_shutdown() -> None:
 
     def work() -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(PATIENCE)
 
     worker = Worker("test", work)
     worker.start()
     worker.wake()
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE)
     assert not worker.close(0)
     go_on.set()
     assert worker.close(5)

@@ -13,7 +13,7 @@ from bot.app.reloading import changed
 from bot.store import Store, StoreFailure
 from config.load import settings_of
 from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 
 def a_free_port() -> int:
@@ -70,7 +70,7 @@ def test_a_running_bot_takes_a_changed_configuration_or_keeps_the_old_one(
     deployment.file.write_text(before)
     assert mergewright("reload").out == "Reloaded: policy.mode.\n"
     bot.send_signal(signal.SIGTERM)
-    assert bot.wait(30) == 0
+    assert bot.wait(PATIENCE) == 0
 
 
 def test_without_a_bot_there_is_nothing_to_reload(

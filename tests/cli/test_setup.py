@@ -51,7 +51,7 @@ class Browser:
 
     def __init__(self, page: str) -> None:
         self.page = page
-        self.http = httpx.Client(trust_env=False, timeout=20)
+        self.http = httpx.Client(trust_env=False, timeout=PATIENCE)
 
     def is_answered(self) -> bool:
         with suppress(httpx.TransportError):

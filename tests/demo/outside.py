@@ -2,9 +2,7 @@
 
 import os
 import subprocess
-import time
 from base64 import b64encode
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,6 @@ import httpx
 from githubkit import GitHub
 
 from tests.world.faulty_github import FaultyGitHub
-
-
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
-    """Poll until the result is true."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.005)
-    return answer
 
 
 @dataclass

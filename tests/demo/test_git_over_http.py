@@ -6,8 +6,9 @@ import pytest
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
-from tests.demo.outside import Checkout, HookServer, wait_for
+from tests.demo.outside import Checkout, HookServer
 from tests.world.faulty_github import FaultyGitHub
+from tests.world.waiting import eventually
 
 CheckoutFor = Callable[[str], Checkout]
 
@@ -21,14 +22,14 @@ def test_a_push_moves_the_head_of_its_pull_request(
     first = work.commit("feat", one="1\n")
     work.git("push", "--quiet", "origin", "feat")
     pull = repo.open_pull("feat", title="Feature", by="wright")
-    wait_for(lambda: moved, "the first head")
+    eventually(lambda: moved, "the first head")
     repo.webhook(hook_server.url, "secret")
     second = work.commit("feat", two="2\n")
     work.git("push", "--quiet", "origin", "feat")
     assert (pull.head, repo.heads["feat"]) == (second, second)
-    wait_for(lambda: len(moved) == 2, "both heads")
+    eventually(lambda: len(moved) == 2, "both heads")
     assert moved == [(pull.number, first), (pull.number, second)]
-    wait_for(lambda: hook_server.events() == ["ping", "push", "pull_request"], "the events")
+    eventually(lambda: hook_server.events() == ["ping", "push", "pull_request"], "the events")
     assert b'"action":"synchronize"' in hook_server.received[2].body
     assert f'"before":"{first}","after":"{second}"'.encode() in hook_server.received[2].body
     pushed = [(m.user, m.after) for m in github.pushes if m.repository == repo.full_name]

@@ -21,9 +21,10 @@ from bot.demo.github.rest import (
     pulls,
     repositories,
 )
-from tests.demo.outside import HookServer, kit_for, wait_for
+from tests.demo.outside import HookServer, kit_for
 from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
+from tests.world.waiting import eventually
 
 TABLES = (apps, manifests, repositories, issues, pulls, merges, checks, commits)
 Kit = GitHub[Any]
@@ -244,14 +245,14 @@ def test_the_deliveries_of_a_hook_are_listed_and_redelivered(
     scene: Scene, hook_server: HookServer
 ) -> None:
     hook = scene.repo.webhook(hook_server.url, "secret")
-    wait_for(hook_server.events, "the ping")
+    eventually(hook_server.events, "the ping")
     api = scene.admin.rest.repos
     (item,) = api.list_webhook_deliveries(**scene.at, hook_id=hook).parsed_data
     whole = api.get_webhook_delivery(**scene.at, hook_id=hook, delivery_id=item.id).parsed_data
     assert (item.event, whole.guid) == ("ping", item.guid)
     again = api.redeliver_webhook_delivery(**scene.at, hook_id=hook, delivery_id=item.id)
     assert again.status_code == 202
-    wait_for(lambda: len(hook_server.received) == 2, "the redelivery")
+    eventually(lambda: len(hook_server.received) == 2, "the redelivery")
     assert {received.headers["X-GitHub-Delivery"] for received in hook_server.received} == {
         item.guid
     }

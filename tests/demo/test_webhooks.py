@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 from bot.demo.github.repository import Repository
 from bot.demo.github.rest import manifests
-from tests.demo.outside import Delivered, HookServer, wait_for
+from tests.demo.outside import Delivered, HookServer
 from tests.world.faulty_github import FaultyGitHub
+from tests.world.waiting import eventually
 
 
 @cache
@@ -70,7 +71,7 @@ def all_deliveries(repo: Repository, hook_server: HookServer) -> Callable[[], li
     def delivered() -> list[Delivered]:
         last = repo.world.account("alice")
         repo.label("the last", by=last.login)
-        wait_for(
+        eventually(
             lambda: hook_server.received and b"the last" in hook_server.received[-1].body,
             "the last event",
         )
@@ -154,7 +155,7 @@ def test_a_lost_delivery_is_redelivered_with_its_guid(
     lost = [d for d in github.deliveries if d.hook.repo is repo and d.status_code == 502]
     assert [(d.event, d.action) for d in lost] == [("issues", "opened"), ("label", "created")]
     again = github.redeliver(lost[0].id)
-    wait_for(lambda: again.ok, "the redelivery")
+    eventually(lambda: again.ok, "the redelivery")
     assert again.redelivery
     assert hook_server.received[-1].headers["X-GitHub-Delivery"] == lost[0].guid
     assert hook_server.received[-1].body == lost[0].body
@@ -169,7 +170,7 @@ def test_failed_connections_and_refused_deliveries_are_distinguished(
     hook_server.status = 500
     repo.webhook(hook_server.url, "secret")
     repo.webhook("http://127.0.0.1:1/nobody", "secret")
-    wait_for(lambda: statuses() == [500, 502], "both answers")
+    eventually(lambda: statuses() == [500, 502], "both answers")
 
 
 def test_an_installed_app_is_named_and_gets_a_suite_for_every_push(
@@ -180,7 +181,7 @@ def test_an_installed_app_is_named_and_gets_a_suite_for_every_push(
         repo = other.repository("acme/widgets")
         repo.webhook(hook_server.url, "secret")
         repo.push("feat", {"a": "1\n"}, by="rob")
-        wait_for(lambda: hook_server.events() == ["ping", "push", "check_suite"], "the events")
+        eventually(lambda: hook_server.events() == ["ping", "push", "check_suite"], "the events")
     body = json.loads(hook_server.received[-1].body)
     assert (body["action"], body["check_suite"]["status"]) == ("requested", "queued")
     assert body["installation"]["id"] == app.installation_of(repo.owner)
@@ -196,7 +197,7 @@ def test_a_suspended_app_gets_only_the_suspension_event(
         other.suspend(app)
         repo.open_issue("Broken", by="rob")
         other.suspend(app, suspended=False)
-        wait_for(lambda: hook_server.events() == ["installation"] * 2, "both events")
+        eventually(lambda: hook_server.events() == ["installation"] * 2, "both events")
     bodies = [json.loads(delivered.body) for delivered in hook_server.received]
     assert [body["action"] for body in bodies] == ["suspend", "unsuspend"]
     for delivered in hook_server.received:
@@ -239,6 +240,6 @@ def test_an_installed_app_gets_events_of_every_repository_of_its_owner(
     later = github.repository("acme/later")
     for one in (repo, later, github.repository("umbrella/gears")):
         one.open_issue("Broken", by="rob")
-    wait_for(lambda: len(hook_server.received) == 2, "both events")
+    eventually(lambda: len(hook_server.received) == 2, "both events")
     bodies = [json.loads(each.body) for each in hook_server.received]
     assert [body["repository"]["full_name"] for body in bodies] == [repo.full_name, "acme/later"]

@@ -57,8 +57,16 @@ def github(tmp_path: Path, begun: Path, git: Git) -> Path:
     return bare
 
 
-@pytest.fixture
-def mirror(github: Path, tmp_path: Path) -> Mirror:
-    mirror = Mirror(tmp_path / "data" / "mirror.git", str(github))
+@pytest.fixture(scope="session")
+def fetched(tmp_path_factory: pytest.TempPathFactory, begun: Path) -> Path:
+    """A mirror of that repository, made once and copied for each test."""
+    mirror = Mirror(tmp_path_factory.mktemp("fetched") / "mirror.git", str(begun))
     mirror.refresh()
+    return mirror.path
+
+
+@pytest.fixture
+def mirror(github: Path, fetched: Path, tmp_path: Path) -> Mirror:
+    mirror = Mirror(tmp_path / "data" / "mirror.git", str(github))
+    shutil.copytree(fetched, mirror.path)
     return mirror

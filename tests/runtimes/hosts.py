@@ -24,7 +24,8 @@ from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.stages import processes, until
+from tests.runtimes.stages import processes
+from tests.world.waiting import eventually
 
 SESSION, BRANCH = "widgets-12", "mergewright/12-x"
 #: Reports that it is ready, has a child, and prints each line that it reads.
@@ -154,7 +155,7 @@ class OneSession:
         return conversation
 
     def shows(self, text: str, run: int = 1) -> None:
-        until(lambda: text in self.host.runs.screen(self.named(run)), text)
+        eventually(lambda: text in self.host.runs.screen(self.named(run)), text)
 
     def probe(self, run: int = 1) -> Seen | None:
         look = self.host.runs.look([RunQuery(run=self.named(run))], datetime.now(UTC))

@@ -3,8 +3,6 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -20,14 +18,6 @@ cat <&3 >received &
 exec 4<>control
 while read -r order <&4; do eval "$order"; done
 """
-
-
-def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
-    """Wait for a condition; fail with its name."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for: {what}"
-        time.sleep(0.005)
 
 
 def processes(file: str, *texts: bytes) -> list[int]:

@@ -23,7 +23,7 @@ from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files
 from tests.runtimes.hosts import HOSTS, SESSION, OneSession, database
 from tests.runtimes.repositories import Git
-from tests.runtimes.stages import until
+from tests.world.waiting import eventually
 
 _WRITES_A_DATABASE = """
 import os, sqlite3
@@ -102,7 +102,7 @@ def test_an_exit_is_proved_by_its_record(session: OneSession) -> None:
         if b"stty" in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
     os.kill(shell, signal.SIGKILL)
-    until(lambda: (seen := session.probe()) is not None and seen.exit, "the exit")
+    eventually(lambda: (seen := session.probe()) is not None and seen.exit, "the exit")
     assert session.agent().activity is Activity.EXITED
     assert (end := session.agent().exit) is not None
     assert end.signal == signal.SIGKILL
@@ -142,7 +142,7 @@ def test_an_awaited_message_is_received_once_the_agent_has_read_it(session: OneS
     session.starts()
     assert session.reading("mw-1", "mw-2").received == frozenset()
     session.host.runs.send(session.run, "do more (mw-1)", "a")
-    until(lambda: session.reading("mw-1", "mw-2").received == {"mw-1"}, "the receipt")
+    eventually(lambda: session.reading("mw-1", "mw-2").received == {"mw-1"}, "the receipt")
 
 
 def test_a_message_is_not_sent_together_with_what_somebody_types(session: OneSession) -> None:
@@ -187,7 +187,7 @@ def test_a_terminal_has_a_screen_an_output_and_a_command_to_attach_to_it(
     assert session.host.runs.screen(session.run) == ""
     assert session.host.runs.output(SESSION, 1) == ""
     session.starts()
-    until(lambda: "waiting for work" in session.host.runs.output(SESSION, 1), "the output")
+    eventually(lambda: "waiting for work" in session.host.runs.output(SESSION, 1), "the output")
     assert any(session.run.name in word for word in session.host.runtime.attach(session.run.name))
     assert list(session.host.runtime.look()) == [session.run.name]
 
@@ -278,13 +278,13 @@ def test_recorded_files_are_listed_with_a_version_and_read_by_places(session: On
     records = session.host.records
     assert records.files(session.run) == {}
     session.starts()
-    until(lambda: records.files(session.run), "a recorded file")
+    eventually(lambda: records.files(session.run), "a recorded file")
     ((name, version),) = records.files(session.run).items()
     text = records.read(SESSION, name, 0, records.size(SESSION, name))
     assert b"mergewright: ready" in text
     assert records.read(SESSION, name, 3, 9) == text[3:9]
     session.host.runs.send(session.run, "more", "a")
-    until(lambda: records.files(session.run)[name] != version, "another version")
+    eventually(lambda: records.files(session.run)[name] != version, "another version")
 
 
 def test_a_database_is_copied_in_one_state(session: OneSession, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_messages_are_read_by_their_place(session: OneSession) -> None:
     session.starts()
     for number in range(3):
         session.host.runs.send(session.run, f"line {number}", f"key {number}")
-    until(lambda: "read line 2" in session.host.runs.output(SESSION, 1), "the last line")
+    eventually(lambda: "read line 2" in session.host.runs.output(SESSION, 1), "the last line")
     texts = [message.text for message in session.host.records.messages(session.run, 0, 99)]
     assert [text for text in texts if "line" in text] == [f"read line {n}" for n in range(3)]
     for restart in (False, True):

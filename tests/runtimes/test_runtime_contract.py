@@ -6,7 +6,8 @@ import pytest
 
 from lifecycle.model.status import Probe
 from runtimes.base import Gone, Seen
-from tests.runtimes.stages import Stage, until
+from tests.runtimes.stages import Stage
+from tests.world.waiting import eventually
 
 
 def program(stage: Stage, name: str) -> Probe | None:
@@ -17,7 +18,7 @@ def program(stage: Stage, name: str) -> Probe | None:
 
 def ended(stage: Stage, name: str) -> Seen:
     """The observation once the program has ended."""
-    until(lambda: stage.runtime.look()[name].exit, f"the end of {name}")
+    eventually(lambda: stage.runtime.look()[name].exit, f"the end of {name}")
     return stage.runtime.look()[name]
 
 
@@ -54,7 +55,7 @@ def test_a_look_reports_the_signal_that_killed_a_program(stage: Stage) -> None:
 def test_a_second_start_of_a_running_program_does_nothing(stage: Stage) -> None:
     app = stage.start("app-1_r1")
     stage.prints(app, "first")
-    until(lambda: "first" in stage.runtime.screens([app])[app])
+    eventually(lambda: "first" in stage.runtime.screens([app])[app], "its output")
     stage.start("app-1_r1")
     assert list(stage.runtime.look()) == [app]
     assert "first" in stage.runtime.screens([app])[app]
@@ -93,7 +94,7 @@ def test_a_message_is_sent_once_for_each_key(stage: Stage) -> None:
     stage.runtime.send(app, "and again", key="b", submit_seconds=0.05)
     stage.runtime.send(app, "not twice", key="b")
     stage.runtime.send(app, "the end", key="c")
-    until(lambda: "the end\n" in stage.received(app), "the last message")
+    eventually(lambda: "the end\n" in stage.received(app), "the last message")
     assert stage.received(app) == "look again\nand again\nthe end\n"
 
 
@@ -101,7 +102,7 @@ def test_control_characters_are_not_sent(stage: Stage) -> None:
     app = stage.start("app-1_r1")
     text = "a\x1b[201~b\x03\x04\x15\x7f\x9b1mc\r\n\td"
     stage.runtime.send(app, text, key="a")
-    until(lambda: stage.received(app).endswith("d\n"), "the message")
+    eventually(lambda: stage.received(app).endswith("d\n"), "the message")
     assert stage.received(app) == "a[201~b1mc\n\td\n"
 
 
@@ -127,7 +128,7 @@ def test_screens_show_the_output_of_running_programs(stage: Stage) -> None:
     stage.prints(one, "one")
     stage.prints(two, "two")
     apps = [gone, one, two]
-    until(lambda: stage.runtime.screens(apps) == {one: "one", two: "two"}, "both screens")
+    eventually(lambda: stage.runtime.screens(apps) == {one: "one", two: "two"}, "both screens")
 
 
 def test_the_screen_of_an_ended_program_does_not_change(stage: Stage) -> None:
@@ -141,7 +142,7 @@ def test_the_screen_of_an_ended_program_does_not_change(stage: Stage) -> None:
 def test_a_look_reports_the_time_of_the_last_output(stage: Stage) -> None:
     app = stage.start("app-1_r1")
     stage.prints(app, "one")
-    until(lambda: stage.runtime.look()[app].output_at is not None, "a time")
+    eventually(lambda: stage.runtime.look()[app].output_at is not None, "a time")
 
 
 def test_a_name_never_matches_a_longer_name(stage: Stage) -> None:

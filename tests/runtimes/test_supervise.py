@@ -14,7 +14,7 @@ import pytest
 from lifecycle.model.facts import Exit
 from runtimes import supervise, supervised
 from runtimes.base import Launch
-from tests.runtimes.stages import until
+from tests.world.waiting import PATIENCE, eventually
 
 _SAYS_IGNORED = "grep ^SigIgn /proc/self/status; exec sleep 60"
 
@@ -85,7 +85,7 @@ def test_signals_that_the_parent_ignores_are_not_ignored_in_the_program(tmp_path
     assert process.stdout is not None
     assert int(process.stdout.readline().split()[1], 16) == 0
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     end = supervised.outcome(tmp_path)
     assert end is not None
     assert (end.signal, end.lost) == (signal.SIGTERM, "its terminal was closed")
@@ -102,7 +102,7 @@ def test_an_exit_with_the_terminals_end_counts_as_ordered(
         process.send_signal(signal.SIGSTOP)  # Both signals arrive at once.
         os.waitpid(process.pid, os.WUNTRACED)
         os.kill(program, signal.SIGHUP)
-        until(lambda: Path(f"/proc/{program}/stat").read_text().split()[2] == "Z", "its end")
+        eventually(lambda: Path(f"/proc/{program}/stat").read_text().split()[2] == "Z", "its end")
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGCONT)
         process.communicate()
@@ -137,7 +137,7 @@ def test_a_program_that_outlasts_the_grace_period_is_killed(tmp_path: Path) -> N
     supervised.prepare(launch(tmp_path, "sh", "-c", script), {"PATH": os.environ["PATH"]})
     (tmp_path / "grace").write_text("0")
     with supervised_run(tmp_path) as process:
-        until((tmp_path / "up").exists, "the program")
+        eventually((tmp_path / "up").exists, "the program")
         assert supervised.outcome(tmp_path) is None
         process.send_signal(signal.SIGTERM)
         process.communicate()

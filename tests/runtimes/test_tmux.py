@@ -11,7 +11,8 @@ import pytest
 from lifecycle.model.status import Probe
 from runtimes.base import Gone, Options, RuntimeFailure, Unavailable
 from runtimes.tmux import Tmux
-from tests.runtimes.stages import TmuxStage, until
+from tests.runtimes.stages import TmuxStage
+from tests.world.waiting import eventually
 
 
 def alive(pid: int) -> bool:
@@ -25,7 +26,7 @@ def alive(pid: int) -> bool:
 def written_pid(stage: TmuxStage, name: str, file: str = "pid") -> int:
     """The pid a program wrote into a file of its folder."""
     path = stage.dir(name) / file
-    until(lambda: path.exists() and path.read_text().endswith("\n"), f"{file} of {name}")
+    eventually(lambda: path.exists() and path.read_text().endswith("\n"), f"{file} of {name}")
     return int(path.read_text())
 
 
@@ -39,8 +40,8 @@ def test_a_program_inherits_no_variable_of_the_bot(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "of-the-bot")
     app = tmux.run("app-1", "env", env={"GIVEN": "yes", "LANG": "C"})
-    until(lambda: tmux.seen(app).exit, "its end")
-    until(lambda: tmux.output("app-1").count("=") == 5, "all that env prints")
+    eventually(lambda: tmux.seen(app).exit, "its end")
+    eventually(lambda: tmux.output("app-1").count("=") == 5, "all that env prints")
     names = {line.split("=")[0] for line in tmux.output("app-1").splitlines()}
     assert names == {"PATH", "LANG", "TERM", "GIVEN", "MERGEWRIGHT_RUN_DIR"}
     assert "LANG=C\r\n" in tmux.output("app-1")
@@ -70,19 +71,19 @@ def test_the_log_is_complete_after_the_disk_was_full(
     (tmp_path / "full").touch()
     monkeypatch.setenv("PATH", f"{cat.parent}:{os.environ['PATH']}")
     tmux.run("app-1", "sh", "-c", "echo early; read x; echo late; exec sleep 1000")
-    until((tmp_path / "met").exists, "the full disk")
+    eventually((tmp_path / "met").exists, "the full disk")
     (tmp_path / "full").unlink()
-    until(lambda: "early" in tmux.output("app-1"), "the early output")
+    eventually(lambda: "early" in tmux.output("app-1"), "the early output")
     tmux.runtime.send("app-1", "x", "a-key")
-    until(lambda: "late" in tmux.output("app-1"), "the late output")
+    eventually(lambda: "late" in tmux.output("app-1"), "the late output")
     assert tmux.output("app-1").index("early") < tmux.output("app-1").index("late")
 
 
 def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
     for number in range(8):
         app = tmux.run(f"app-{number}", "echo", f"first words of {number}")
-        until(lambda app=app: tmux.seen(app).exit, "its end")  # type: ignore[misc]
-        until(lambda number=number: tmux.output(f"app-{number}"), "its words")  # type: ignore[misc]
+        eventually(lambda app=app: tmux.seen(app).exit, "its end")  # type: ignore[misc]
+        eventually(lambda number=number: tmux.output(f"app-{number}"), "its words")  # type: ignore[misc]
         assert tmux.output(f"app-{number}") == f"first words of {number}\r\n"
 
 
@@ -90,13 +91,13 @@ def test_concurrent_starts_start_one_program(tmux: TmuxStage) -> None:
     app = tmux.start("app-1")
     assert tmux.start("app-1") == app
     tmux.prints(app, "one")
-    until(lambda: tmux.runtime.screens([app]) == {app: "one"}, "the program")
+    eventually(lambda: tmux.runtime.screens([app]) == {app: "one"}, "the program")
     assert tmux.tmux("list-panes", "-a", "-F", "#{session_name}") == "app-1\n"
 
 
 def test_a_program_that_cannot_be_run_exits_with_127_and_a_reason(tmux: TmuxStage) -> None:
     app = tmux.run("app-1", "no-such-program")
-    until(lambda: tmux.seen(app).exit, "its end")
+    eventually(lambda: tmux.seen(app).exit, "its end")
     end = tmux.seen(app).exit
     assert end is not None
     assert end.code == 127
@@ -114,7 +115,7 @@ def test_tmux_reports_the_exit_of_a_supervisor_that_cannot_run(
         end = tmux.seen(app).exit
         return end.code if end else None
 
-    until(lambda: code() == 1, "tmux to know")
+    eventually(lambda: code() == 1, "tmux to know")
     assert tmux.seen(app).program is Probe.DEAD
 
 
@@ -122,7 +123,7 @@ def test_ctrl_c_reaches_the_program_but_not_its_supervisor(tmux: TmuxStage) -> N
     app = tmux.shell("app-1", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-1")
     tmux.tmux("send-keys", "-t", "=app-1:", "C-c")
-    until(lambda: tmux.seen(app).exit, "its end")
+    eventually(lambda: tmux.seen(app).exit, "its end")
     end = tmux.seen(app).exit
     assert end is not None
     assert end.signal == signal.SIGINT
@@ -168,7 +169,7 @@ def test_background_processes_end_with_their_program(tmux: TmuxStage) -> None:
     app = tmux.shell("app-1", "setsid -f sh -c 'echo $$ >left; exec sleep 1000'; read go; exit 5")
     left = written_pid(tmux, "app-1", "left")
     tmux.runtime.send(app, "go", key="a")
-    until(lambda: tmux.seen(app).exit, "its end")
+    eventually(lambda: tmux.seen(app).exit, "its end")
     end = tmux.seen(app).exit
     assert end is not None
     assert end.code == 5
@@ -183,15 +184,15 @@ def test_a_look_ends_what_outlived_a_killed_supervisor(tmux: TmuxStage) -> None:
     pid, left = written_pid(tmux, app), written_pid(tmux, app, "left")
     untouched = written_pid(tmux, other, "left")
     os.kill(supervisor(tmux, app), signal.SIGKILL)
-    until(lambda: not alive(pid), "the program's end")
+    eventually(lambda: not alive(pid), "the program's end")
     assert alive(left)
-    until(lambda: tmux.seen(app).program is Probe.DEAD, "the look to see it")
-    until(lambda: tmux.seen(app).exit, "proof")
+    eventually(lambda: tmux.seen(app).program is Probe.DEAD, "the look to see it")
+    eventually(lambda: tmux.seen(app).exit, "proof")
     end = tmux.seen(app).exit
     assert end is not None
     assert end.code is None
-    until(lambda: not alive(left), "the end of what was left")
-    until(lambda: tmux.seen(app) and tmux.processes(app) == [], "nothing is left")
+    eventually(lambda: not alive(left), "the end of what was left")
+    eventually(lambda: tmux.seen(app) and tmux.processes(app) == [], "nothing is left")
     assert alive(untouched)
     assert tmux.seen(other).program is Probe.ALIVE
 
@@ -203,7 +204,7 @@ def test_a_restarted_bot_ends_what_outlived_a_supervisor_meanwhile(tmux: TmuxSta
     tmux.tmux("kill-server")
     assert alive(left)
     restarted = Tmux(Options(data=tmux.data))
-    until(lambda: restarted.look() and not alive(left), "the end of what was left")
+    eventually(lambda: restarted.look() and not alive(left), "the end of what was left")
 
 
 def test_stop_ends_what_outlived_a_killed_supervisor(tmux: TmuxStage) -> None:
@@ -219,11 +220,11 @@ def test_exits_are_recorded_when_the_tmux_server_is_killed(tmux: TmuxStage) -> N
     ended, running = tmux.start("app-1"), tmux.shell("app-2", "echo $$ >pid; exec sleep 1000")
     written_pid(tmux, "app-2")
     tmux.exits(ended, 3)
-    until(lambda: tmux.seen(ended).exit, "the first end")
+    eventually(lambda: tmux.seen(ended).exit, "the first end")
     server = int(tmux.tmux("display-message", "-p", "#{pid}"))
     os.kill(server, signal.SIGKILL)
-    until(lambda: not alive(server), "the server's end")
-    until(lambda: tmux.runtime.look()[running].exit, "the other end")
+    eventually(lambda: not alive(server), "the server's end")
+    eventually(lambda: tmux.runtime.look()[running].exit, "the other end")
     seen = tmux.runtime.look()
     assert {item.runtime for item in seen.values()} == {Probe.DEAD}
     first, second = seen[ended].exit, seen[running].exit
@@ -253,8 +254,8 @@ def test_a_program_without_supervisor_and_terminal_is_dead(
     os.kill(server, signal.SIGSTOP)
     os.kill(watcher, signal.SIGKILL)
     os.kill(server, signal.SIGKILL)
-    until(lambda: not alive(server), "the server's end")
-    until(lambda: tmux.runtime.look()[app].exit, "proof")
+    eventually(lambda: not alive(server), "the server's end")
+    eventually(lambda: tmux.runtime.look()[app].exit, "proof")
     seen = tmux.seen(app)
     assert seen.program is Probe.DEAD
     assert seen.exit is not None
@@ -351,9 +352,9 @@ def test_a_folder_with_special_characters_works(tmux: TmuxStage) -> None:
     try:
         app = stage.start("app-1")
         stage.runtime.send(app, "hello", key="a")
-        until(lambda: stage.received(app) == "hello\n", "the message")
-        until(lambda: "hello" in stage.runtime.screens([app])[app], "the screen")
-        until(lambda: "hello" in stage.output("app-1"), "the log")
+        eventually(lambda: stage.received(app) == "hello\n", "the message")
+        eventually(lambda: "hello" in stage.runtime.screens([app])[app], "the screen")
+        eventually(lambda: "hello" in stage.output("app-1"), "the log")
         stage.runtime.stop(app)
         assert stage.runtime.look() == {}
     finally:

@@ -10,7 +10,8 @@ import pytest
 
 from lifecycle.model.status import Probe
 from runtimes.base import Gone, RuntimeFailure
-from tests.runtimes.stages import TmuxStage, processes, until
+from tests.runtimes.stages import TmuxStage, processes
+from tests.world.waiting import eventually
 
 #: Reads its terminal raw and with bracketed paste, as agents do, up to the Enter after a paste.
 RAW = """
@@ -29,14 +30,14 @@ def test_hostile_text_arrives_unchanged_in_one_paste(
     tmux: TmuxStage, submit_seconds: float
 ) -> None:
     app = tmux.run("app-1", sys.executable, "-c", RAW)
-    until(lambda: "ready" in tmux.output("app-1"), "the program")
+    eventually(lambda: "ready" in tmux.output("app-1"), "the program")
     text = (
         "-dash\t`id` $(id) #{pane_id} #(id) 'q' \"q\" \\ äöü 🎉 ~ %d;\nEnter C-c ;\n"
         + "x" * 160_000
     )
     tmux.runtime.send(app, text, key="a/b 'c'", submit_seconds=submit_seconds)
-    until((tmux.dir("app-1") / "raw").exists, "the paste")
-    until(lambda: tmux.seen(app).exit, "its end")
+    eventually((tmux.dir("app-1") / "raw").exists, "the paste")
+    eventually(lambda: tmux.seen(app).exit, "its end")
     received = (tmux.dir("app-1") / "raw").read_bytes()
     assert received == b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r"
 
@@ -45,9 +46,9 @@ def test_keys_are_pressed_by_name_once_for_each_key(tmux: TmuxStage) -> None:
     app = tmux.start("app-1")
     for key, name in (("a", "y"), ("a", "n"), ("b", "Enter")):
         tmux.runtime.press(app, (name,), key=key)
-    until(lambda: tmux.received(app) == "y\n", "the line")
+    eventually(lambda: tmux.received(app) == "y\n", "the line")
     tmux.exits(app, 0)
-    until(lambda: tmux.seen(app).program is Probe.DEAD, "its end")
+    eventually(lambda: tmux.seen(app).program is Probe.DEAD, "its end")
     with pytest.raises(Gone, match="app-1"):
         tmux.runtime.press(app, ("y",), key="c")
 
@@ -63,7 +64,7 @@ def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None
         list(people.map(tell, apps))
     for app in apps:
         own = "".join(f"{key} for {app}\n" for key in "abc")
-        until(lambda app=app, own=own: tmux.received(app) == own, "all")  # type: ignore[misc]
+        eventually(lambda app=app, own=own: tmux.received(app) == own, "all")  # type: ignore[misc]
 
 
 def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> None:
@@ -78,14 +79,14 @@ def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> 
 
     sender = threading.Thread(target=deliver)
     sender.start()
-    until(lambda: "hello" in tmux.runtime.screens([app])[app], "the paste")
+    eventually(lambda: "hello" in tmux.runtime.screens([app])[app], "the paste")
     socket = os.fsencode(tmux.data / "tmux.sock")
     for pid in processes("cmdline", socket, b"load-buffer"):
         os.kill(pid, signal.SIGKILL)
     sender.join()
     assert failed
     tmux.runtime.send(app, "hello", key="a", submit_seconds=0.5)
-    until(lambda: tmux.received(app), "the Enter")
+    eventually(lambda: tmux.received(app), "the Enter")
     tmux.runtime.send(app, "more", key="b")
-    until(lambda: "more\n" in tmux.received(app), "the second message")
+    eventually(lambda: "more\n" in tmux.received(app), "the second message")
     assert tmux.received(app) == "hello\nmore\n"

@@ -74,7 +74,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
     finally:
         assert bot.stdin is not None
         bot.stdin.close()
-        bot.wait(30)
+        bot.wait(PATIENCE)
         log.close()
 
     boundaries = crossed.read_text().splitlines()

@@ -1,7 +1,5 @@
 """Who may steer a session, and how."""
 
-from time import sleep
-
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, MALLORY, ROB, World
 
@@ -183,7 +181,7 @@ def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World)
     pull.pull.change_base("release", by=ALICE)
     pull.ci_passes()
     assert "review_required" in str(issue.becomes("review_pending").blockers)
-    sleep(1)  # GitHub's times are whole seconds.
+    world.waits_for_the_next_second()
     pull.reviewer_approves()
     issue.becomes("mergeable")
     assert not pull.pull.merged

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bot.app.application import App
 from config.settings import Settings
 from lifecycle.model.key import KeyKind
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 from tests.world.world import SECRET, TOKEN, IssueStory, World
 
 
@@ -170,7 +170,7 @@ def resume(bot: subprocess.Popen[bytes], folder: Path) -> None:
     """Let the process continue past the place where it waits, and wait for its end."""
     (folder / "gate").touch()
     bot.send_signal(signal.SIGCONT)
-    assert bot.wait(30) == 1, "it saw that it had lost its place"
+    assert bot.wait(PATIENCE) == 1, "it saw that it had lost its place"
 
 
 def succeeds(world: World, settings: Settings) -> App:

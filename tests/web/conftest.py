@@ -2,7 +2,6 @@
 
 import hmac
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Issue, Pull
 from lifecycle.model.status import Activity, Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
+from tests.world.waiting import PATIENCE
 
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
@@ -79,7 +79,7 @@ class Site:
         self.server = HttpServer(self.app, "127.0.0.1", 0)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"
-        self.http = httpx.Client(base_url=self.url, timeout=20)
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
 
     def close(self) -> None:
         self.http.close()
@@ -188,13 +188,6 @@ def sign_in(site: Site) -> None:
     assert cookie is not None
     site.http.cookies.clear()
     site.http.cookies.set(COOKIE, cookie)
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture

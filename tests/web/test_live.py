@@ -13,13 +13,14 @@ import pytest
 from bot.system.http_server import CannotListen, HttpServer
 from bot.web.live import Watchers
 from lifecycle.model.status import Status
-from tests.web.conftest import Site, bearer, wait_until
+from tests.web.conftest import Site, bearer
+from tests.world.waiting import PATIENCE, eventually
 
 
 @contextmanager
 def watching(site: Site) -> Iterator[Iterator[str]]:
     """The lines of an open stream."""
-    with site.http.stream("GET", "/events", headers=bearer(), timeout=10) as response:
+    with site.http.stream("GET", "/events", headers=bearer(), timeout=PATIENCE) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()
         assert next(lines).startswith(":")
@@ -59,7 +60,7 @@ def test_a_closed_page_is_removed_from_the_watchers(site: Site) -> None:
     with watching(site):
         assert streams(site) == 1
     site.session(1)  # a dead connection is noticed when something is sent
-    wait_until(lambda: streams(site) == 0)
+    eventually(lambda: streams(site) == 0, "it is removed")
 
 
 def test_unread_changes_use_bounded_memory(site: Site) -> None:
@@ -86,12 +87,16 @@ def test_a_corrupt_row_does_not_break_the_stream(site: Site) -> None:
         assert seen == [good]
 
 
-def test_open_streams_do_not_delay_the_shutdown(make_site: Callable[..., Site]) -> None:
+def test_open_streams_do_not_delay_the_shutdown(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvicorn would wait for them, and then cut them off."""
+    monkeypatch.setattr("bot.system.http_server._STOP_SECONDS", 2 * PATIENCE)
     site = make_site()
     with watching(site) as lines:
         stopper = threading.Thread(target=site.server.stop)
         stopper.start()
-        stopper.join(4)  # uvicorn would wait longer, and then cut the stream off
+        stopper.join(PATIENCE)
         assert not stopper.is_alive()
         assert "data" not in "".join(lines)  # ended in order: nothing is raised
 
@@ -119,7 +124,7 @@ def test_a_running_request_finishes_before_the_shutdown(make_site: Callable[...,
         target=lambda: answers.append(httpx.get(f"{site.url}/readyz").status_code)
     )
     asker.start()
-    assert started.wait(5)
+    assert started.wait(PATIENCE)
     site.server.stop()
     asker.join()
     assert answers == [200]

@@ -12,10 +12,10 @@ import pytest
 from bot.store import StoreFailure
 from bot.web.health import Health
 from bot.web.webhook import WebhookLimits
-from tests.web.conftest import OLD_SECRET, SECRET, Site, signed, wait_until
+from tests.web.conftest import OLD_SECRET, SECRET, Site, signed
+from tests.world.waiting import PATIENCE, eventually
 
 MIB = 1024 * 1024
-PATIENCE = 20.0  #: Seconds; far more than anything here takes.
 
 
 def kept(site: Site) -> list[str]:
@@ -24,7 +24,7 @@ def kept(site: Site) -> list[str]:
 
 @contextlib.contextmanager
 def connected(site: Site) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", site.server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", site.server.port), timeout=PATIENCE) as connection:
         yield connection
 
 
@@ -247,7 +247,7 @@ def test_a_delivery_whose_client_disconnects_is_stored(site: Site) -> None:
     body = b"{}"
     with connected(site) as connection:
         connection.sendall(head(content_length=len(body), **signed(body)) + body)
-    wait_until(lambda: kept(site) == ["d-1"])
+    eventually(lambda: kept(site) == ["d-1"], "it is stored")
 
 
 def test_the_signature_is_of_the_raw_bytes(site: Site) -> None:

@@ -197,7 +197,7 @@ def _kind_of_write(request: Request) -> str:
     if request.path.endswith("graphql"):
         found = re.search(rb"mutation\b[^{]*{\s*(\w+)", request.body.replace(b"\\n", b" "))
         return found[1].decode() if found else ""
-    if request.method == "GET" or request.path.endswith("git-upload-pack"):
+    if request.method in ("GET", "HEAD") or request.path.endswith("git-upload-pack"):
         return ""
     path = re.sub(r"(?<=/heads/|labels/).*|\b\d+\b|\b[0-9a-f]{40}\b", "*", request.path)
     return f"{request.method} {path.partition('acme/widgets')[2]}"

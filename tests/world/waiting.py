@@ -6,8 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The default timeout in seconds, far more than anything takes on a quiet machine.
-PATIENCE = 20.0
+#: The default timeout in seconds, far more than anything takes, also on a busy machine.
+PATIENCE = 60.0
 
 
 def eventually(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:

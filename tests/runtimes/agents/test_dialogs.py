@@ -17,6 +17,7 @@ from runtimes.agents.shared.dialogs import (
 )
 from tests.runtimes.agents.fake_port import answering
 from tests.runtimes.agents.recordings import RECORDINGS, copy_recording
+from tests.world.waiting import PATIENCE
 
 PERMISSION_ANSWERS = [
     ("1", "1"),
@@ -191,7 +192,7 @@ def test_opencode_takes_answers_at_its_port(
         way.request()
         posted: SimpleQueue[tuple[str, object]] = port["posted"]
         kind = "permission/per_1" if "/permission" in asked else "question/que_1"
-        assert posted.get(timeout=5) == (f"/{kind}/reply", expected)
+        assert posted.get(timeout=PATIENCE) == (f"/{kind}/reply", expected)
     server.unlink()
     with pytest.raises(OSError, match="its port does not answer"):
         AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")

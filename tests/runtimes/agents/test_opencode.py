@@ -20,6 +20,7 @@ from runtimes.base import Seen
 from runtimes.files import write_private
 from tests.runtimes.agents.fake_opencode import ID, Agent
 from tests.runtimes.agents.fake_port import answering
+from tests.world.waiting import PATIENCE
 
 KIND = AgentType(program="opencode", model="fake/model", args=("--pure",))
 NOW = datetime.now(UTC)
@@ -120,7 +121,7 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     assert launch.argv[launch.argv.index("--") + 1] == "sleep"
     place = launch.argv.index("--")
     with subprocess.Popen((*launch.argv[:place], "--", "sleep", "60")) as program:
-        asked = agent.answers["posted"].get(timeout=10)
+        asked = agent.answers["posted"].get(timeout=PATIENCE)
         program.kill()  # Its server process ends too.
     assert asked == (f"/session/{ID}/prompt_async", messages[0])
 

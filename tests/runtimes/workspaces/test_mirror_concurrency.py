@@ -1,7 +1,6 @@
 """Several threads at one mirror: fetches are shared, pushes do not wait for each other."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +9,41 @@ import pytest
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from tests.runtimes.repositories import Git
-from tests.world.waiting import eventually
+from tests.world.waiting import PATIENCE, eventually
 
 
 def test_refreshes_that_wait_for_each_other_share_a_fetch(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, fetches = threading.Event(), threading.Event(), list[Path]()
+    lock, callers = mirror._lock, list[int]()
+
+    class Lock:
+        """The mirror's lock, which notes its callers."""
+
+        def __enter__(self) -> None:
+            callers.append(threading.get_ident())
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
 
     def fetch(_: Mirror, repository: Path) -> None:
         fetches.append(repository)
         begun.set()
-        assert go_on.wait(5)
+        assert go_on.wait(PATIENCE)
 
     monkeypatch.setattr(Mirror, "_fetch_branches", fetch)
+    monkeypatch.setattr(mirror, "_lock", Lock())
     threads = [threading.Thread(target=mirror.refresh) for _ in range(6)]
     threads[0].start()
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE)
     for thread in threads[1:]:  # They may not share the fetch that began before them.
         thread.start()
-    eventually(lambda: all(thread.is_alive() for thread in threads), "they wait")
-    time.sleep(0.1)
+    eventually(lambda: len(callers) == len(threads), "they wait")
     go_on.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
     assert len(fetches) == 2
     mirror.refresh()
     assert len(fetches) == 3
@@ -61,19 +71,19 @@ def test_a_push_does_not_wait_for_another(mirror: Mirror, monkeypatch: pytest.Mo
     def slowly(self: Mirror, *args: Any) -> str:
         if any("extra/one" in str(word) for word in args):
             begun.set()
-            assert go_on.wait(5)
+            assert go_on.wait(PATIENCE)
         return remote(self, *args)
 
     monkeypatch.setattr(Mirror, "_remote", slowly)
     main = mirror.head_of("main") or ""
     slow = threading.Thread(target=mirror.push, args=(main, "extra/one", ""))
     slow.start()
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE)
     mirror.push(main, "extra/two", "")
     assert mirror.head_of("extra/two") == main
     mirror.refresh()
     go_on.set()
-    slow.join(5)
+    slow.join(PATIENCE)
     assert mirror.head_of("extra/one") == main
 
 
