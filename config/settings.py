@@ -161,6 +161,13 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
 
 
+def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
+    """What can be requested: agents, their types, and an agent with one of its several types."""
+    types = {kind for one in agents.values() for kind in one.types}
+    several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
+    return {*agents, *types, *(f"{name} {kind}" for name, kinds in several for kind in kinds)}
+
+
 class ModelPrice(SettingsTable, frozen=True, kw_only=True):
     """A model's price in US dollars per million tokens: `[prices."MODEL"]`."""
 

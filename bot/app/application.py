@@ -105,7 +105,8 @@ class App:
                 page_token=secrets.page_token,
                 health=self.health,
                 settings=wiring.settings,
-                policies=wiring.policies,
+                policy_of=wiring.policies.of,
+                caps=lambda: wiring.caps,
                 terminal=terminal(wiring.store, wiring.locations, wiring.redact),
                 limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.cli.options import PROBLEM, CliError
-from bot.decide.assignment import all_agents, caps
+from bot.decide.assignment import caps
 from bot.decide.policies import Policies
 from bot.store import (
     AgentRecord,
@@ -181,11 +181,10 @@ def policies(found: Settings, opened: Store) -> Policies:
 
 def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
     """Return the records of all agents, and all sessions. Raises `CliError`."""
-    records, sessions = [], []
-    if Paths(found.data).database.exists():
-        with store(found) as opened:
-            records, sessions = opened.agents.records(), opened.sessions.all()
-    return all_agents(records, found.identities), sessions
+    if not Paths(found.data).database.exists():
+        return [AgentRecord(agent=name) for name in sorted(found.identities)], []
+    with store(found) as opened:
+        return opened.agents.records(found.identities), opened.sessions.all()
 
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """Assigns sessions to agents. An agent keeps the sessions it is assigned."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.store import AgentRecord, Session, Store
-from config.settings import AgentSettings, ProjectSettings, Settings
+from bot.store import Session, Store
+from config.settings import AgentSettings, ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.names import agent_names
 
@@ -83,21 +83,6 @@ class Assignment:
         chosen = self.choose(name, session.project, session.requester)
         self.store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
-
-
-def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """What can be requested: agents, their types, and an agent with one of its several types."""
-    types = {kind for one in agents.values() for kind in one.types}
-    several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
-    return {*agents, *types, *(f"{name} {kind}" for name, kinds in several for kind in kinds)}
-
-
-def all_agents(
-    records: Sequence[AgentRecord], configured: Mapping[str, AgentSettings]
-) -> list[AgentRecord]:
-    """The records of all agents, including those without a session and those not configured now."""
-    kept = {one.agent: one for one in records}
-    return [kept.get(name) or AgentRecord(agent=name) for name in sorted({*kept, *configured})]
 
 
 def caps(settings: Settings) -> Caps:

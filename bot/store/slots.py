@@ -171,8 +171,8 @@ class AgentsTable(StoreTable):
         row = self._first(LAST_AGENT, (project, requester))
         return "" if row is None else str(row["agent_name"])
 
-    def records(self) -> list[AgentRecord]:
-        """The record of every agent that ever had a session, by name."""
+    def records(self, configured: Iterable[str] = ()) -> list[AgentRecord]:
+        """The records of the configured agents and of all that ever had a session, by name."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):
@@ -180,7 +180,8 @@ class AgentsTable(StoreTable):
             for agent, share in found.items():
                 shares[agent].append(share)
         costs = {str(row["agent"]): row for row in self._all(COSTS)}
-        return [_record(name, shares[name], costs.get(name)) for name in sorted({*shares, *costs})]
+        names = sorted({*shares, *costs, *configured})
+        return [_record(name, shares[name], costs.get(name)) for name in names]
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:

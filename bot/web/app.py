@@ -9,7 +9,6 @@ from litestar.exceptions import HTTPException
 from litestar.static_files import create_static_files_router
 from litestar.types import Message, Scope
 
-from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import Store
@@ -22,6 +21,8 @@ from bot.web.pages import as_page, page_routes
 from bot.web.views import Views
 from bot.web.webhook import WebhookLimits, webhook
 from config.settings import Settings
+from lifecycle.judge.capacity import Caps
+from lifecycle.model.policy import Policy
 
 _HEADERS = [
     (
@@ -42,16 +43,18 @@ def build(
     page_token: str,
     health: Callable[[], Health],
     settings: Settings,
-    policies: Policies,
+    policy_of: Callable[[str], Policy],
+    caps: Callable[[], Caps],
     terminal: Terminal,
     limits: WebhookLimits = WebhookLimits(),  # noqa: B008 - frozen
 ) -> Litestar:
     """Return the application.
 
     Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for every
-    delivery. An empty `page_token` disables the pages and the API.
+    delivery. `policy_of` returns a project's policy, `caps` the limits of the queue. An empty
+    `page_token` disables the pages and the API.
     """
-    views = Views(store, settings, policies, terminal)
+    views = Views(store, settings, policy_of, caps, terminal)
     access, watchers = Access(page_token), Watchers()
     store.on_change.append(watchers.changed)
 

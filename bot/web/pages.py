@@ -142,7 +142,7 @@ def page_routes(
             buttons=buttons(detail),
             message_buttons=message_buttons(detail.session),
             choices=choices(detail.session),
-            warn=views.policies.of(detail.session.project).budget_warning,
+            warn=views.policy_of(detail.session.project).budget_warning,
             notices=views.notices(),
             csrf=access.csrf_token(request),
             key=form_key(),

@@ -1,14 +1,12 @@
 """The data that pages and the API show, read from the store; missing things are HTTP errors."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
-from bot.decide.assignment import all_agents, caps, requestable
-from bot.decide.policies import Policies
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import CommandReply, KeyReused, replies_by_command
 from bot.show.session_summary import BudgetUsage, SessionSummary, budget_usage, summarize
@@ -30,9 +28,11 @@ from bot.store import (
 )
 from bot.text import page_text
 from bot.text.history import describe_action, describe_event
-from config.settings import ProjectSettings, Settings
+from config.settings import ProjectSettings, Settings, requestable
+from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Frozen
+from lifecycle.model.policy import Policy
 from lifecycle.model.status import Reason
 from runtimes.agents.shared.messages import Message
 
@@ -99,10 +99,16 @@ class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist."""
 
     def __init__(
-        self, store: Store, settings: Settings, policies: Policies, terminal: Terminal
+        self,
+        store: Store,
+        settings: Settings,
+        policy_of: Callable[[str], Policy],
+        caps: Callable[[], Caps],
+        terminal: Terminal,
     ) -> None:
         self.store = store
-        self.policies = policies
+        self.policy_of = policy_of
+        self._caps = caps
         self._settings = settings
         self._terminal = terminal
 
@@ -127,7 +133,7 @@ class Views:
             session=summarize(session, self._queued().get(id)),
             frozen=frozen_by(facts),
             held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
-            budgets=budget_usage(facts, self.policies.of(session.project), self.store.clock()),
+            budgets=budget_usage(facts, self.policy_of(session.project), self.store.clock()),
             used=tuple(self.store.usage.totals("run", id)),
             commands=_commands(session, replies_by_command(outbox)),
             history=tuple(_event(row, phrases) for row in history),
@@ -184,11 +190,11 @@ class Views:
 
     def queue(self) -> list[QueuedSession]:
         """Return the sessions that wait for a slot, the next one first."""
-        return self.store.slots.queue(caps(self._settings))
+        return self.store.slots.queue(self._caps())
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
-        return all_agents(self.store.agents.records(), self._settings.identities)
+        return self.store.agents.records(self._settings.identities)
 
     def _queued(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}

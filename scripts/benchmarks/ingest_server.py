@@ -10,7 +10,6 @@ from pathlib import Path
 import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
-from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import Delivery, Store
@@ -18,6 +17,7 @@ from bot.system.http_server import HttpServer
 from bot.web.app import build
 from bot.web.health import Health
 from config.settings import Settings
+from lifecycle.judge.capacity import Caps
 from lifecycle.model.policy import Policy
 
 
@@ -30,7 +30,8 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         page_token="",
         health=lambda: Health(scheduler=True),
         settings=Settings(),
-        policies=Policies(store, {}, Policy()),
+        policy_of=lambda _: Policy(),
+        caps=lambda: Caps(sessions=4),
         terminal=Terminal(
             attach=lambda _: "",
             log=lambda _: "",

@@ -22,6 +22,7 @@ from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.webhook import WebhookLimits
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
+from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Issue, Pull
 from lifecycle.model.status import Activity, Blocker, Reason, Status
@@ -66,7 +67,8 @@ class Site:
             page_token=token,
             health=lambda: self.health,
             settings=SETTINGS,
-            policies=self.policies,
+            policy_of=self.policies.of,
+            caps=lambda: Caps(sessions=4),
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1",
                 log=lambda _: self.log,
