@@ -119,7 +119,7 @@ def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
 
 @pytest.mark.parametrize("slot", [True, False])
 @pytest.mark.parametrize("fate", FATES)
-def test_an_unheard_request_is_repeated_or_a_person_notified_within_an_hour(
+def test_a_request_that_got_lost_is_repeated_or_a_person_notified_within_an_hour(
     fate: str, slot: bool
 ) -> None:
     """A notification, another message, or a run that resumes the work; or it asks for a slot."""
