@@ -86,10 +86,11 @@ DEFENCES: Sequence[Defence] = (
     ),
     Defence(
         "connections",
-        "what took effect although its answer was lost counts as done",
+        "what took effect although its answer was lost is found and not done twice",
         (
+            Removal("runtimes/workspaces/mirror.py", "[0]) != sha:", "[0]) is not None:"),
             Removal("bot/act/publishing.py", "if not refused.moved or not contained:", "if True:"),
-            Removal("bot/act/outbox.py", "self.dispatcher.was_done(due) or result", "result"),
+            Removal("bot/github/comment_markers.py", "has_marker(written.body, key)):", "False):"),
         ),
     ),
     Defence(
