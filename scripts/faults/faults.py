@@ -72,10 +72,18 @@ def freezes(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Kill the tmux server with SIGKILL three times, with all agents in it."""
+    """Kill the tmux server with SIGKILL three times, with all agents in it.
+
+    Each time an agent has just received a message, which may be lost with it.
+    """
     for number in range(1, 4):
         if over.wait(dice.uniform(1.0, 8.0)):
             return
+        before = lives.messages_received()
+        while lives.messages_received() == before:
+            if over.wait(0.02):
+                return
+        over.wait(dice.uniform(0.0, 0.3))
         servers = [pid for pid, command in processes_of(lives.folder) if _is_tmux(command)]
         for pid in servers:
             with contextlib.suppress(ProcessLookupError):

@@ -126,6 +126,11 @@ class Lives:
         """How many API requests were answered."""
         return sum("/api/" in seen.path for seen in self.github.requests)
 
+    def messages_received(self) -> int:
+        """How many messages agents have received, by their own log."""
+        log = self._agent_log
+        return log.read_text().count('"kind": "message"') if log.exists() else 0
+
     def label_issues(self) -> None:
         """Have the person open and label all issues at once."""
         threads = [
