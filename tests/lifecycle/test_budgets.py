@@ -185,10 +185,12 @@ def test_a_long_turn_counts_only_towards_the_hours(name: str) -> None:
     assert decision(session, **{field: amount + 1}).status is Status.WORKING
 
 
-def test_the_session_is_rechecked_when_its_hours_run_out() -> None:
+@pytest.mark.parametrize("name", [name for name in SPENT if name.endswith("hours")])
+def test_the_turn_in_progress_counts_and_the_hours_run_out_during_it(name: str) -> None:
+    ((whose, _),), ((field, _),) = SPENT[name][0].items(), SPENT[name][1].items()
     active = agent(Activity.ACTIVE, 60, seen=ago(0))
-    session = facts(agent=active, spent=Spending(active_seconds=7000.0))
-    found = decision(session, session_hours=2.0)
+    session = facts(agent=active, **{whose: Spending(active_seconds=7000.0)})
+    found = decision(session, **{field: 2.0})
     assert found.status is Status.WORKING
     assert found.recheck_at == ago(60) + timedelta(seconds=200)
 
