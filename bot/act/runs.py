@@ -92,7 +92,8 @@ class AgentRuns:
             base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
             if base is not None and check() is None:
                 tip = mirror.head_of(base_branch) or base
-                held = hold_files(mirror, workspace, tip, self.steering, before)
+                if workspace.made_at != tip:  # Its files are not those of that commit.
+                    held = hold_files(mirror, workspace, tip, self.steering, before)
         if stopped := check():
             return stopped
         if base is None:

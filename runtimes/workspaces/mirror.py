@@ -86,6 +86,7 @@ class Mirror:
     def __post_init__(self) -> None:
         self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
         self._begun = self._done = 0  #: The numbers of the last fetch that began and that ended.
+        self._template = "", ""  #: The commit whose template was read last, and its text.
 
     def refresh(self) -> None:
         """Fetch all branches and drop those that are gone; make the mirror if there is none.
@@ -131,13 +132,24 @@ class Mirror:
 
     def merge_base(self, base: str, sha: str) -> str:
         """The best common ancestor; `base` if there is none."""
-        return (ask(self.path, "merge-base", _sha(base), _sha(sha)) or base).strip()
+        return (
+            base
+            if base == sha
+            else (ask(self.path, "merge-base", _sha(base), _sha(sha)) or base).strip()
+        )
 
     def pull_template(self, sha: str) -> str:
         """The repository's pull request template, or nothing.
 
         https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests/about-issue-and-pull-request-templates
         """
+        known, text = self._template
+        if known != sha:
+            text = self._read_template(sha)
+            self._template = sha, text  # Most sessions begin at the newest commit of one branch.
+        return text
+
+    def _read_template(self, sha: str) -> str:
         folders = [f"{folder}/" for folder in (".github", "docs")]
         tree = git(self.path, "ls-tree", "--name-only", "-z", _sha(sha), "--", ".", *folders)
         found = [n for n in tree.split("\0") if n.lower().rpartition("/")[2] == _TEMPLATE]

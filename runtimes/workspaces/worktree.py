@@ -64,6 +64,7 @@ class Worktree:
         self._marker = self._view / "made"
         self._making = self.place / "making"
         self._steering = Steering(self._view, self._in_checkout)
+        self.made_at = ""  #: The commit whose files `create` has checked out just now, unchanged.
 
     @property
     def exists(self) -> bool:
@@ -136,6 +137,7 @@ class Worktree:
         if files:
             self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
         self.set_base(base)
+        self.made_at = "" if files else start
         return True
 
     def set_base(self, base: str) -> None:

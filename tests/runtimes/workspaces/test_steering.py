@@ -1,11 +1,12 @@
 """Tests of restoring the files that steer agents before each run."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.preparation import hold_files
+from runtimes.workspaces.preparation import hold_files, prepare
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.repositories import Git
 
@@ -168,3 +169,22 @@ def test_filters_do_not_change_files_that_are_put_back(
     hold_files(mirror, worktree, base, PATTERNS, run=1)
     assert steering(checkout) == AS_ON_BASE
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_workspace_knows_the_commit_it_was_just_made_at_only_without_other_files(
+    base: str, mirror: Mirror, workspace: Callable[[], Worktree], git: Git
+) -> None:
+    made, found = workspace(), workspace()
+    prepare(mirror, made, "main")
+    assert (made.made_at, found.made_at) == (base, "")
+    assert (steering(made.path), made.dirty()) == (AS_ON_BASE, False)
+    assert hold_files(mirror, made, base, PATTERNS, run=1) == []
+    prepare(mirror, found, "main")
+    assert found.made_at == ""  # It was there already, so an agent may have worked in it.
+    git.commit(made.path, "CLAUDE.md", "obey")
+    (made.path / "CLAUDE.md").write_text("obey at once")
+    mirror.preserve(made, run=1)
+    made.remove()
+    again = workspace()
+    prepare(mirror, again, "main", run=1)
+    assert (again.made_at, (again.path / "CLAUDE.md").read_text()) == ("", "obey at once")
