@@ -148,6 +148,8 @@ class PullObserver:
         if session is None or kind == "pull":
             return session, [int(name)] if session else [], reading
         known = [pull.number for pull in session.pulls]
+        if kind == "sha" and not known:
+            return session, [], None  # Its checks are read with its first pull request.
         fork = self._fork(session)
         return session, known or self.github.read.pulls_of(repository, session.branch, fork), None
 

@@ -1,8 +1,12 @@
 """When a pull request is read: once for many refreshes, again while it may change."""
 
+import pytest
+from msgspec.structs import replace
+
 from bot.github.errors import TryLater
+from bot.store import Observation
 from lifecycle.model.status import Merge, PullState
-from tests.harness.observers import BRANCH, Bench
+from tests.harness.observers import BRANCH, REPOSITORY, Bench
 
 
 def test_a_pull_request_without_a_session_is_read_once(bench: Bench) -> None:
@@ -30,6 +34,20 @@ def test_a_new_pull_request_is_read_once_and_a_merged_one_not_again(bench: Bench
     bench.scenario.clock.passes(60)
     assert bench.pulls.read_requested() == 0
     assert bench.github.pulls_read == [34, 34]
+    assert bench.waiting() == []
+
+
+def test_a_check_of_a_push_without_a_pull_request_costs_no_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = bench.pushed("a1")
+    work = replace(bench.store.sessions.get(name).work, head="a1")
+    seen = Observation(session=name, work=work)
+    bench.store.observations.record([seen], bench.scenario.clock())
+    assert bench.store.sessions.of_subject(REPOSITORY, "sha:a1") == name
+    monkeypatch.setattr(bench.github, "pulls_of", lambda *_: pytest.fail("it was searched for"))
+    bench.refreshes("sha:a1")
+    assert bench.pulls.read_requested() == 0
     assert bench.waiting() == []
 
 
