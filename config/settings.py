@@ -97,8 +97,9 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
     max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
-    #: Which agent gets a new session: the least busy one, or the requester's last one.
-    affinity: Literal["none", "last"] = "none"
+    #: Which agent gets a new session: the least busy one, the requester's last one, or the one
+    #: whose merged sessions changed the files that the issue names.
+    affinity: Literal["none", "last", "area"] = "none"
     people: tuple[str, ...] = ()  #: Logins that may give commands without write access.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
     #: The whole policy of this project; None: the server's. In the file, only the differences.

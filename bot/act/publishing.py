@@ -1,6 +1,6 @@
 """Pushes an agent's commits to GitHub and opens its pull request."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,8 @@ from runtimes.workspaces.push_checks import holds, skips_checks, touched
 
 #: The most characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
+#: How many files that a push changes are recorded.
+_MOST_PATHS = 200
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Publishing:
     github: GitHub
     locations: Locations
     redact: Redaction
+    add_paths: Callable[[str, Sequence[str]], None]  #: Records the files that a session changes.
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
@@ -84,6 +87,8 @@ class Publishing:
             if stopped := check():
                 return stopped
             mirror.push(head, session.branch, expected=there)
+        changed = touched(mirror, _base(session, mirror), "", head, ["*"])
+        self.add_paths(session.id, changed[:_MOST_PATHS])
         known = [pull.number for pull in session.pulls if pull.state is PullState.OPEN]
         return Completed(
             result=head, refreshes=tuple(refresh(session, f"pull:{number}") for number in known)
@@ -103,10 +108,8 @@ class Publishing:
         if holds(mirror, head, self.redact.finds):
             why = "a commit contains a secret of this machine; remove it from every commit"
             return Rejected(why, Reason.PUSH_REFUSED)
-        onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
-        base = mirror.head_of(onto[0]) if onto else None
         there = mirror.head_of(session.branch) or ""
-        changed = touched(mirror, base or session.work.base, there, head, publish.protected)
+        changed = touched(mirror, _base(session, mirror), there, head, publish.protected)
         if changed:
             return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
         return None
@@ -163,6 +166,12 @@ class Publishing:
         """Every commit that the bot pushed to the session's branch, with the time of the push."""
         done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
+
+
+def _base(session: Session, mirror: Mirror) -> str:
+    """The commit that a pull request of this branch is compared with."""
+    onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
+    return (mirror.head_of(onto[0]) if onto else None) or session.work.base
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:

@@ -239,7 +239,7 @@ class Wiring:
             locations,
             agents,
             MessageSender(store.sessions, store.outbox, locations, prompts, clock),
-            Publishing(store.facts, github, locations, self.redact),
+            Publishing(store.facts, github, locations, self.redact, store.agents.add_paths),
             Merger(store.refreshes, github, locations, self.people, clock),
             clock,
             settings.public_url,

@@ -1,5 +1,7 @@
 """Assigns sessions to agents. An agent keeps the sessions it is assigned."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,8 +11,11 @@ from msgspec.structs import replace
 from bot.store import Session, Store
 from config.settings import AgentSettings, ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
+from lifecycle.model.facts import Issue
 from lifecycle.model.names import agent_names
 
+#: A path, or the name of a file.
+_FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w*")
 _NO_CAPS = Caps(sessions=0)
 
 
@@ -45,13 +50,14 @@ class Assignment:
         found = self.agents.get(agent)
         return found.tools if found else ()
 
-    def choose(self, name: str, project: str, requester: str) -> AssignedAgent:
+    def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
         """Choose the agent for a new session: by name, maybe with a type, or by an agent type.
 
         An agent named alone has its first type. Of an agent type the least busy agent is chosen.
 
         With `affinity = "last"` the agent of the requester's last session in the project comes
-        first.
+        first; with "area" the one that most often changed, in merged sessions, the files and
+        directories that `about` names.
         """
         able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
@@ -62,13 +68,31 @@ class Assignment:
             if last in able:
                 return AssignedAgent(last, name)
         busy = self.store.agents.open_sessions()
-        return AssignedAgent(min(able, key=lambda agent: (busy.get(agent, 0), agent)), name)
+        knows = self._experience(project, about) if len(able) > 1 else {}
+        able.sort(key=lambda agent: (-knows.get(agent, 0), busy.get(agent, 0), agent))
+        return AssignedAgent(able[0], name)
+
+    def _experience(self, project: str, about: str) -> Mapping[str, int]:
+        """How many merged sessions of each agent changed what a text names."""
+        if self.projects[project].affinity != "area":
+            return {}
+        named = {found[0].strip("./") for found in _FILE.finditer(about)}
+        agents = self.store.agents
+        return Counter(
+            agent
+            for agent, session in agents.merged(project)
+            if any(_is_in(path, named) for path in agents.paths(session))
+        )
+
+    def _successor(self, session: Session, name: str) -> AssignedAgent:
+        about = "\n".join((describe(session.issue), *self.store.agents.paths(session.id)))
+        return self.choose(name, session.project, session.requester, about)
 
     def handover_blocker(self, session: Session, name: str) -> str:
         """Why the agent of this name or type cannot take over a session now; empty if it can."""
         if name in agent_names(session.agent_name, session.agent_type):
             return ""
-        chosen = self.choose(name, session.project, session.requester)
+        chosen = self._successor(session, name)
         return self.store.slots.handover_blocker(
             session.id, chosen.agent, chosen.agent_type, self.caps
         )
@@ -80,9 +104,22 @@ class Assignment:
         """
         if name in agent_names(session.agent_name, session.agent_type):
             return session
-        chosen = self.choose(name, session.project, session.requester)
+        chosen = self._successor(session, name)
         self.store.agents.assign(session.id, chosen.agent, chosen.agent_type, run)
         return replace(session, agent_name=chosen.agent, agent_type=chosen.agent_type)
+
+
+def describe(issue: Issue) -> str:
+    """Return the text of an issue that may name files."""
+    return f"{issue.title}\n{issue.body}"
+
+
+def _is_in(path: str, named: Set[str]) -> bool:
+    """Whether these names contain a file, by its path, the end of its path or a directory."""
+    parts = path.split("/")
+    ends = ("/".join(parts[place:]) for place in range(len(parts)))
+    directories = ("/".join(parts[:place]) for place in range(1, len(parts)))
+    return not named.isdisjoint((*ends, *directories))
 
 
 def caps(settings: Settings) -> Caps:

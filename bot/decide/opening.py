@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bot.decide.assignment import Assignment
+from bot.decide.assignment import Assignment, describe
 from bot.store import NewSession, Outsider, OutsidersTable, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
@@ -124,7 +124,7 @@ class Opening:
         """Open a session and settle its start command; False if its id or branch is taken."""
         name, project = candidate.project, self.projects[candidate.project]
         requester = candidate.trigger.actor
-        chosen = self.assignment.choose(agent, name, requester)
+        chosen = self.assignment.choose(agent, name, requester, describe(issue))
         new = NewSession(
             id=f"{name}-{issue.number}",
             project=name,

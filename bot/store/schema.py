@@ -101,6 +101,12 @@ _STATEMENTS = (
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX session_pulls_session ON session_pulls (session)",
     "CREATE INDEX session_pulls_head ON session_pulls (repository, head, session)",
+    # The files that the pushed commits of a session change.
+    """CREATE TABLE session_paths (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        path TEXT NOT NULL,
+        PRIMARY KEY (session, path)
+    ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE metadata (
         session TEXT NOT NULL REFERENCES sessions (id),
         key TEXT NOT NULL,

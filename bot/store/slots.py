@@ -50,7 +50,7 @@ OPEN_SESSIONS = (
 )
 LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
-RECORDS = """SELECT id, agent_name AS agent, created, head,
+RECORDS = """SELECT id, project, agent_name AS agent, created, head,
         ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at
     FROM sessions"""
 #: The agents that had runs of a session before it was handed over, in their order.
@@ -73,6 +73,8 @@ _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, 
     ON CONFLICT DO NOTHING"""
 TYPE_OF_RUN = """SELECT agent_type FROM handovers WHERE session = ? AND run > ?
     ORDER BY run LIMIT 1"""
+PATHS = "SELECT path FROM session_paths WHERE session = ?"
+_ADD_PATH = "INSERT INTO session_paths (session, path) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ?, taken_back = NULL WHERE id = ?"
 
 #: The outcome of an agent whose session another one has taken over.
@@ -170,6 +172,26 @@ class AgentsTable(StoreTable):
         """Return the agent of a person's newest session in a project; empty if there is none."""
         row = self._first(LAST_AGENT, (project, requester))
         return "" if row is None else str(row["agent_name"])
+
+    def add_paths(self, session: str, paths: Iterable[str]) -> None:
+        """Record files that a session's pushed commits change."""
+        values = [(session, path) for path in paths]
+        self._db.write(lambda connection: connection.executemany(_ADD_PATH, values))
+
+    def paths(self, session: str) -> list[str]:
+        """The recorded files that a session's pushed commits change."""
+        return [row["path"] for row in self._all(PATHS, (session,))]
+
+    def merged(self, project: str) -> list[tuple[str, str]]:
+        """The merged sessions of a project, each after the agent that earned the merge."""
+        earlier = _by_session(self._all(HANDOVERS))
+        rows = [row for row in self._all(RECORDS) if row["project"] == project]
+        return [
+            (agent, row["id"])
+            for row in rows
+            for agent, share in _shares(row, earlier.get(row["id"], ()), ()).items()
+            if share.outcome == Status.MERGED
+        ]
 
     def records(self, configured: Iterable[str] = ()) -> list[AgentRecord]:
         """The records of the configured agents and of all that ever had a session, by name."""

@@ -48,7 +48,13 @@ def opened(site: Site) -> list[Any]:
         write=SimpleNamespace(open_pull=open_pull, label=lambda *words: asked.append(words)),
     )
     site.locations.mirror("widgets").take(site.workspace)
-    publishing = Publishing(site.scenario.store.facts, github, site.locations, Redaction())
+    publishing = Publishing(
+        site.scenario.store.facts,
+        github,
+        site.locations,
+        Redaction(),
+        site.scenario.store.agents.add_paths,
+    )
     head = site.workspace.head() or ""
     publishing.open_pull(site.session, head, draft=False, check=lambda: None)
     return asked
@@ -175,6 +181,7 @@ def test_the_name_of_a_repository_is_read_where_a_push_may_create_its_branch(sit
     pushes("a")
     pushes("b")
     assert asked == ["acme/widgets"]
+    assert scenario.store.agents.paths(site.id) == ["a", "b"]
     # It is renamed, and another repository takes its name, which has no such branch.
     site.github.rename(taken)
     git(taken.parent, "clone", "--quiet", "--bare", "--branch", "main", str(taken), "widgets.git")

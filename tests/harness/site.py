@@ -112,7 +112,13 @@ class Site:
         return ActionDispatcher(
             *(store.sessions, store.refreshes, github, self.locations, self.agents),
             MessageSender(store.sessions, store.outbox, self.locations, self.prompts, clock),
-            Publishing(store.facts, github, self.locations, redact or Redaction()),
+            Publishing(
+                store.facts,
+                github,
+                self.locations,
+                redact or Redaction(),
+                store.agents.add_paths,
+            ),
             Merger(store.refreshes, github, self.locations, people, clock),
             *(clock, "https://bot/"),
         )

@@ -24,9 +24,11 @@ OVER = Ended(
 )
 
 
-def chosen(store: Store, word: str, requester: str = "alice", **project: str) -> AssignedAgent:
+def chosen(
+    store: Store, word: str, requester: str = "alice", about: str = "", **project: str
+) -> AssignedAgent:
     projects = {"widgets": ProjectSettings(repository="acme/widgets", **project)}  # type: ignore[arg-type]
-    return Assignment(store, AGENTS, projects).choose(word, "widgets", requester)
+    return Assignment(store, AGENTS, projects).choose(word, "widgets", requester, about)
 
 
 def works(scenario: Scenario, number: int, agent: str, requester: str = "alice") -> None:
@@ -73,6 +75,51 @@ def test_with_affinity_a_session_goes_to_the_agent_of_the_requesters_last_one(
     assert chosen(store, "claude", affinity="none") == AssignedAgent("ada", "claude")
     assert chosen(store, "claude", affinity="last") == AssignedAgent("ben", "claude")
     assert chosen(store, "claude", "carol", affinity="last") == AssignedAgent("ada", "claude")
+
+
+def test_with_affinity_to_an_area_the_agent_is_chosen_that_changed_its_files_before(
+    scenario: Scenario, store: Store
+) -> None:
+    merged = replace(OVER, status=Status.MERGED)
+    for number, agent, end, path in (
+        (1, "ada", merged, "src/parser/lines.py"),
+        (2, "ben", merged, "src/lexer.py"),
+        (3, "ben", merged, "src/parser/words.py"),
+        (4, "ben", OVER, "src/parser/lines.py"),
+    ):
+        works(scenario, number, agent)
+        store.agents.add_paths(f"widgets-{number}", [path, "README.md"])
+        scenario.decides(f"widgets-{number}", ended=end)
+    works(scenario, 5, "ada")
+    for about, agent in (
+        ("It fails in src/parser/lines.py.", "ada"),
+        ("See `lines.py`", "ada"),
+        ("words.py", "ben"),
+        ("Everything in src/parser/ and src/lexer.py", "ben"),
+        ("README.md", "ben"),
+        ("no-lines.py, parser", "ben"),
+        ("", "ben"),
+    ):
+        assert chosen(store, "claude", about=about, affinity="area").agent == agent, about
+    assert chosen(store, "claude", about="lines.py", affinity="none").agent == "ben"
+
+
+def test_a_handover_to_a_type_prefers_who_knows_the_files_that_the_session_changed(
+    scenario: Scenario, store: Store
+) -> None:
+    works(scenario, 1, "ben")
+    store.agents.add_paths("widgets-1", ["src/lexer.py"])
+    scenario.decides("widgets-1", ended=replace(OVER, status=Status.MERGED))
+    works(scenario, 2, "ben")
+    works(scenario, 3, "cid")
+    store.agents.add_paths("widgets-3", ["src/lexer.py"])
+    session = store.sessions.get("widgets-3")
+    assert session
+    projects = {"widgets": ProjectSettings(repository="acme/widgets", affinity="area")}
+    given = Assignment(store, AGENTS, projects).hand_over(
+        replace(session, agent_type="x"), "shell", 2
+    )
+    assert (given.agent_name, given.agent_type) == ("ben", "shell")
 
 
 def test_affinity_ignores_agents_of_another_type(scenario: Scenario, store: Store) -> None:
