@@ -246,6 +246,17 @@ def test_a_workspace_is_kept_as_long_as_its_projects_policy_says(keeper: Keeper)
     assert Thing.WORKSPACE in keeper.cleans()
 
 
+def test_a_workspace_is_kept_while_its_project_is_gone(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(14 * DAY)
+    projects, keeper.site.locations.projects = keeper.site.locations.projects, {}
+    assert Thing.WORKSPACE not in keeper.cleans()
+    (item,) = keeper.planned(Thing.WORKSPACE)
+    assert item.why == "widgets is no project any more, so its work cannot be preserved"
+    keeper.site.locations.projects = projects
+    assert Thing.WORKSPACE in keeper.cleans()
+
+
 def test_an_orphaned_workspace_without_a_mirror_is_kept(keeper: Keeper) -> None:
     leftovers(keeper)
     (item,) = (item for item in keeper.planned(Thing.WORKSPACE) if item.name == "gadgets-1")
