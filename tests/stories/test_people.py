@@ -195,7 +195,13 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
     first = world.issue("First").is_labelled()
     first.agent.starts()
     second = world.issue("Second").is_labelled()
-    second.becomes("queued")
+
+    def waits() -> bool:
+        session = second.session
+        return session is not None and "every slot is in use, 1 in all" in session.because
+
+    eventually(waits, "it waits for a slot")
+    assert second.agent.received == []
     first.issue.unlabel("mergewright", by=ALICE)
     second.agent.starts()
 

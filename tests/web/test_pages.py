@@ -241,7 +241,9 @@ def test_pages_have_no_external_resources_or_inline_scripts(site: Site) -> None:
     session = site.session(1)
     for path in ("/", "/login", f"/sessions/{session}"):
         page = site.seen(path).text
-        for address in re.findall(r'(?:src|<link[^>]*href)="([^"]*)"', page):
+        addresses = re.findall(r'(?:src|<link[^>]*href)="([^"]*)"', page)
+        assert "/static/page.css" in addresses
+        for address in addresses:
             assert address.startswith("/static/")
             assert site.http.get(address).status_code == 200
         assert not re.search(r"<script(?! src=)|<style|\sstyle=|\son\w+=", page)

@@ -255,8 +255,9 @@ def test_a_branch_deleted_meanwhile_is_no_error(
     github: GitHub, server: FaultyGitHub, repo: Repository, pull: Pull
 ) -> None:
     body = b'{"message": "Reference does not exist"}'
-    server.fail_next("DELETE", "/git/refs", 422, body=body)
-    github.write.delete_branch(repo.full_name, BRANCH, pull.head)
+    server.fail_next("DELETE", "/git/refs", 422, body=body, after=True)
+    assert github.write.delete_branch(repo.full_name, BRANCH, pull.head) == ""
+    assert BRANCH not in repo.heads
 
 
 def test_a_protected_branch_is_not_deleted(

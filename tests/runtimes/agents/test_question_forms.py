@@ -254,7 +254,9 @@ def test_choices_of_a_gemini_form_that_scrolled_away_can_be_taken(
 @each_recording([RECORDINGS / "gemini" / "waiting_input" / "several"])
 def test_gemini_waits_while_its_form_is_open(case: Path, recording: Recording) -> None:
     later = recording.moment.now + timedelta(minutes=5)
-    for screen in case.glob("*.txt"):
+    screens = sorted(case.glob("*.txt"))
+    assert len(screens) > 1
+    for screen in screens:
         agent = recording.adapter.reader(recording.files).read(
             recording.alive, screen.read_text(), later
         )
