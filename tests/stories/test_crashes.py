@@ -12,7 +12,7 @@ from tests.world.waiting import eventually
 from tests.world.world import ALICE, BOT, MALLORY, SECRET, TOKEN, PullStory, World
 
 #: The bot starts dozens of times, which takes long on a busy machine.
-PATIENCE = 90.0
+PATIENCE = 300.0
 
 
 def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> None:
