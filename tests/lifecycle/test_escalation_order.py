@@ -148,4 +148,7 @@ FIRST: dict[str, tuple[Facts, str]] = {
 
 @pytest.mark.parametrize(("session", "key"), FIRST.values(), ids=FIRST.keys())
 def test_the_most_important_escalation_is_reported(session: Facts, key: str) -> None:
-    assert str(attention(session)[1].key) == key
+    found = attention(session)[1]
+    assert str(found.key) == key
+    if key.startswith("action_failed:"):
+        assert (found.reason, found.because) == (FAILURE.reason, FAILURE.detail)
