@@ -28,10 +28,18 @@ class Defence(NamedTuple):
 DEFENCES: Sequence[Defence] = (
     Defence(
         "freezes",
-        "the lease is checked right before each effect, and late effects are removed",
+        "a bot that lost the lease writes nothing, does nothing and ends; late effects are removed",
         (
+            Removal("bot/store/database.py", "        if held:\n", "        if True:\n"),
             Removal(
-                "bot/act/outbox.py", "if not self.may_act() or not self.writable()", "if False"
+                "bot/app/leader_lease.py",
+                "return led and not self.stopping.is_set()",
+                "return self._epoch is not None",
+            ),
+            Removal(
+                "bot/app/leader_lease.py",
+                "            self.lost = True\n            self.stopping.set()\n",
+                "",
             ),
             Removal("bot/app/application.py", "wiring.late_effects.remove()", "pass"),
         ),
