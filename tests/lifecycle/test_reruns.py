@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lifecycle.model import actions as do
 from lifecycle.model.facts import Check, Facts, Failure
 from lifecycle.model.key import parse
+from lifecycle.model.keys import fingerprint
 from lifecycle.model.status import Blocker, CheckState, Reason, Status
 from tests.lifecycle.decisions import ci_cause, decision, keys, ordered, with_pull
 from tests.lifecycle.universe import HEAD, ago, check, done
@@ -94,7 +95,8 @@ def test_checks_that_fail_on_the_base_too_escalate_and_are_not_sent() -> None:
     facts = with_checks(ON_BASE)
     judged = decision(facts)
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.BASE_RED)
-    assert "also fail on main: unit" in judged.because
+    assert judged.because == "all failed checks also fail on main: unit"
+    assert f"notice:base_red:{HEAD}:{fingerprint(['ci/unit'])}" in keys(facts)
     assert messages(facts) == []
     assert (
         Blocker("ci_failing", "failing checks: unit (also fails on the base branch)")
