@@ -4,7 +4,6 @@ import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -323,8 +322,6 @@ class AgentObserver:
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
             if (words := str(failure)) != live.work.unreadable:
                 log.warning("%s: its workspace could not be read: %s", live.id, words)
-                with suppress(GitFailure, OSError):
-                    workspace.repair()  # It is examined again at the next look.
             return replace(work, unreadable=words)
 
     def _record(self, observed: Sequence[Observation]) -> int:

@@ -104,15 +104,11 @@ class Worktree:
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """Make the bot's view again, if an agent has spoiled it, or git cannot use it."""
-        with suppress(GitFailure, OSError):
-            self.dirty()
-            return
-        if self.made or self.spoiled:
-            base = self.base()
+        """Make the bot's view again, if an agent has spoiled it, to read the work."""
+        if self.spoiled:
             remove_tree(self._view)
             self._make_view()
-            self.set_base(base)
+            self.set_base("")
 
     def create(
         self, start: str, files: str | None, base: str, may_make: Callable[[], bool] = lambda: True

@@ -74,16 +74,13 @@ class Checkout:
     def __init__(self) -> None:
         self.path = Path("/x")
         self.at: str | None = "a" * 40
-        self.unclean, self.looks, self.repairs = False, 0, 0
+        self.unclean, self.looks = False, 0
         self.elsewhere: OffBranch | None = None
         self.meanwhile: Callable[[], object] = int
         self.fails: Exception | None = None
 
     def commit(self) -> str | None:
         return self.at
-
-    def repair(self) -> None:
-        self.repairs += 1
 
     def off_branch(self, known: str) -> OffBranch | None:
         return self.elsewhere

@@ -218,7 +218,7 @@ def test_an_agent_that_continues_during_the_examination_was_not_at_rest(
     "fails",
     [GitFailure("status", "/x", "odd", "mend it"), FileNotFoundError("removed meanwhile")],
 )
-def test_an_unreadable_workspace_is_repaired_once_and_examined_again(
+def test_an_unreadable_workspace_is_a_fact_and_examined_again(
     scenario: Any, edge: Edge, watch: AgentObserver, checkout: Checkout, fails: Exception
 ) -> None:
     running(scenario, edge, 1)
@@ -229,7 +229,7 @@ def test_an_unreadable_workspace_is_repaired_once_and_examined_again(
         watch.examine()
     assert the(scenario).activity is Activity.READY
     work = scenario.store.sessions.live()[0].work
-    assert (work.dirty, work.unreadable, checkout.repairs) == (None, str(fails), 1)
+    assert (work.dirty, work.unreadable) == (None, str(fails))
     checkout.fails = None
     watch.sweep()
     watch.examine()

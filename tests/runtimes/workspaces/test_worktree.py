@@ -85,26 +85,6 @@ def test_a_half_made_workspace_is_made_again(
     assert (again.path / "README").exists()
 
 
-@pytest.mark.parametrize("damage", ["HEAD", "objects", "index", "config"])
-def test_a_damaged_repository_of_the_bot_is_made_again_and_loses_nothing(
-    worktree: Worktree, workspace: Callable[[], Worktree], damage: str, mirror: Mirror, git: Git
-) -> None:
-    base, sha = worktree.base(), git.commit(worktree.path, "a", "1")
-    (worktree.path / "b").write_text("not committed")
-    damaged = worktree.place / "bot.git" / damage
-    if damaged.is_dir():
-        shutil.rmtree(damaged)
-    else:
-        damaged.write_text("[broken")
-    with pytest.raises(GitFailure):
-        worktree.dirty()
-    worktree.repair()
-    assert worktree.dirty()
-    assert (worktree.base(), worktree.head()) == (base, sha)
-    assert prepare(mirror, workspace(), "main") == base
-    assert (worktree.path / "b").exists()
-
-
 def test_commits_survive_a_removed_checkout(
     worktree: Worktree, workspace: Callable[[], Worktree], git: Git, mirror: Mirror
 ) -> None:
