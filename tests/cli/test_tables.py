@@ -120,7 +120,7 @@ def test_an_agents_record_shows_its_results(
         unpriced=12_345,
         seconds_to_merge=7200.0,
     )
-    monkeypatch.setattr(AgentsTable, "records", lambda _: [ada])
+    monkeypatch.setattr(AgentsTable, "records", lambda *_: [ada])
     assert "ada 5 1 4 25% 3 $7.50 + 12k tokens 2h" in lines(mergewright("agents").out)
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (

@@ -77,6 +77,7 @@ class RepositoryBase(Thing, ABC):
     private: bool = False
     merge_methods: set[str] = field(default_factory=lambda: {"merge", "squash", "rebase"})
     archived: bool = False
+    closes_issues: bool = True  #: Whether a merge closes the issues that it says it closes.
     async_merges: bool = False  #: Whether merges in the background are offered.
     moves: list[Move] = field(default_factory=list)
     heads: dict[str, str] = field(default_factory=dict)  #: Every branch's commit, as last seen.

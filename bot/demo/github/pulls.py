@@ -256,5 +256,5 @@ class Pull(Proposal):
         self.happened("merged", by, commit_id=sha)
         self.set_closed(by, None, sha)
         self.publish("closed", by)
-        for issue in self.closes:
+        for issue in self.closes if self.repo.closes_issues else ():
             issue.close(by)

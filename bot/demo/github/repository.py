@@ -149,7 +149,7 @@ class Repository(CheckedRepository):
                     pull.base_pushed(move.user)
         if move.branch == self.default_branch and move.before and move.after:
             for commit in list(self.git.log(f"{move.before}..{move.after}")):
-                for issue in self.closing(commit.message):
+                for issue in self.closing(commit.message) if self.closes_issues else ():
                     issue.close(move.user)
         if move.after:
             for app in self.world.apps.values():

@@ -7,6 +7,7 @@ import pytest
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.github.client import GitHub
+from bot.github.comment_markers import with_marker
 from bot.github.errors import GitHubFailure, Refused
 from lifecycle.model.policy import MergeMethod
 from lifecycle.model.status import Merge, PullState, Review
@@ -275,10 +276,11 @@ def test_a_long_open_thread_makes_the_snapshot_incomplete(github: GitHub, pull: 
 
 def test_reviews_threads_and_comments_name_their_authors(github: GitHub, pull: Pull) -> None:
     head = pull.head
-    pull.comment("By ourselves.", by="wright")
+    pull.comment(with_marker("By ourselves.", "report"), by="wright")
+    pull.comment("By the token's owner.", by="wright")
     pull.comment("By a machine.", by="renovate[bot]")
     pull.review("ann", "CHANGES_REQUESTED", "Not yet.", [("retry.py", 2, "Why 2?")])
-    pull.threads[0].reply("wright", "Because.")
+    pull.threads[0].reply("wright", with_marker("Because.", "reply"))
     pull.threads[0].start_line = 1
     pull.repo.push(BRANCH, {"other.py": "1\n"}, by="wright")
     found = read(github, pull).pull
@@ -290,13 +292,14 @@ def test_reviews_threads_and_comments_name_their_authors(github: GitHub, pull: P
     assert verdict.remark.body == "Not yet."
     assert [(each.author, each.own, each.bot) for each in found.comments] == [
         ("wright", True, False),
+        ("wright", False, False),
         ("renovate[bot]", False, True),
     ]
     (thread,) = found.threads
     assert (thread.path, thread.start, thread.line) == ("retry.py", 1, 2)
     assert not thread.resolved
     assert "-two" in thread.diff
-    assert [(each.body, each.own) for each in thread.remarks] == [
+    assert [(each.body.partition("\n")[0], each.own) for each in thread.remarks] == [
         ("Why 2?", False),
         ("Because.", True),
     ]
