@@ -288,7 +288,7 @@ def test_reviews_threads_and_comments_name_their_authors(github: GitHub, pull: P
     assert found.review is Review.CHANGES_REQUESTED
     (verdict,) = found.verdicts
     assert (verdict.author, verdict.approved, verdict.sha) == ("ann", False, head)
-    assert verdict.remark is not None
+    assert verdict.remark
     assert verdict.remark.body == "Not yet."
     assert [(each.author, each.own, each.bot) for each in found.comments] == [
         ("wright", True, False),
@@ -299,10 +299,7 @@ def test_reviews_threads_and_comments_name_their_authors(github: GitHub, pull: P
     assert (thread.path, thread.start, thread.line) == ("retry.py", 1, 2)
     assert not thread.resolved
     assert "-two" in thread.diff
-    assert [(each.body.partition("\n")[0], each.own) for each in thread.remarks] == [
-        ("Why 2?", False),
-        ("Because.", True),
-    ]
+    assert [each.own for each in thread.remarks] == [False, True]
     pull.threads[0].resolve("ann")
     pull.review("ann", "APPROVED")
     found = read(github, pull).pull
