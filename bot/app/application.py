@@ -15,6 +15,7 @@ from bot.show.terminal import terminal
 from bot.system.clock import Clock, SteadyClock, utc_now
 from bot.system.crash_points import AtCrashPoint, CrashPoint, log_crash_point
 from bot.system.http_server import HttpServer
+from bot.system.struct_types import prepare_struct_types
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.webhook import WebhookLimits
@@ -120,6 +121,7 @@ class App:
 
     def start(self) -> None:
         """Answer HTTP at once, and act as soon as this bot has the lease."""
+        prepare_struct_types()
         self.server.start()
         self.wiring.leader_lease.start()
 
