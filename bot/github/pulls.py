@@ -110,6 +110,7 @@ def pull_snapshot(
         ),
         head_repository=last.head_repository.name_with_owner if last.head_repository else "",
         author=login_of(last.author),
+        created_at=last.created_at,
         merged_by=login_of(last.merged_by),
         body=last.body,
         labels=tuple(label.name for label in last.labels.nodes),

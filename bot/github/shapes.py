@@ -348,6 +348,7 @@ class PullRequest(GraphQLShape, frozen=True):
     body: str
     url: str
     state: str
+    created_at: datetime
     is_draft: bool
     mergeable: str
     merge_state_status: str

@@ -78,6 +78,7 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
     pull: Pull
     head_repository: str  #: `owner/name`; empty if the fork was deleted.
     author: str
+    created_at: datetime
     merged_by: str
     body: str
     #: By remark id, the last editor of each remark that somebody else than its author has edited;

@@ -8,7 +8,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.rate_limits import Backoff
 from bot.github.write_access import WriteAccess, is_local
 from bot.intake.local_commands import head_at
-from bot.store import NewCommand, Outsider, Store
+from bot.store import NewCommand, Outsider, RefreshRequest, Store
 from bot.system.clock import Clock
 from lifecycle.model.actions import Action
 from lifecycle.react.notices import replies
@@ -33,13 +33,16 @@ class CommandAuthorizer:
     def settle(self) -> int:
         """Grant or refuse every new command; return how many were decided.
 
-        A command whose permission cannot be read waits, with all others of its repository.
+        A command whose permission cannot be read waits, with all others of its repository. One on
+        a pull request that has not been read yet waits until it is.
         """
         settled = 0
         for command in self._store.commands.new():
             name = f"{command.repository} commands"
             until = self._waiting.get(command.repository)
             if until is not None and self._clock() < until:
+                continue
+            if self._awaits_reading(command):
                 continue
             try:
                 self._settle(command)
@@ -53,6 +56,14 @@ class CommandAuthorizer:
                 self._backoff.reset(name)
                 settled += 1
         return settled
+
+    def _awaits_reading(self, command: NewCommand) -> bool:
+        subject = f"pull:{command.number}"
+        unread = RefreshRequest(repository=command.repository, subject=subject)
+        return (
+            self._store.refreshes.is_requested(unread)
+            and session_on(self._store, command.repository, command.number) is None
+        )
 
     def _settle(self, command: NewCommand) -> None:
         now = self._clock()

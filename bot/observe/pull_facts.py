@@ -39,8 +39,8 @@ class PullFacts:
     github: GitHub
     people: WriteAccess
     discussions: Discussions
-    #: Who moved the branch between two states of a pull request.
-    who_pushed: Callable[[Session, Pull, Pull | None], Mover]
+    #: Who moved the branch between two states of a pull request, and when the bot did.
+    who_pushed: Callable[[Session, Pull, Pull | None], tuple[Mover, datetime | None]]
     projects: Mapping[str, ProjectSettings]
     clock: Clock
     _log_failures: dict[int, int] = field(default_factory=dict, init=False)  #: By check run.
@@ -61,7 +61,7 @@ class PullFacts:
         if dequeued:
             dequeued = replace(dequeued, checks=tuple(map(report, dequeued.checks)))
         return replace(
-            self._with_mover(session, pull, before, now),
+            self._with_mover(session, reading, before, now),
             checks=tuple(
                 replace(report(check), flaky=any(fnmatchcase(check.name, name) for name in flaky))
                 for check in pull.checks
@@ -125,14 +125,19 @@ class PullFacts:
             frozen_by_label(issue, None, now) if issue else Frozen(scope="session", by="", at=now)
         )
 
-    def _with_mover(self, session: Session, pull: Pull, before: Pull | None, now: datetime) -> Pull:
+    def _with_mover(
+        self, session: Session, reading: PullSnapshot, before: Pull | None, now: datetime
+    ) -> Pull:
         """The pull request with who moved its branch, and which approved heads remain valid."""
+        pull = reading.pull
         was = before or Pull(number=pull.number)
         if before is not None and was.head == pull.head:
             mover, since, person, carried = was.head_by, was.head_since, was.person, was.carried
             contributors = was.contributors
         else:
-            mover, since = self.who_pushed(session, pull, before), now
+            mover, pushed_at = self.who_pushed(session, pull, before)
+            # Whoever comments after the bot's push has seen this head, however late it is read.
+            since = max(pushed_at, reading.created_at) if pushed_at else now
             person, contributors = was.person, was.contributors
             if mover is Mover.PERSON:
                 pushers = self._pushers(session, pull.branch, was.head)
@@ -199,8 +204,10 @@ class PullFacts:
 
 def who_pushed(
     reader: FactsReader, locations: Locations, session: Session, pull: Pull, before: Pull | None
-) -> Mover:
-    """Who moved the branch from the head of `before` to that of `pull`.
+) -> tuple[Mover, datetime | None]:
+    """Who moved the branch from the head of `before` to that of `pull`, and when the bot did.
+
+    The time is None if it is not known since when the branch is there.
 
     After a person's push the agent gets no failed checks, earlier reviews or conflicts until
     somebody sends it a new request: `handed_to_human` in `lifecycle.read.session_view`.
@@ -215,15 +222,15 @@ def who_pushed(
         # The branch is back at an earlier push of the bot, unless GitHub's answer is outdated.
         mirror.refresh()
         reset = mirror.head_of(session.branch) == pull.head
-        return Mover.PERSON if reset else Mover.BOT
+        return Mover.PERSON if reset else Mover.BOT, None
     if pushed is not None or push in facts.pending or pull.head == session.work.base:
-        return Mover.BOT
+        return Mover.BOT, pushed.at if pushed else None
     old = before.head if before else session.work.head
     mirror.refresh()
     updated = mirror.contains(pull.head) and mirror.contains(old)
     if updated and mirror.is_update(old, pull.head, pull.base_branch):
-        return Mover.UPDATE
-    return Mover.PERSON
+        return Mover.UPDATE, None
+    return Mover.PERSON, None
 
 
 def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:

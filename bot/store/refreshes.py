@@ -17,6 +17,7 @@ DUE_REFRESHES = """SELECT repository, subject, since, due, requests FROM refresh
         (SELECT 1 FROM json_each(:prefixes) AS p
             WHERE substr(subject, 1, length(p.value)) = p.value)
     ORDER BY due, since LIMIT :limit"""
+IS_REQUESTED = "SELECT 1 FROM refreshes WHERE repository = ? AND subject = ?"
 _REMOVE_REFRESH = """DELETE FROM refreshes
     WHERE repository = :repository AND subject = :subject AND since = :since
         AND requests = :requests"""
@@ -48,6 +49,10 @@ class RefreshesTable(StoreTable):
         """The due refreshes whose subject starts with one of `prefixes`, longest due first."""
         values = {"now": now.timestamp(), "prefixes": encoded(prefixes), "limit": limit}
         return list(map(_refresh, self._all(DUE_REFRESHES, values)))
+
+    def is_requested(self, request: RefreshRequest) -> bool:
+        """Whether a subject is still to be read, now or later."""
+        return self._first(IS_REQUESTED, (request.repository, request.subject)) is not None
 
     def mark_done(self, refresh: DueRefresh) -> None:
         """Remove a refresh, unless it was requested again since `due` returned it."""

@@ -257,7 +257,8 @@ class Pull(Struct, frozen=True, kw_only=True):
     dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
     frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
     merged_at: datetime | None = None
-    head_since: datetime | None = None  #: When this head was first seen.
+    #: Since when it has this head: when the bot pushed it, or else when it was first read.
+    head_since: datetime | None = None
     pending_since: datetime | None = None  #: Since when a check is pending at this head.
     green_since: datetime | None = None  #: When its checks last turned all green, any head.
     read_at: datetime | None = None

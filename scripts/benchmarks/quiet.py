@@ -42,7 +42,7 @@ class Quiet:
         refresh_budget = RefreshBudget(self.store.refreshes, self.github, self.clock)
         discussions = Discussions(people)
         pull_facts = PullFacts(
-            self.github, people, discussions, lambda *_: Mover.BOT, projects, self.clock
+            *(self.github, people, discussions, lambda *_: (Mover.BOT, None), projects, self.clock)
         )
         self.pulls = PullObserver(
             *(self.store, self.github, people, refresh_budget, pull_facts, projects),

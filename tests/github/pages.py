@@ -122,6 +122,7 @@ def page(**changes: Any) -> PullRequest:
         "body": "Closes #12",
         "url": "https://github.example/acme/widgets/pull/34",
         "state": "OPEN",
+        "created_at": START,
         "is_draft": False,
         "mergeable": "MERGEABLE",
         "merge_state_status": "CLEAN",

@@ -130,6 +130,8 @@ class Bench:
         github: Any = self.github
         self.people = WriteAccess(github, scenario.clock)
         self.mover: Any = Mover.BOT
+        self.pushed_at: Any = None
+        self.created_at = scenario.clock()
         self.silenced = False
         self.refresh_budget = RefreshBudget(scenario.store.refreshes, github, scenario.clock)
         assignment = Assignment(scenario.store, IDENTITIES, PROJECTS)
@@ -137,7 +139,7 @@ class Bench:
             *(scenario.store, PROJECTS, assignment, lambda _: self.silenced, scenario.clock),
             log_crash_point,
         )
-        who_pushed: Any = lambda *_: answer(self.mover)  # noqa: E731
+        who_pushed: Any = lambda *_: (answer(self.mover), self.pushed_at)  # noqa: E731
         discussions = Discussions(self.people, "acme-bot")
         pull_facts = PullFacts(
             *(github, self.people, discussions, who_pushed, PROJECTS, scenario.clock)
@@ -189,6 +191,7 @@ class Bench:
             pull=Pull(number=34, **{"branch": BRANCH, "head": "a1", "base": "b1", **pull}),
             head_repository=repository,
             author=author,
+            created_at=self.created_at,
             merged_by="",
             body="",
             edited_by={"comment:2": "mallory", "comment:3": ""},

@@ -334,6 +334,18 @@ def test_a_merge_command_older_than_the_head_or_its_base_branch_is_bound_to_none
     assert conversation.heads() == [""]
 
 
+def test_a_command_on_a_pull_request_waits_until_it_is_read(conversation: Conversation) -> None:
+    bench = conversation.bench
+    bench.pushed("a1")
+    bench.pull()
+    bench.refreshes("pull:34")
+    conversation.command("merge", number=34)
+    assert conversation.comments == []
+    bench.pulls.read_requested()
+    conversation.commands.settle()
+    assert conversation.heads() == ["a1"]
+
+
 def test_a_repository_without_answers_delays_only_its_own_commands(
     conversation: Conversation,
 ) -> None:

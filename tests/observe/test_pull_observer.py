@@ -1,5 +1,6 @@
 """The pull observer: attribution to sessions, and facts added to a read."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -108,6 +109,19 @@ def test_the_pusher_is_determined_only_when_the_head_moved(bench: Bench) -> None
     bench.mover = AssertionError("it has not moved")
     bench.pull(title="renamed")
     assert bench.reads()[0].head_by is Mover.BOT
+
+
+def test_a_head_that_the_bot_pushed_counts_from_its_push_or_the_opening(bench: Bench) -> None:
+    bench.pushed("a1")
+    bench.pull()
+    bench.pushed_at = bench.created_at - timedelta(minutes=1)
+    assert bench.reads()[0].head_since == bench.created_at
+    bench.pushed_at = bench.created_at + timedelta(minutes=1)
+    bench.pull(head="a2")
+    assert bench.reads()[0].head_since == bench.pushed_at
+    bench.pushed_at = None
+    bench.pull(head="a3")
+    assert bench.reads()[0].head_since == bench.scenario.clock()
 
 
 def test_a_branch_update_keeps_approvals_and_a_persons_push_is_remembered(bench: Bench) -> None:
