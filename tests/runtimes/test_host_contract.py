@@ -23,6 +23,7 @@ from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files
 from tests.runtimes.hosts import HOSTS, SESSION, OneSession, database
 from tests.runtimes.repositories import Git
+from tests.runtimes.stages import processes
 from tests.world.waiting import eventually
 
 _WRITES_A_DATABASE = """
@@ -96,11 +97,13 @@ def test_a_stop_ends_the_program_with_its_children(session: OneSession) -> None:
 
 def test_an_exit_is_proved_by_its_record(session: OneSession) -> None:
     session.starts()
-    (shell,) = (
-        pid
-        for pid in session.stage.processes_of(session.run)
-        if b"stty" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+
+    def shells() -> list[int]:
+        running = set(processes("cmdline", b"stty"))
+        return [pid for pid in session.stage.processes_of(session.run) if pid in running]
+
+    # A child that the shell has just forked has its command line too, until it runs its program.
+    (shell,) = eventually(lambda: found if len(found := shells()) == 1 else None, "the shell")
     os.kill(shell, signal.SIGKILL)
     eventually(lambda: (seen := session.probe()) is not None and seen.exit, "the exit")
     assert session.agent().activity is Activity.EXITED
