@@ -1,6 +1,7 @@
 """The cost of one decision, which is made at every reconciliation."""
 
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from statistics import median
@@ -16,9 +17,9 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState
 from scripts.benchmarks.figure import Figure
 
-#: How many reference loops a decision may take, which does not depend on the machine. Revision
-#: 9c2f36d took 2.08, or 19.5 microseconds where this limit is 15.
-MOST = 1.6
+#: How many times as long as the reference a decision may take, which hardly depends on the machine.
+#: Revision 9c2f36d took 0.28: 19.5 microseconds where 15 are allowed.
+MOST = 0.215
 ROUNDS, CALLS = 200, 50
 _NOW = datetime(2030, 1, 1, tzinfo=UTC)
 _EARLIER = _NOW - timedelta(hours=1)
@@ -37,7 +38,7 @@ _DONE = (
 
 
 def run() -> dict[str, Figure]:
-    """Time decisions about one typical session, and the reference loop between them."""
+    """Time decisions about one typical session, and the reference between them."""
     policy = Policy()
     facts = reported(usual(), policy)
     decisions, references = [], []
@@ -48,7 +49,7 @@ def run() -> dict[str, Figure]:
     return {
         "decide.usual": Figure(value=median(decisions), unit="us"),
         "decide.relative": Figure(
-            value=ratio, unit="reference loops", limit=f"<= {MOST:g}", holds=ratio <= MOST
+            value=ratio, unit="references", limit=f"<= {MOST:g}", holds=ratio <= MOST
         ),
     }
 
@@ -60,23 +61,16 @@ def _microseconds(call: Callable[[], object]) -> float:
     return (time.thread_time() - begun) / CALLS * 1e6
 
 
-class _Part:
-    def __init__(self, name: str, before: "_Part | None") -> None:
-        self.name = name
-        self.before = before
-        self.found: dict[str, tuple[int, str]] = {}
-
-    def has(self, key: str) -> bool:
-        return self.found.get(key) is not None or (self.before is not None and self.name != key)
-
-
 def reference() -> None:
-    """Do what decisions consist of: make objects, call methods, look up attributes and keys."""
-    part: _Part | None = None
-    for place in range(40):
-        part = _Part("a", part if place % 3 else None)
-        part.found["b"] = (place, part.name)
-        part.has("c")
+    """Build a command line parser and use it: work of the standard library, in Python alone.
+
+    Like a decision it runs much code once. A short loop stays in the processor's caches: beside
+    one, the same decisions cost between 1.5 and 1.9 loops on one machine in one day.
+    """
+    parser = ArgumentParser(prog="reference", add_help=False)
+    parser.add_argument("--number", type=int)
+    parser.add_argument("name")
+    parser.parse_args(["--number", "1", "widgets"])
 
 
 def reported(facts: Facts, policy: Policy) -> Facts:
