@@ -24,6 +24,7 @@ from scripts.agents.network import ask_for_root, isolate
 from scripts.agents.stage import Stage
 from scripts.agents.trial import STEPS, Trial
 
+_FOLDER = "/var/tmp"
 _NOT_TRIED = 3
 
 
@@ -70,7 +71,9 @@ def main() -> int:
 def try_agent(name: str, release: Release, program: Path, steps: Iterable[str]) -> Result:
     """Run these steps with one agent, until one fails."""
     result = Result(agent=name, version=release.version)
-    folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
+    # Not in /tmp: with a home there, Codex makes no aliases of itself, and bubblewrap before 0.9
+    # then does not find the program to run in its sandbox.
+    folder = Path(tempfile.mkdtemp(prefix="mergewright-", dir=_FOLDER))
     with ModelServer() as model, closing(Stage(folder, model)) as stage:
         trial = Trial(name, release, program, stage)
         for step in steps:
