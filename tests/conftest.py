@@ -3,26 +3,19 @@
 import functools
 import gc
 import importlib
-import ssl
 from contextlib import suppress
 
-import jwt.algorithms
 import pytest
 import typer.main
 
+from tests.world.repeated_work import cache_certificates_and_keys
+
 
 def pytest_configure() -> None:
-    """Cache what every client would repeat: reading certificates and keys, building commands.
-
-    Each takes as long as a test. Garbage collection is off while pytest collects.
-    """
+    """Cache what many tests would repeat. Garbage collection is off while pytest collects."""
     gc.disable()
-    for place, name in (
-        (ssl, "create_default_context"),
-        (jwt.algorithms, "load_pem_private_key"),
-        (typer.main, "get_command"),
-    ):
-        pytest.MonkeyPatch().setattr(place, name, functools.cache(getattr(place, name)))
+    cache_certificates_and_keys()
+    typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 def pytest_collection(session: pytest.Session) -> None:

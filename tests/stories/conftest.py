@@ -9,7 +9,13 @@ import pytest
 from bot.decide.replay import replay
 from tests.world.clock import observed_by
 from tests.world.faulty_github import FaultyGitHub
+from tests.world.repeated_work import cache_routes
 from tests.world.world import World
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _repeated_work() -> None:
+    cache_routes()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ Each step the journal announces is written to the file CROSSED before the bot ki
 forks, so that a new life begins in a moment. It ends when its standard input is closed.
 """
 
+import gc
 import os
 import re
 import select
@@ -22,7 +23,9 @@ from bot.app.application import App
 from bot.app.process import set_up_log
 from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
+from bot.system.struct_types import prepare_struct_types
 from config.load import load
+from tests.world.repeated_work import cache_certificates_and_keys, cache_routes
 
 #: Commits and times differ between runs; the rest names the kind of crash point.
 _CHANGING = re.compile(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^:\s]*:[^:\s]*:[^:\s]*")
@@ -81,13 +84,21 @@ def live(config: Path, crossed: Path) -> None:
 
 
 def warm_up(config: Path) -> None:
-    """Import every module of the bot by running it once in a temporary folder."""
+    """Import every module of the bot by running it once in a temporary folder.
+
+    Later lives share what this one computed, and their garbage collection leaves it alone.
+    """
+    cache_certificates_and_keys()
+    cache_routes()
     settings, secrets = load(config, os.environ)
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         elsewhere = replace(settings.server, data=folder, port=0)
         app = App(replace(settings, server=elsewhere, projects={}), secrets)
         app.start()
         app.stop()
+    prepare_struct_types()
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:
