@@ -175,8 +175,9 @@ def test_only_another_writers_approval_of_the_head_commit_merges(world: World) -
 def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World) -> None:
     world.repo.push("release", {"notes.txt": "1\n"}, by=ALICE)
     issue = world.agent_opens_a_pull_request(mode="propose")
-    pull = issue.pull.reviewer_approves()
-    pull.pull.comment("/mergewright merge", by=ALICE)
+    pull = issue.pull
+    pull.pull.check("unit", status="in_progress", suite="ci")  # It may not merge before the change.
+    pull.reviewer_approves().pull.comment("/mergewright merge", by=ALICE)
     pull.has_comment("This commit is merged as soon as nothing blocks it")
     pull.pull.change_base("release", by=ALICE)
     pull.ci_passes()
