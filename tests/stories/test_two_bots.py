@@ -12,6 +12,7 @@ import httpx
 from msgspec.structs import replace
 
 from bot.app.application import App
+from bot.system.crash_points import CrashPoint
 from config.settings import Settings
 from lifecycle.model.key import KeyKind
 from tests.world.waiting import PATIENCE, eventually
@@ -51,7 +52,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
         issues.append(world.issue("Add more widgets").is_labelled())
         eventually((first / "reconcile").exists, "it is suspended while it reconciles")
         suspend(frozen)
-        steps = (first / "steps").read_text()
+        steps = steps_of(first)
 
         succeeds(world, settings)
         for number, issue in enumerate(issues):
@@ -62,7 +63,7 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
 
         resume(frozen, first)
 
-    assert (first / "steps").read_text() == steps, "it wrote nothing down and did nothing more"
+    assert steps_of(first) == steps, "it wrote nothing down and did nothing more"
     assert "another bot has taken the lease" in (first / "log").read_text()
     for issue, pull in zip(issues, pulls, strict=True):
         assert [entry["kind"] for entry in issue.agent.received] == ["prompt"]
@@ -171,6 +172,12 @@ def resume(bot: subprocess.Popen[bytes], folder: Path) -> None:
     (folder / "gate").touch()
     bot.send_signal(signal.SIGCONT)
     assert bot.wait(PATIENCE) == 1, "it saw that it had lost its place"
+
+
+def steps_of(folder: Path) -> list[str]:
+    """The steps of a bot, without actions that it took up and then refused for want of a lease."""
+    steps = (folder / "steps").read_text().splitlines()
+    return [step for step in steps if not step.startswith(CrashPoint.TAKEN)]
 
 
 def succeeds(world: World, settings: Settings) -> App:
