@@ -136,8 +136,7 @@ class PullFacts:
             contributors = was.contributors
         else:
             mover, pushed_at = self.who_pushed(session, pull, before)
-            # Whoever comments after the bot's push has seen this head, however late it is read.
-            since = max(pushed_at, reading.created_at) if pushed_at else now
+            since = _current_since(reading, was, pushed_at) or now
             person, contributors = was.person, was.contributors
             if mover is Mover.PERSON:
                 pushers = self._pushers(session, pull.branch, was.head)
@@ -231,6 +230,16 @@ def who_pushed(
     if updated and mirror.is_update(old, pull.head, pull.base_branch):
         return Mover.UPDATE, None
     return Mover.PERSON, None
+
+
+def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None) -> datetime | None:
+    """When the bot's push became the head, which comments after it refer to; None: unknown.
+
+    A push from before the last head is a reset of the branch, at an unknown time.
+    """
+    if pushed_at is None or (was.head_since is not None and pushed_at < was.head_since):
+        return None
+    return max(pushed_at, reading.created_at)
 
 
 def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:

@@ -124,6 +124,17 @@ def test_a_head_that_the_bot_pushed_counts_from_its_push_or_the_opening(bench: B
     assert bench.reads()[0].head_since == bench.scenario.clock()
 
 
+def test_an_earlier_push_of_the_bot_counts_from_when_the_branch_is_seen_there_again(
+    bench: Bench,
+) -> None:
+    bench.pushed("a1")
+    for head, pushed_at in (("a1", bench.created_at), ("a2", None), ("a1", bench.created_at)):
+        bench.pull(head=head)
+        bench.pushed_at = pushed_at
+        (pull,) = bench.reads()
+    assert pull.head_since == bench.scenario.clock()
+
+
 def test_a_branch_update_keeps_approvals_and_a_persons_push_is_remembered(bench: Bench) -> None:
     bench.pushed("a1")
     bench.pull()
