@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 from scripts.mutants.tables import Mutant, Rowed, Table
-from scripts.mutants.trying import EQUIVALENT, KILLED, ROOT, SURVIVED, end_after, passes
+from scripts.mutants.trying import (
+    EQUIVALENT,
+    KILLED,
+    ROOT,
+    SURVIVED,
+    end_after,
+    judged_alone,
+    passes,
+)
 
 TESTS = ROOT / "tests/lifecycle"
 #: Longer than the tests take. A mutant that exceeds it is killed.
@@ -30,6 +38,10 @@ def remember(table: Table) -> None:
 
 def judge(mutant: Mutant) -> str:
     """Judge a mutant of the table that was remembered last."""
+    return judged_alone(lambda: _judge(mutant))
+
+
+def _judge(mutant: Mutant) -> str:
     end_after(LIMIT_SECONDS)
     install(mutant.table, mutant.of)
     likely = [TESTS / name for name in mutant.table.tests]

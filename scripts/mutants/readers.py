@@ -22,10 +22,12 @@ import pytest
 
 from scripts.mutants import warm
 from scripts.mutants.mistakes import mistakes
-from scripts.mutants.trying import KILLED, ROOT, SURVIVED, end_after, passes
-from scripts.mutants.warm import IMPORTED, LIMIT_SECONDS, Collected
+from scripts.mutants.trying import IMPORTED, KILLED, ROOT, SURVIVED, end_after, judged_alone, passes
+from scripts.mutants.warm import Collected
 
 AGENTS = ROOT / "runtimes/agents"
+#: Longer than the tests compute. A mutant that exceeds it is killed.
+LIMIT_SECONDS = 20
 TESTS = ROOT / "tests/runtimes/agents"
 #: The name of the modules that all adapters share.
 SHARED = "shared"
@@ -149,9 +151,13 @@ def _judge(source: Source, place: int) -> str:
 
 def _judge_afresh(source: Source, place: int, first: frozenset[str]) -> str:
     """Import the module with a mistake, and run all tests."""
-    end_after(LIMIT_SECONDS)
-    sys.meta_path.insert(0, _Importer(source, source.code(place)))
-    return SURVIVED if passes([TESTS], _Sorted(first)) else KILLED
+
+    def judge() -> str:
+        end_after(LIMIT_SECONDS)
+        sys.meta_path.insert(0, _Importer(source, source.code(place)))
+        return SURVIVED if passes([TESTS], _Sorted(first)) else KILLED
+
+    return judged_alone(judge)
 
 
 class _Sorted:

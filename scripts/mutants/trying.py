@@ -2,31 +2,59 @@
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
+#: Of a mistake whose code imports run, so that it cannot be replaced.
+IMPORTED = "imported"
+RESULTS = (EQUIVALENT, KILLED, SURVIVED, IMPORTED)
+FAILED = 99  #: The exit status of a process that could not judge.
 
 
-def end_after(seconds: int) -> None:
-    """Fail tests that compute for longer than this, or wait for ten times as long.
+def judged_alone(judge: Callable[[], str]) -> str:
+    """Judge a mutant in a forked process, `KILLED` where `end_after` ends that.
 
-    The mutant is killed then. A busy machine makes tests wait, so waiting alone counts less.
+    Raises `RuntimeError` if the process fails otherwise.
     """
+    with alone():
+        child = os.fork()
+        if not child:
+            os.setsid()
+            try:
+                os._exit(RESULTS.index(judge()))
+            except BaseException:  # noqa: BLE001 - the process must end here, whatever a mutant does
+                traceback.print_exc(file=sys.__stderr__)
+            os._exit(FAILED)
+        try:
+            status = os.waitpid(child, 0)[1]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # Including what a mutant left running.
+    if os.WIFSIGNALED(status):
+        return KILLED
+    if (code := os.WEXITSTATUS(status)) not in range(len(RESULTS)):
+        raise RuntimeError(f"the process that judges a mutant exited with {code}")
+    return RESULTS[code]
 
-    def too_long(signum: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the tests took longer than {seconds} seconds")
 
-    signal.signal(signal.SIGPROF, too_long)
+def end_after(seconds: float) -> None:
+    """End this process once it has computed for so long, or waited for ten times as long.
+
+    A busy machine makes tests wait, so waiting counts less. The kernel ends the process, because a
+    mutant may catch every exception, or wait in a library where Python handles no signal.
+    """
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(10 * seconds)
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
 
 
 @contextmanager

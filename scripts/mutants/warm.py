@@ -17,12 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
-from scripts.mutants.trying import KILLED, SURVIVED, alone, end_after
+from scripts.mutants.trying import IMPORTED, KILLED, SURVIVED, alone, end_after, judged_alone
 
 Place = tuple[str, str, int]  #: Of code: its file, qualified name and first line.
-#: Of a mistake whose code imports run, so that it cannot be replaced.
-IMPORTED = "imported"
-LIMIT_SECONDS = 20
 
 
 class Reached(NamedTuple):
@@ -75,7 +72,7 @@ class Collected:
         threading.settrace(self._note)
         for number, item in enumerate(self._items):
             self._seen, begun = set(), time.process_time()
-            if not self._pass([Reached(number, LIMIT_SECONDS, frozenset())]):
+            if not _passes(item, None):
                 raise RuntimeError(f"{item.nodeid} fails already")
             found.append(Reached(number, time.process_time() - begun, frozenset(self._seen)))
         return sorted(found, key=lambda test: test.seconds)
@@ -90,16 +87,12 @@ class Collected:
         for function in self._functions:
             for code in new[_place(function.__code__)]:
                 function.__code__ = code
-        return SURVIVED if self._pass(tests) else KILLED
-
-    def _pass(self, tests: Sequence[Reached]) -> bool:
         items = [self._items[test.item] for test in tests]
         for test, item, following in zip(tests, items, [*items[1:], None], strict=True):
-            end_after(2 + int(10 * test.seconds))  # A mutant may compute without end.
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if item.session.testsfailed:
-                return False
-        return True
+            end_after(2 + 10 * test.seconds)  # A mutant may compute without end.
+            if not _passes(item, following):
+                return KILLED
+        return SURVIVED
 
     def _note(self, frame: FrameType, event: str, argument: object) -> None:
         if frame.f_code.co_filename in self._files:
@@ -111,8 +104,12 @@ _collected: Collected  #: In this process and in those forked from it.
 
 def judge(before: CodeType, after: CodeType) -> str:
     """Judge a mistake in a process of its own, forked from the one that collected the tests."""
-    with alone():
-        return _collected.judge(before, after)
+    return judged_alone(lambda: _collected.judge(before, after))
+
+
+def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    return not item.session.testsfailed
 
 
 def _reached() -> list[Reached]:

@@ -2,7 +2,11 @@
 
 import ast
 import importlib
+import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +16,7 @@ from runtimes.agents import AGENTS
 from scripts.mutants.mistakes import mistakes
 from scripts.mutants.readers import SHARED, SOURCES
 from scripts.mutants.tables import TABLES, Rowed, Rows, Table, mutants_of
+from scripts.mutants.trying import KILLED, SURVIVED, end_after, judged_alone
 from tests.house.source import ROOT, modules
 
 #: Tables that decide nothing.
@@ -123,3 +128,29 @@ def test_a_pattern_mutant_removes_a_whole_alternative() -> None:
             next(str(each.value) for each in ast.walk(tree) if isinstance(each, ast.Constant))
         )
     assert left == [r"^((?!)|▲|\|.)", r"^(\(all\)|(?!)|\|.)", r"^(\(all\)|▲|(?!))"]
+
+
+def test_a_mutant_is_killed_where_it_waits_in_a_library_or_catches_everything(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.db")
+
+    def waits() -> str:
+        end_after(0.02)
+        database = sqlite3.connect(f"{pipe.as_uri()}?mode=ro", uri=True)
+        database.execute("SELECT 1 FROM sqlite_master")  # Nobody writes to the pipe.
+        return SURVIVED
+
+    def computes() -> str:
+        end_after(0.02)
+        while True:
+            with suppress(BaseException):
+                sum(range(1000))
+
+    assert (judged_alone(waits), judged_alone(computes)) == (KILLED, KILLED)
+    assert judged_alone(lambda: SURVIVED) == SURVIVED
+
+
+def test_a_mutant_that_cannot_be_judged_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="exited with 99"):
+        judged_alone(lambda: "no result")
