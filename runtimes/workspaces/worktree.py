@@ -83,8 +83,12 @@ class Worktree:
 
     @property
     def spoiled(self) -> bool:
-        """Whether it was completed, and somebody has since removed the record of that."""
-        return self.place.is_dir() and not self.made and not self._making.exists()
+        """Whether it was completed, and somebody has since removed the record of that.
+
+        An empty folder is what a killed `create` can leave: there was no work in it.
+        """
+        recorded = self.made or self._making.exists()
+        return self.place.is_dir() and not recorded and any(self.place.iterdir())
 
     @property
     def whole(self) -> bool:

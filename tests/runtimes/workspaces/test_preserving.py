@@ -130,6 +130,28 @@ def test_a_half_made_workspace_has_nothing_to_preserve(
     assert not (again.place / "making").exists()
 
 
+def test_an_empty_workspace_has_nothing_to_preserve(
+    worktree: Worktree,
+    workspace: Callable[[], Worktree],
+    mirror: Mirror,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def killed(file: Path) -> None:
+        raise KeyboardInterrupt
+
+    worktree.remove()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "touch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(mirror, workspace(), "main")
+    again = workspace()
+    assert list(again.place.iterdir()) == []
+    assert not again.spoiled
+    assert mirror.preserve(again, 1) is None
+    prepare(mirror, again, "main")
+    assert (again.path / "README").exists()
+
+
 def test_an_interrupted_removal_does_not_look_like_work(
     worktree: Worktree,
     workspace: Callable[[], Worktree],
