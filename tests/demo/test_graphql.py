@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from graphql import build_schema, parse, validate
+from graphql import GraphQLSchema, build_schema, parse, validate
 
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -41,10 +41,14 @@ def read(ask: Ask, pull: Pull) -> Callable[[str], Any]:
     return fields
 
 
+@pytest.fixture(scope="module")
+def schema() -> GraphQLSchema:
+    return build_schema(files("bot.demo.github.graphql").joinpath("schema.graphql").read_text())
+
+
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_bots_documents_match_the_schema(name: str) -> None:
-    schema = files("bot.demo.github.graphql").joinpath("schema.graphql").read_text()
-    assert validate(build_schema(schema), parse(QUERIES[name])) == []
+def test_the_bots_documents_match_the_schema(name: str, schema: GraphQLSchema) -> None:
+    assert validate(schema, parse(QUERIES[name])) == []
 
 
 def test_a_check_shows_its_app_its_workflow_and_whether_it_is_required(

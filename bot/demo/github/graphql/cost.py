@@ -79,10 +79,10 @@ class Cost:
         }
         bounds = {name: value for name, value in bounds.items() if value is not None}
         name = node.name.value
-        wanted = {selection.to_dict().get("name", {}).get("value") for selection in _fields(node)}
-        if not bounds and wanted <= {"totalCount", "__typename"}:
-            return 1
         if not bounds:
+            chosen = {one.to_dict().get("name", {}).get("value") for one in _fields(node)}
+            if chosen <= {"totalCount", "__typename"}:
+                return 1
             self._refuse(
                 node,
                 path,
