@@ -64,7 +64,7 @@ memory-per-session-mb = {session_mb}
 [policy]
 {policy}
 [timing]
-sweep-seconds = 0.1
+sweep-seconds = 0.2
 resync-seconds = {resync}
 poll-seconds = {resync}
 lease-seconds = 2
