@@ -17,6 +17,8 @@ _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 _PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._*?-]{1,100}")
+#: The last part of a name begins with a letter, so that no address is one.
+_HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*(?::[1-9][0-9]{0,4})?")
 _A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
 
 #: The path of a Unix socket is limited to 104 to 108 bytes, depending on the system; this leaves
@@ -120,6 +122,16 @@ def _default_contradictions(
     if "," in project.label:
         yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
     yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
+    if isinstance(project.network, str):
+        if project.network != "open":
+            yield f'{where}.network = {short(project.network)}: expected "open" or a list of hosts'
+        return
+    for host in project.network:
+        if not _HOST.fullmatch(host):
+            yield (
+                f"{where}.network has {short(host)}: expected a host's name, such as"
+                " files.example.org, *.example.org or example.org:8443"
+            )
 
 
 def _installation_contradictions(settings: Settings) -> Iterator[str]:

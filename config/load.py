@@ -173,7 +173,9 @@ def secret_values(
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Yield a problem for each value below `where` that does not match its declared type."""
     if get_origin(kind) is UnionType:
-        kind = next(one for one in get_args(kind) if one is not NoneType)
+        kinds = [one for one in get_args(kind) if one is not NoneType]
+        lists = [one for one in kinds if get_origin(one) is tuple and isinstance(value, list)]
+        kind = (lists or kinds)[0]
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
     elif get_origin(kind) in (dict, Mapping) and isinstance(value, dict):

@@ -96,6 +96,9 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
+    #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
+    #: HTTP and HTTPS have to be named.
+    network: str | tuple[str, ...] = ()
     max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
     #: Which agent gets a new session: the least busy one, the requester's last one, or the one
     #: whose merged sessions changed the files that the issue names.

@@ -179,8 +179,7 @@ class App:
         store.incidents.clear("clock", clock())
         self.wiring.late_effects.begin()
         self.wiring.outbox.begin()
-        if self._settings.key_variables:
-            self.wiring.model_proxy.start()
+        self.wiring.model_proxy.start()
         self._ticker.start()
         for worker in self._workers:
             worker.wake()

@@ -33,6 +33,8 @@ from bot.intake.redelivery import Redelivery
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
+from bot.model_proxy.refusals import RefusalLog
+from bot.model_proxy.tunnels import Tunnels
 from bot.observe.agents import AgentObserver
 from bot.observe.discussions import Discussions
 from bot.observe.installations import InstallationObserver
@@ -217,8 +219,13 @@ class Wiring:
             proxy_url=lambda: self.model_proxy.url,
             priced=self.prices,
         )
-        port_file = self.paths.model_port
-        self.model_proxy = ModelProxy(endpoints.of_token, endpoints.record_usage, port_file)
+        self.model_proxy = ModelProxy(
+            endpoints.of_token,
+            endpoints.record_usage,
+            self.paths.model_port,
+            socket_file=self.paths.proxy_socket,
+            tunnels=Tunnels(endpoints.network_of, RefusalLog(self.store.refused.record)),
+        )
 
     def _wire_act(self, on_done: Callable[[], None]) -> None:
         """Build the outbox, and what carries its actions out."""

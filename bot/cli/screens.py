@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.json_values import json_value
-from bot.show.session_summary import BudgetUsage, waits_for_person
+from bot.show.session_summary import BudgetUsage, RefusedConnection, waits_for_person
 from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
 from bot.system.clock import utc_now
 from bot.text.history import describe_action, describe_event
@@ -97,6 +97,7 @@ def session(
     history: Sequence[HistoryRow],
     outbox: Sequence[OutboxEntry],
     budgets: Sequence[BudgetUsage],
+    refused: Sequence[RefusedConnection],
     place: str = "",
 ) -> RenderableType:
     """Everything about one session and its last events; `place` is its queue position."""
@@ -117,6 +118,7 @@ def session(
     add(rows, "work", _work(session.work, session.branch), session.work.path)
     for pull in session.pulls:
         add(rows, "pull", _pull(pull), pull.url)
+    _add_network(rows, refused)
     for key, value in session.metadata.items():
         add(rows, key, value)
     _add_actions(rows, facts, phrases)
@@ -143,6 +145,7 @@ def explanation(
     outbox: Sequence[OutboxEntry],
     policy: Policy,
     budgets: Sequence[BudgetUsage],
+    refused: Sequence[RefusedConnection],
 ) -> RenderableType:
     """The facts, the status they lead to, and the actions that follow."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
@@ -156,6 +159,7 @@ def explanation(
     add(rows, "work", _work(facts.work, facts.branch))
     for pull in facts.pulls:
         add(rows, "pull", _pull(pull))
+    _add_network(rows, refused)
     if facts.done:
         last = str(max(facts.done, key=lambda key: facts.done[key].at))
         add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
@@ -246,6 +250,11 @@ def _add_standing(rows: Table, facts: Facts) -> None:
         add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
     if facts.restored_at:
         add(rows, "restored", f"{age(facts.restored_at)} ago")
+
+
+def _add_network(rows: Table, refused: Sequence[RefusedConnection]) -> None:
+    if refused:
+        add(rows, "network", *(one.says for one in refused))
 
 
 def add(rows: Table, name: str, *lines: str) -> None:

@@ -50,7 +50,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from rich.console import Group
 
     from bot.cli import context, screens, tables
-    from bot.show.session_summary import budget_usage
+    from bot.show.session_summary import budget_usage, refused_connections
     from bot.system.clock import utc_now
     from bot.system.locations import Paths
     from runtimes.workspaces.git import GitFailure
@@ -61,6 +61,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         session = context.session(store, session_id)
         facts, history = store.facts.get(session.id), store.history.of(session.id)
         outbox = store.outbox.of(session.id)
+        refused = refused_connections(store.refused.of(session.id), session.project)
         queued = context.queue(settings, store).get(session.id)
         policy = context.policies(settings, store).of(session.project)
     budgets = budget_usage(facts, policy, utc_now())
@@ -72,9 +73,9 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
     known = {"session": session, "facts": facts, "history": history, "place": queued}
     position = tables.queue_position(queued) if queued else ""
-    screen = screens.session(session, facts, history, outbox, budgets, position)
+    screen = screens.session(session, facts, history, outbox, budgets, refused, position)
     screens.report(
-        {**known, "budgets": budgets, "preserved": preserved},
+        {**known, "budgets": budgets, "refused": refused, "preserved": preserved},
         Group(screen, *screens.preserved(preserved, mirror)),
         as_json=as_json,
     )
@@ -107,7 +108,7 @@ def queue(config: Config = None, as_json: Json = False) -> None:
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Explain a session's status and next actions. Read-only."""
     from bot.cli import context, screens
-    from bot.show.session_summary import budget_usage
+    from bot.show.session_summary import budget_usage, refused_connections
     from bot.system.clock import utc_now
     from lifecycle.decide import decide
 
@@ -115,12 +116,13 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     with context.store(settings) as store:
         facts = store.facts.get(context.session(store, session_id).id)
         outbox = store.outbox.of(session_id)
+        refused = refused_connections(store.refused.of(session_id), facts.project)
         policy = context.policies(settings, store).of(facts.project)
     now = utc_now()
     decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
     screens.report(
-        {"facts": facts, "decision": decision, "budgets": budgets},
-        screens.explanation(facts, decision, outbox, policy, budgets),
+        {"facts": facts, "decision": decision, "budgets": budgets, "refused": refused},
+        screens.explanation(facts, decision, outbox, policy, budgets, refused),
         as_json=as_json,
     )
 

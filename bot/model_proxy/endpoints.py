@@ -36,6 +36,13 @@ class ModelUnavailable(Exception):
         self.status = status
 
 
+class RunNetwork(Struct, frozen=True, kw_only=True):
+    """What a run may reach."""
+
+    session: str
+    allowed: str | tuple[str, ...]  #: The project's setting `network`.
+
+
 class ModelEndpoints(Struct, kw_only=True):
     """Looks up endpoints and keys, for sessions and for run tokens."""
 
@@ -57,13 +64,39 @@ class ModelEndpoints(Struct, kw_only=True):
             return real
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
-        file = self.paths.run_token(session.id, run)
-        if not read_text(file):
-            write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
-        return Endpoint(url=self.proxy_url(), key=read_text(file))
+        return Endpoint(url=self.proxy_url(), key=self._run_token(session, run))
+
+    def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
+        """Return the variables with which an isolated run's programs use the proxy. Idempotent.
+
+        `port` is where its sandbox forwards 127.0.0.1 to the proxy's socket.
+        """
+        user, _, password = self._run_token(session, run).partition(".")
+        url = f"http://{user}:{password}@127.0.0.1:{port}"
+        named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost,::1"}
+        return {**named, **{name.lower(): value for name, value in named.items()}}
 
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
+        session = self._session_of(token)
+        if session.reason == Reason.BUDGET_EXHAUSTED:
+            why = f"the budget of {session.id} is exhausted: {session.because}"
+            raise ModelUnavailable(why, HTTPStatus.PAYMENT_REQUIRED)
+        return self._real(session)
+
+    def network_of(self, token: str) -> RunNetwork:
+        """Return what the run with this token may reach. Raises `ModelUnavailable`."""
+        session = self._session_of(token)
+        project = self.settings.projects.get(session.project)
+        return RunNetwork(session=session.id, allowed=project.network if project else ())
+
+    def _run_token(self, session: Session, run: int) -> str:
+        file = self.paths.run_token(session.id, run)
+        if not read_text(file):
+            write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
+        return read_text(file)
+
+    def _session_of(self, token: str) -> Session:
         parts = _RUN_TOKEN.fullmatch(token)
         session = self.store.sessions.get(parts["session"]) if parts else None
         if parts is None or session is None:
@@ -75,10 +108,7 @@ class ModelEndpoints(Struct, kw_only=True):
         ended = session.agent.run == run and session.activity is Activity.EXITED
         if session.run != run or ended:
             raise ModelUnavailable(f"run {run} of {session.id} has ended")
-        if session.reason == Reason.BUDGET_EXHAUSTED:
-            why = f"the budget of {session.id} is exhausted: {session.because}"
-            raise ModelUnavailable(why, HTTPStatus.PAYMENT_REQUIRED)
-        return self._real(session)
+        return session
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
         """Record the usage of a response whose run token was valid when it was sent."""

@@ -1,7 +1,8 @@
 """The model proxy: forwards agents' requests to model APIs, replacing the run token by the key.
 
-It listens on loopback only and forwards only requests of model APIs, to the session's own endpoint.
-Both directions are streamed, including errors and aborted connections.
+It listens on loopback, and at a UNIX socket for isolated agents. It forwards requests of model APIs
+to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Both directions
+are streamed, including errors and aborted connections.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from msgspec import Struct
 
 from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
+from bot.model_proxy.tunnels import Tunnels
 from bot.system.descriptors import connections
 from bot.system.http_server import CannotListen, HttpServer, log_failure
 from lifecycle.model.facts import Usage
@@ -50,11 +52,26 @@ class UpstreamError(Struct, frozen=True):
 class ModelProxy:
     """The proxy as a server for the programs of this machine."""
 
-    def __init__(self, lookup: EndpointLookup, record: UsageCallback, port_file: Path) -> None:
-        """`port_file` keeps the port across restarts, because running programs know it."""
+    def __init__(
+        self,
+        lookup: EndpointLookup,
+        record: UsageCallback,
+        port_file: Path,
+        *,
+        socket_file: Path | None = None,
+        tunnels: Tunnels | None = None,
+        on_lost_port: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`port_file` keeps the port across restarts, because running programs know it.
+
+        `on_lost_port` is called before another port is used, with the reason.
+        """
         self._lookup = lookup
         self._record = record
         self._port_file = port_file
+        self._socket_file = socket_file
+        self._tunnels = tunnels
+        self._on_lost_port = on_lost_port
         self._server: HttpServer | None = None
         self._active: Counter[str] = Counter()  #: Requests by run token.
         self._capacity = _capacity()
@@ -79,13 +96,17 @@ class ModelProxy:
             port = int(read_text(self._port_file) or 0)
             if port not in _PORTS:
                 raise ValueError(f"invalid port {port}")
-            self._server = HttpServer(app, _HOST, port)
+            self._server = self._listen(app, port)
         except (CannotListen, ValueError) as problem:
-            _log.warning("%s: %s; running agents must be restarted", self._port_file, problem)
-            self._server = HttpServer(app, _HOST, 0)
+            self._on_lost_port(f"{self._port_file}: {problem}")
+            self._server = self._listen(app, 0)
         write_private(self._port_file, str(self._server.port))
         self.url = f"http://{_HOST}:{self._server.port}"
         self._server.start()
+
+    def _listen(self, app: Litestar, port: int) -> HttpServer:
+        serve = self._tunnels.serve if self._tunnels else None
+        return HttpServer(app, _HOST, port, self._socket_file, serve)
 
     def stop(self) -> None:
         """Stop the server if it runs."""
@@ -98,15 +119,24 @@ class ModelProxy:
         Otherwise the server's shutdown would wait until all models have finished responding.
         """
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._closing.set)
+            self._loop.call_soon_threadsafe(self._close)
+
+    def _close(self) -> None:
+        self._closing.set()
+        if self._tunnels is not None:
+            self._tunnels.close()
 
     async def _open(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
         self._client = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
+        if self._tunnels is not None:
+            self._tunnels.open()
 
     async def _shut(self) -> None:
         await self._client.aclose()
+        if self._tunnels is not None:
+            await self._tunnels.shut()
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request and its response, until either side disconnects or `close`."""

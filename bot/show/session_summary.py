@@ -3,13 +3,14 @@
 Texts have no control characters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
-from bot.store import QueuedSession, Session
+from bot.store import QueuedSession, RefusedHost, Session
 from bot.text import page_text
+from bot.text.refused_hosts import refused_host
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.reasons import advice_on, needs_person
 from lifecycle.model.facts import Facts, Pull
@@ -96,6 +97,17 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
     spent: float
     limit: float
     says: str  #: The limit in words.
+
+
+class RefusedConnection(Struct, frozen=True, kw_only=True):
+    """A host that the proxy refused to a session."""
+
+    host: str  #: Empty: all others, of a session that asked for too many.
+    port: int
+    times: int
+    first: datetime
+    last: datetime
+    says: str  #: With the remedy.
 
 
 def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
@@ -189,4 +201,23 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
         )
         for row, limit in limits
         if limit
+    )
+
+
+def refused_connections(
+    refused: Iterable[RefusedHost], project: str
+) -> tuple[RefusedConnection, ...]:
+    """Return the hosts that were refused to a session of a project."""
+    return tuple(
+        RefusedConnection(
+            host=page_text.line(one.host),
+            port=one.port,
+            times=one.times,
+            first=one.first,
+            last=one.last,
+            says=refused_host(
+                page_text.line(one.host), one.port, one.times, project, public=one.public
+            ),
+        )
+        for one in refused
     )

@@ -32,6 +32,7 @@ from bot.store.opening import (
 )
 from bot.store.outbox import OutboxTable
 from bot.store.refreshes import CursorsTable, RefreshesTable
+from bot.store.refused import Destination, RefusedHost, RefusedTable
 from bot.store.repositories import (
     Configuration,
     ConfigurationsTable,
@@ -143,6 +144,7 @@ class Store:
         self.outbox = OutboxTable(db)
         self.outsiders = OutsidersTable(db)
         self.refreshes = RefreshesTable(db)
+        self.refused = RefusedTable(db)
         self.repositories = RepositoriesTable(db)
         self.sessions = SessionsTable(db)
         self.slots = SlotsTable(db)

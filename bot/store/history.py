@@ -22,6 +22,7 @@ _DELETE = (
     "DELETE FROM history WHERE session = ?",
     "DELETE FROM usage WHERE session = ?",
     "DELETE FROM model_usage WHERE session = ?",
+    "DELETE FROM refused_hosts WHERE session = ?",
 )
 
 _CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"

@@ -252,6 +252,19 @@ _STATEMENTS = (
         reasoning INTEGER NOT NULL,
         PRIMARY KEY (session, run, model)
     ) STRICT, WITHOUT ROWID""",
+    # -- the network -------------------------------------------------------------------------------
+    # What the proxy refused to a session. public: false for a host that is allowed, but has no
+    # public address. The host is empty for the others, after the first 50.
+    """CREATE TABLE refused_hosts (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        host TEXT NOT NULL,
+        port INTEGER NOT NULL,
+        public INTEGER NOT NULL CHECK (public IN (0, 1)),
+        times INTEGER NOT NULL,
+        first REAL NOT NULL,
+        last REAL NOT NULL,
+        PRIMARY KEY (session, host, port)
+    ) STRICT, WITHOUT ROWID""",
     # -- the whole bot -----------------------------------------------------------------------------
     """CREATE TABLE lease (
         id INTEGER PRIMARY KEY CHECK (id = 1),

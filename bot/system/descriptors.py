@@ -35,6 +35,7 @@ def limit_of_files() -> int:
 def connections() -> int:
     """How many connections one server may hold, with as many waiting to be accepted.
 
-    There are two servers, and each request of the model proxy needs a second connection.
+    There are two servers, of which the model proxy listens at two addresses. Each of its requests
+    needs a second connection, to a model or to another host.
     """
-    return max(16, min(_MOST_CONNECTIONS, (limit_of_files() - RESERVED) // 5))
+    return max(16, min(_MOST_CONNECTIONS, (limit_of_files() - RESERVED) // 7))

@@ -7,6 +7,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 
 import uvicorn
 from litestar import Litestar
@@ -32,6 +34,16 @@ _REASONS = {
 }
 #: Time limit for a client to send its headers.
 _HEADERS_SECONDS = 20.0
+#: The largest head of a request to a proxy.
+_MOST_HEAD = 16 * 1024
+_END_OF_HEAD = b"\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
+_LONGEST_METHOD = 16
+
+#: Serves a request to a proxy, by its head, and closes the connection.
+ProxyHandler = Callable[
+    [bytes, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]
+]
 
 
 class CannotListen(Exception):
@@ -87,23 +99,101 @@ class _Protocol(HttpToolsProtocol):
         """Ignore websocket upgrades without a warning in the log."""
 
 
-class HttpServer:
-    """An HTTP server. It binds its address at construction, before anything else starts."""
+class _ProxyProtocol(_Protocol):
+    """HTTP whose connections may begin with a request to a proxy, which uvicorn cannot serve.
 
-    def __init__(self, app: Litestar, host: str, port: int) -> None:
+    Such a request names another server: `CONNECT host:port`, or the URL as a whole.
+    https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+    """
+
+    handler: ProxyHandler
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Expect either kind of request."""
+        super().connection_made(transport)
+        self._head: bytearray | None = bytearray()  #: None: it is no request to a proxy.
+
+    def data_received(self, data: bytes) -> None:
+        """Collect the head of a request to a proxy; the connection is idle until it is complete."""
+        if self._head is None:
+            super().data_received(data)
+            return
+        self._head += data
+        if (to_proxy := _is_to_proxy(self._head)) is False:
+            data, self._head = bytes(self._head), None
+            super().data_received(data)
+        elif to_proxy and _END_OF_HEAD in self._head[:_MOST_HEAD]:
+            head, _, rest = bytes(self._head).partition(_END_OF_HEAD)
+            self._hand_over(head, rest)
+        elif len(self._head) > _MOST_HEAD:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def _hand_over(self, head: bytes, rest: bytes) -> None:
+        self._late.cancel()
+        self.idle.pop(self, None)
+        reader = asyncio.StreamReader(loop=self.loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        reader.feed_data(rest)
+        writer = asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+        task = self.loop.create_task(self.handler(head, reader, writer))
+        self.tasks.add(task)
+        task.add_done_callback(self._handled)
+
+    def _handled(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.connections.discard(self)
+        if not task.cancelled() and (problem := task.exception()):
+            _log.error("a request to the proxy failed", exc_info=problem)
+
+
+def _is_to_proxy(head: bytes | bytearray) -> bool | None:
+    """Whether a request is one to a proxy; None: too little of it is known."""
+    method, space, target = bytes(head[: 2 * _LONGEST_METHOD]).partition(b" ")
+    if not space:
+        return None if len(method) < _LONGEST_METHOD else False
+    if method == b"CONNECT":
+        return True
+    scheme = target[:7].lower()
+    return None if scheme != b"http://" and b"http://".startswith(scheme) else scheme == b"http://"
+
+
+class HttpServer:
+    """An HTTP server. It binds its addresses at construction, before anything else starts."""
+
+    def __init__(
+        self,
+        app: Litestar,
+        host: str,
+        port: int,
+        unix: Path | None = None,
+        proxy: ProxyHandler | None = None,
+    ) -> None:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
         `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
+        `unix`: a UNIX socket to listen at too, in a folder of this user only. `proxy` serves the
+        connections that begin with a request to a proxy.
         """
         self._streams = app.state.streams
         most = connections()
-        self._socket = _listening(host, port, most)
-        self.port: int = self._socket.getsockname()[1]
+        self._sockets = [_listening(host, port, most)]
+        self.port: int = self._sockets[0].getsockname()[1]
+        if unix is not None:
+            self._sockets.append(_listening_at(unix, most))
+        limits = {"idle": {}, "most": most}
+        protocol = (
+            type("_Limited", (_ProxyProtocol,), {**limits, "handler": staticmethod(proxy)})
+            if proxy
+            else type("_Limited", (_Protocol,), limits)
+        )
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http=type("_Limited", (_Protocol,), {"idle": {}, "most": most}),
+                http=protocol,
                 ws="none",
                 lifespan="on",
                 access_log=False,
@@ -113,7 +203,7 @@ class HttpServer:
             )
         )
         self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="web", daemon=True
+            target=self._server.run, args=(self._sockets,), name="web", daemon=True
         )
 
     def start(self) -> None:
@@ -132,7 +222,8 @@ class HttpServer:
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()
-        self._socket.close()
+        for one in self._sockets:
+            one.close()
 
 
 async def log_failure(problem: Exception, scope: Scope) -> None:
@@ -149,3 +240,20 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
         other = f"{error.strerror or error}; check `host` under [server]"
         why = _REASONS.get(error.errno or 0, other)
         raise CannotListen(f"cannot listen on {host}, port {port}: {why}") from error
+
+
+def _listening_at(path: Path, backlog: int) -> socket.socket:
+    """Listen at a UNIX socket, which replaces the one of an earlier process at once."""
+    new = path.with_name("new")
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.parent.chmod(0o700)
+        new.unlink(missing_ok=True)
+        made.bind(str(new))
+        made.listen(backlog)
+        new.replace(path)
+    except OSError as error:
+        made.close()
+        raise CannotListen(f"cannot listen at {path}: {error.strerror or error}") from error
+    return made

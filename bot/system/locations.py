@@ -58,6 +58,11 @@ class Paths(Struct, frozen=True):
         """The model proxy's port, kept for agents that outlive the bot."""
         return self.data / "model-port"
 
+    @property
+    def proxy_socket(self) -> Path:
+        """The proxy's UNIX socket; isolated runs see its folder."""
+        return self.data / "proxy" / "proxy.sock"
+
     def mirror(self, project: str) -> Path:
         """The bare mirror of one project."""
         return self.mirrors / f"{project}.git"

@@ -9,7 +9,14 @@ from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import CommandReply, KeyReused, replies_by_command
-from bot.show.session_summary import BudgetUsage, SessionSummary, budget_usage, summarize
+from bot.show.session_summary import (
+    BudgetUsage,
+    RefusedConnection,
+    SessionSummary,
+    budget_usage,
+    refused_connections,
+    summarize,
+)
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
 from bot.store import (
@@ -81,6 +88,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     held: str  #: The commit that waits for `allow`; empty: none.
     budgets: tuple[BudgetUsage, ...]  #: Only budgets with a limit.
     used: tuple[UsageTotal, ...]  #: Model usage by run.
+    refused: tuple[RefusedConnection, ...]  #: The last one first.
     commands: tuple[CommandEntry, ...]  #: Newest first, as in `history`.
     history: tuple[HistoryEntry, ...]
     outbox: tuple[ActionEntry, ...]  #: Failed actions first, then waiting ones.
@@ -135,6 +143,7 @@ class Views:
             held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
             budgets=budget_usage(facts, self.policy_of(session.project), self.store.clock()),
             used=tuple(self.store.usage.totals("run", id)),
+            refused=refused_connections(self.store.refused.of(id), session.project),
             commands=_commands(session, replies_by_command(outbox)),
             history=tuple(_event(row, phrases) for row in history),
             outbox=tuple(_action(order) for order in sorted(outbox, key=_attention)),

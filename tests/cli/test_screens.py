@@ -4,7 +4,7 @@ import json
 import re
 from contextlib import closing
 
-from bot.store import Configuration, Store
+from bot.store import Configuration, Destination, Store
 from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
@@ -166,3 +166,17 @@ def test_a_command_for_a_frozen_session_mentions_the_freeze(
     mergewright("freeze", "--all")
     answered = json.loads(mergewright("pause", session, "--json").out)
     assert answered["reply"].startswith("Frozen by cli:")
+
+
+def test_show_and_why_name_refused_hosts_with_their_remedy(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session(12)
+    with closing(Store(deployment.paths.database)) as store:
+        store.refused.record({Destination(session=session, host="evil.example", port=443): 3})
+    remedy = 'allow it with network = ["evil.example"] in [projects.widgets]'
+    for command in ("show", "why"):
+        shown = " ".join(mergewright(command, session).out.split())
+        assert f"network refused: evil.example:443, 3 times; {remedy}" in shown
+        (refused,) = json.loads(mergewright(command, session, "--json").out)["refused"]
+        assert (refused["host"], refused["port"], refused["times"]) == ("evil.example", 443, 3)

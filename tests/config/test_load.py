@@ -60,6 +60,16 @@ ANSWERS = {
     "projects = 3": "projects = 3: expected a table, got a whole number",
     "[projects.w]\nagent = 'x'": "projects.w.repository: missing",
     f"{PROJECT}repository = 'w'": "projects.w.repository = 'w': expected 'owner/name'",
+    f"{PROJECT}repository = 'a/b'\nnetwork = 'all'": (
+        "projects.w.network = 'all': expected \"open\" or a list of hosts"
+    ),
+    **{
+        f"{PROJECT}repository = 'a/b'\nnetwork = ['{host}']": (
+            f"projects.w.network has '{host}': expected a host's name, such as files.example.org,"
+            " *.example.org or example.org:8443"
+        )
+        for host in ("10.0.0.1", "localhost", "*", "https://a.org", "a.org/x", "open")
+    },
     f"{PROJECT}repository = 'a/b'\nbootstrap = ['x', 3]": (
         "projects.w.bootstrap[1] = 3: expected text, got a whole number"
     ),
@@ -127,7 +137,7 @@ ANSWERS = {
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, flaky-checks, label, max-parallel, merge-message,"
-        " merge-title, model-keys, people, policy, pull-labels, pull-title, sign-off"
+        " merge-title, model-keys, network, people, policy, pull-labels, pull-title, sign-off"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

@@ -14,8 +14,10 @@ import httpx
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
+from bot.model_proxy.refusals import RefusalLog
+from bot.model_proxy.tunnels import Tunnels
 from bot.system.locations import Paths
-from config.settings import AgentTypeSettings, Settings
+from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 
@@ -84,7 +86,8 @@ class Agent:
     def __init__(self, scenario: Any, folder: Path, provider: Provider) -> None:
         kind = AgentType(program="shell", command=("true",))
         typed = AgentTypeSettings(program="shell", endpoint=f"{provider.url}/gate/", key="KEY")
-        settings = Settings(agent_types={"shell": typed})
+        self.projects: dict[str, ProjectSettings] = {}
+        settings = Settings(agent_types={"shell": typed}, projects=self.projects)
         self.proxy: ModelProxy
         self.models = ModelEndpoints(
             settings=settings,
@@ -96,7 +99,8 @@ class Agent:
             priced=Prices({}),
         )
         self.kept = folder / "model-port"
-        self.proxy = ModelProxy(self.models.of_token, self.models.record_usage, self.kept)
+        self.lost: list[str] = []
+        self.proxy = self.another_proxy()
         self.proxy.start()
         scenario.session()
         scenario.orders("widgets-12", run=1)
@@ -105,6 +109,28 @@ class Agent:
         granted = self.models.endpoint(session, 1)
         self.key = granted.key
         self.http = httpx.Client(base_url=granted.url, timeout=SECONDS)
+
+    @property
+    def socket(self) -> Path:
+        """Where the proxy listens for isolated runs."""
+        return self.models.paths.proxy_socket
+
+    def another_proxy(self) -> ModelProxy:
+        """The proxy of the same installation, as its next bot makes it."""
+        store = self.models.store
+        return ModelProxy(
+            self.models.of_token,
+            self.models.record_usage,
+            self.kept,
+            socket_file=self.socket,
+            tunnels=Tunnels(self.models.network_of, RefusalLog(store.refused.record)),
+            on_lost_port=self.lost.append,
+        )
+
+    def allows(self, *network: str) -> None:
+        """Let the project's agents reach these hosts, or all of an "open" network."""
+        allowed: Any = "open" if network == ("open",) else network
+        self.projects["widgets"] = ProjectSettings(repository="acme/widgets", network=allowed)
 
     def close(self) -> None:
         self.http.close()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from bot.decide.reconciler import Reconciler
-from bot.model_proxy.proxy import ModelProxy, UpstreamError
+from bot.model_proxy.proxy import UpstreamError
 from bot.store import StoreFailure
 from bot.system.crash_points import log_crash_point
 from lifecycle.model.policy import Policy
@@ -260,6 +260,6 @@ def test_the_next_bot_uses_the_same_port_and_accepts_the_token(
     assert "timeout graceful shutdown" not in caplog.text
     held.set()
     provider.answers = lambda request: whole(request, b"{}")
-    agent.proxy = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
+    agent.proxy = agent.another_proxy()
     agent.proxy.start()
     assert agent.asks(content=b"{}").status_code == 200

@@ -128,7 +128,7 @@ def test_an_unreachable_endpoint_is_a_retryable_error(
 
 
 def test_a_proxy_whose_port_is_taken_uses_another_one(agent: Agent) -> None:
-    other = ModelProxy(agent.models.of_token, agent.models.record_usage, agent.kept)
+    other = agent.another_proxy()
     other.start()
     assert other.url not in ("", agent.proxy.url)
     other.stop()

@@ -27,7 +27,7 @@ FULL_SCANS = {
     "sessions.OWNERS",
 }
 TABLES = (
-    "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata"
+    "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata|refused_hosts"
     "|first|earlier"
 )
 

@@ -35,7 +35,7 @@ TOKEN = "the page's töken"
 #: In an order that respects foreign keys.
 TABLES = (
     *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls", "usage"),
-    *("metadata", "freezes", "incidents", "sessions"),
+    *("metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(
     projects={"widgets": ProjectSettings(repository="acme/widgets", agent="shell")},

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import AgentRecord, Observation, Session
+from bot.store import AgentRecord, Destination, Observation, Session
 from bot.web.health import Health
 from bot.web.pages import GROUPS
 from lifecycle.judge.reasons import advice_on
@@ -130,6 +130,23 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
         "waiting",
     ):
         assert words in page, words
+
+
+def test_refused_hosts_are_shown_with_their_remedy(site: Site) -> None:
+    session = site.session(7)
+    hosts = {"evil.example": 3, "<script>": 1}
+    site.store.refused.record(
+        {Destination(session=session, host=host, port=443): hosts[host] for host in hosts}
+    )
+    page = site.seen(f"/sessions/{session}").text
+    remedy = "3 times; allow it with network = [&#34;evil.example&#34;] in [projects.widgets]"
+    assert f"Refused: evil.example:443, {remedy}." in page
+    assert "Refused: &lt;script&gt;:443, once" in page
+    detail = site.seen(f"/api/sessions/{session}").json()
+    assert [(one["host"], one["times"]) for one in detail["refused"]] == [
+        ("<script>", 1),
+        ("evil.example", 3),
+    ]
 
 
 def test_the_api_returns_the_same_data(site: Site) -> None:

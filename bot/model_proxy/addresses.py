@@ -1,0 +1,53 @@
+"""The addresses of a host, and which of them are public.
+
+A name that is allowed may resolve to an address of this machine or its network. A connection is
+made to the address that was checked, so that a second lookup cannot return another one.
+"""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+#: Addresses that lead to private ones (6to4, Teredo, other translations), or to a cloud's services.
+_NOT_PUBLIC = tuple(
+    ip_network(one)
+    for one in ("2002::/16", "2001::/32", "::/96", "64:ff9b:1::/48", "fec0::/10", "168.63.129.16")
+)
+#: Addresses that contain an IPv4 address, for machines that have IPv6 only: RFC 6052.
+_TRANSLATED = ip_network("64:ff9b::/96")
+
+
+async def addresses_of(host: str, port: int) -> list[str]:
+    """Return the addresses of a name; empty if it has none or cannot be looked up."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is on the internet, and not this machine's own."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, IPv6Address) and ip in _TRANSLATED:
+        ip = IPv4Address(int(ip) & 0xFFFF_FFFF)
+    if isinstance(ip, IPv6Address) and (ip.ipv4_mapped is not None or ip.scope_id):
+        return False
+    if not ip.is_global or ip.is_multicast or any(ip in one for one in _NOT_PUBLIC):
+        return False
+    return not _is_own(address)
+
+
+def _is_own(address: str) -> bool:
+    """Whether an address is one of this machine: only those can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as tried:
+        try:
+            tried.bind((address, 0))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,51 @@
+"""Collects what the proxy refuses, so that a program that asks all the time writes little."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from bot.store import Destination, StoreFailure
+
+_log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 1.0  #: Between two writes.
+_MOST = 1000  #: Different hosts between two writes; more of them are not recorded.
+
+
+class RefusalLog:
+    """What was refused since the last write. Of one event loop."""
+
+    def __init__(self, record: Callable[[Mapping[Destination, int]], None]) -> None:
+        """`record` writes how often each was refused; it may raise `StoreFailure`."""
+        self._record = record
+        self._waiting: Counter[Destination] = Counter()
+        self._writes: asyncio.Task[None] | None = None
+
+    def add(self, refused: Destination) -> None:
+        """Record a refusal soon."""
+        if refused in self._waiting or len(self._waiting) < _MOST:
+            self._waiting[refused] += 1
+        if self._writes is None:
+            self._writes = asyncio.create_task(self._write_all())
+
+    async def close(self) -> None:
+        """Write what waits."""
+        if self._writes is not None:
+            self._writes.cancel()
+            await asyncio.wait([self._writes])
+        await self._write()
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            await self._write()
+            await asyncio.sleep(_PAUSE_SECONDS)
+        self._writes = None
+
+    async def _write(self) -> None:
+        written, self._waiting = self._waiting, Counter()
+        try:
+            if written:
+                await asyncio.to_thread(self._record, written)
+        except StoreFailure as failure:
+            _log.error("refused connections not recorded: %s", failure)

@@ -1,0 +1,76 @@
+"""The hosts that the proxy refused to sessions: at most 50 a session, the others as one."""
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot.store.database import StoreTable
+from bot.store.rows import RowDecoder, columns, skip_corrupt
+
+_MOST = 50
+_COUNT_AGAIN = """UPDATE refused_hosts SET times = times + :times, last = :now
+    WHERE session = :session AND host = :host AND port = :port"""
+_ADD = """INSERT INTO refused_hosts (session, host, port, public, times, first, last)
+    VALUES (:session, :host, :port, :public, :times, :now, :now)"""
+KNOWN_HOSTS = "SELECT count(*) FROM refused_hosts WHERE session = ?"
+REFUSED_HOSTS = """SELECT host, port, public, times, first, last FROM refused_hosts
+    WHERE session = ? ORDER BY last DESC, host, port"""
+_KNOWN_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
+
+
+class Destination(Struct, frozen=True, kw_only=True):
+    """What a session asked the proxy for. A host is text of an agent."""
+
+    session: str
+    host: str  #: Empty: the others, of a session that asked for too many.
+    port: int
+    public: bool = True  #: False: it is allowed, but has no public address.
+
+
+class RefusedHost(Struct, frozen=True, kw_only=True):
+    """A host that was refused to a session."""
+
+    host: str  #: Text of an agent. Empty: the others, after the first 50.
+    port: int
+    public: bool  #: False: it is allowed, but has no public address.
+    times: int
+    first: datetime
+    last: datetime
+
+
+_refused = RowDecoder(RefusedHost, "refused_hosts", "host")
+
+
+class RefusedTable(StoreTable):
+    """The hosts that were refused to each session."""
+
+    def of(self, session: str) -> list[RefusedHost]:
+        """The hosts that were refused to a session, the last one first."""
+        return list(skip_corrupt(_refused, self._all(REFUSED_HOSTS, (session,))))
+
+    def record(self, refused: Mapping[Destination, int]) -> None:
+        """Count what was refused, each with how often. Unknown sessions are ignored."""
+        now = self._db.clock().timestamp()
+
+        def work(connection: sqlite3.Connection) -> set[str]:
+            changed = set()
+            for one, times in refused.items():
+                if connection.execute(_KNOWN_SESSION, (one.session,)).fetchone():
+                    _count(connection, one, times, now)
+                    changed.add(one.session)
+            return changed
+
+        self._change(work)
+
+
+def _count(connection: sqlite3.Connection, one: Destination, times: int, now: float) -> None:
+    values = {**columns(one), "times": times, "now": now}
+    if connection.execute(_COUNT_AGAIN, values).rowcount:
+        return
+    known: int = connection.execute(KNOWN_HOSTS, (one.session,)).fetchone()[0]
+    if known >= _MOST and one.host:
+        _count(connection, Destination(session=one.session, host="", port=0), times, now)
+    else:
+        connection.execute(_ADD, values)

@@ -1,0 +1,33 @@
+"""Refused hosts, each with its remedy."""
+
+import pytest
+
+from bot.text.refused_hosts import refused_host
+
+NAMED = "only hosts that are named, with their domain, can be allowed"
+
+
+@pytest.mark.parametrize(
+    ("where", "times", "says"),
+    [
+        (("a.example", 443), 3, '3 times; allow it with network = ["a.example"]'),
+        (("a.example", 80), 1, 'once; allow it with network = ["a.example"]'),
+        (("a.example", 22), 2, '2 times; allow it with network = ["a.example:22"]'),
+        *(((host, 443), 1, f"once; {NAMED}") for host in ("127.0.0.1", "[::1]", "localhost")),
+        (("0x7f.1", 443), 1, f"once; {NAMED}"),
+    ],
+)
+def test_a_refused_host_has_its_remedy(where: tuple[str, int], times: int, says: str) -> None:
+    host, port = where
+    end = " in [projects.widgets]" if "allow it" in says else ""
+    shown = refused_host(host, port, times, "widgets", public=True)
+    assert shown == f"refused: {host}:{port}, {says}{end}"
+
+
+def test_a_host_without_a_public_address_cannot_be_allowed() -> None:
+    shown = refused_host("a.example", 443, 1, "widgets", public=False)
+    assert shown.endswith("443, once; it has no public address, so it cannot be allowed")
+
+
+def test_other_hosts_are_counted_together() -> None:
+    assert refused_host("", 0, 9, "widgets", public=True) == "refused: other hosts, 9 times"
