@@ -23,6 +23,12 @@ class Launch(Struct, frozen=True, kw_only=True):
     cwd: Path
     env: Mapping[str, str]  #: Complete: the program inherits only PATH, LANG and TERM.
     dir: Path  #: The run's own folder, 0700, for the supervisor's files and `output.log`.
+    #: Whether `argv` is a sandbox: it reports the end of the program in it at the descriptor
+    #: `supervise.REPORT`, ignores every signal but SIGKILL, and ends with all that is in it.
+    contained: bool = False
+    opens: Mapping[int, Path] = {}  #: Files that `argv` reads, by the descriptor it gets.
+    #: Control groups that `argv` begins in: folders to make, with the limits to write there.
+    groups: Mapping[str, Mapping[str, str]] = {}
 
 
 class Seen(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR`.
 
 A program of its own, with the standard library alone, because it runs wherever the agent runs. In
-DIR it reads `launch.json` (argv, cwd, env; removed once read, because env may hold secrets) and
+DIR it reads `launch.json` (`runtimes.base.Launch`; removed once read: env may hold secrets) and
 writes `pid.json` (its own pid, start time and boot) and, when the program and all processes it left
 have ended, `exit.json` (code, signal, at, and `ordered_by`: the signal that ordered the end, or 0).
 SIGTERM or SIGHUP ends the program: with SIGTERM, and with SIGKILL after the seconds in the file
@@ -9,7 +9,7 @@ SIGTERM or SIGHUP ends the program: with SIGTERM, and with SIGKILL after the sec
 """
 
 # Importing pathlib takes a third of the time that a start may take (measured).
-# ruff: noqa: PTH105, PTH108, PTH123, PTH208
+# ruff: noqa: PTH102, PTH105, PTH106, PTH108, PTH123, PTH208
 import contextlib
 import ctypes
 import json
@@ -17,9 +17,12 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 #: The variable with the run's folder in the environment of all its processes: it finds survivors.
 MARK = "MERGEWRIGHT_RUN_DIR"
+#: The descriptor at which a sandbox reports the end of its program, as JSON: status, at.
+REPORT = 3
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -46,7 +49,16 @@ def main(folder: str) -> int:
         return 125
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     ended: dict[int, int] = {}
-    program = _spawn(launch["argv"], launch["cwd"], launch["env"])
+    reports, report = os.pipe()
+
+    def prepare() -> None:
+        for group, limits in launch["groups"].items():
+            _join(group, limits)
+        if launch["contained"]:
+            _prepare_sandbox(launch["opens"], report)
+
+    program = _spawn(launch["argv"], launch["cwd"], launch["env"], prepare)
+    os.close(report)
     ordered_by = _wait_for(program, ended)
     if program in ended:
         at = time.time()
@@ -55,6 +67,11 @@ def main(folder: str) -> int:
         _end_all(_grace(folder), ended)
         at = time.time()
     code = os.waitstatus_to_exitcode(ended.get(program, signal.SIGKILL))
+    if launch["contained"]:
+        code, at = _reported(reports, code, at)
+    for group in launch["groups"]:
+        with contextlib.suppress(OSError):  # The runtime removes those that are left.
+            os.rmdir(group)
     killed = -code if code < 0 else None
     end = {"code": None if killed else code, "signal": killed, "at": at, "ordered_by": ordered_by}
     try:
@@ -82,8 +99,11 @@ def _stat(pid: int | str) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()  # The name before it may hold spaces and ")".
 
 
-def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
-    """Start the program as the terminal's foreground group; what cannot be run exits with 127."""
+def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: Callable[[], None]) -> int:
+    """Start the program as the terminal's foreground group; what cannot be run exits with 127.
+
+    `prepare` is called in its process.
+    """
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -97,6 +117,7 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
+            prepare()
             os.chdir(cwd)
             os.execvpe(argv[0], argv, env)
     except Exception as error:  # noqa: BLE001 - the forked child must not return.
@@ -107,6 +128,37 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> int:
         )
     finally:
         os._exit(127)
+
+
+def _prepare_sandbox(opens: dict[str, str], report: int) -> None:
+    """Give a sandbox its descriptors, and have it ignore the signals that are for its program."""
+    for ignored in (*_WAITED - {signal.SIGCHLD}, *_IGNORED):
+        signal.signal(ignored, signal.SIG_IGN)
+    os.dup2(report, REPORT)
+    for number, path in opens.items():
+        os.dup2(os.open(path, os.O_RDONLY), int(number))
+
+
+def _join(group: str, limits: dict[str, str]) -> None:
+    """Make a control group with its limits, and move this process into it: cgroups(7)."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(group)
+    for name, value in (*limits.items(), ("cgroup.procs", "0")):
+        with open(f"{group}/{name}", "w", encoding="ascii") as file:
+            file.write(value)
+
+
+def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
+    """Exit code, or negative signal, of the program in a sandbox, and the time of its end.
+
+    `code` and `at` are those of the sandbox, which count if it was ended before its program.
+    """
+    try:
+        report = json.loads(os.read(reports, 200))
+        return os.waitstatus_to_exitcode(int(report["status"])), min(at, float(report["at"]))
+    except (ValueError, TypeError, KeyError):
+        # It exits with 128 and the signal that ended its first process, as shells do.
+        return (128 - code if 128 < code < 160 else code), at
 
 
 def _wait_for(program: int, ended: dict[int, int]) -> int:

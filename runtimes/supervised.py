@@ -49,7 +49,14 @@ class _Record(msgspec.Struct, frozen=True):
 def prepare(launch: Launch, env: dict[str, str]) -> None:
     """Write `launch.json`, with the mark that finds surviving processes."""
     env = {**env, MARK: str(launch.dir.resolve())}
-    value = {"argv": launch.argv, "cwd": str(launch.cwd), "env": env}
+    value = {
+        "argv": launch.argv,
+        "cwd": str(launch.cwd),
+        "env": env,
+        "contained": launch.contained,
+        "opens": {str(number): str(path) for number, path in launch.opens.items()},
+        "groups": launch.groups,
+    }
     write_private(launch.dir / "launch.json", json.dumps(value))
 
 

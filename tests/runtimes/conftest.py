@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from runtimes.isolation import ISOLATIONS
 from runtimes.workspaces.mirror import Mirror
 from tests.runtimes.repositories import Git
-from tests.runtimes.stages import FakeStage, Stage, TmuxStage
+from tests.runtimes.stages import FakeStage, IsolatedStage, Stage, TmuxStage
 
 
 @pytest.fixture
@@ -21,13 +22,30 @@ def tmux() -> Iterator[TmuxStage]:
         stage.close()
 
 
-@pytest.fixture(params=["fake", "tmux"])
+@pytest.fixture(params=ISOLATIONS)
+def isolated(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
+    """Programs in every kind of isolation in turn."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = IsolatedStage(Path(folder), request.param)
+        yield stage
+        stage.close()
+
+
+@pytest.fixture
+def bubblewrapped() -> Iterator[IsolatedStage]:
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = IsolatedStage(Path(folder), "bubblewrap")
+        yield stage
+        stage.close()
+
+
+@pytest.fixture(params=["fake", "tmux", "bubblewrapped"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """Every runtime in turn."""
+    """Every runtime in turn, and every isolation."""
     if request.param == "fake":
         yield FakeStage(tmp_path)
     else:
-        yield request.getfixturevalue("tmux")
+        yield request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")

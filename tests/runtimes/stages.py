@@ -3,14 +3,21 @@
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from runtimes.base import Launch, Options, Runtime, Seen
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import Sandbox
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 from tests.world.fake_runtime import FakeRuntime
 
+#: No files, network or limits.
+NOTHING = Sandbox(writable=())
 #: A program controlled by its `control` pipe, which records its input.
 PUPPET = """
 exec 3<&0
@@ -86,11 +93,16 @@ class TmuxStage:
         """A run's folder; its program works there too."""
         return self.folder / "runs" / name
 
+    def work(self, name: str) -> Path:
+        """The folder that a run's program works in."""
+        return self.dir(name)
+
     def launch(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Launch:
-        folder = self.dir(name)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder, work = self.dir(name), self.work(name)
+        for one in (folder, work):
+            one.mkdir(parents=True, exist_ok=True)
         argv = argv or ("sh", "-c", PUPPET)
-        return Launch(name=name, argv=argv, cwd=folder, env=env or {}, dir=folder)
+        return Launch(name=name, argv=argv, cwd=work, env=env or {}, dir=folder)
 
     def run(self, name: str, *argv: str, env: dict[str, str] | None = None) -> str:
         """Start a program."""
@@ -102,7 +114,7 @@ class TmuxStage:
         return self.run(name, "sh", "-c", script)
 
     def start(self, name: str) -> str:
-        control = self.dir(name) / "control"
+        control = self.work(name) / "control"
         if not control.exists():
             control.parent.mkdir(parents=True, exist_ok=True)
             os.mkfifo(control)
@@ -118,7 +130,7 @@ class TmuxStage:
         self._order(name, f"printf %s '{text}'")
 
     def received(self, name: str) -> str:
-        received = self.dir(name) / "received"
+        received = self.work(name) / "received"
         return received.read_text() if received.exists() else ""
 
     def seen(self, name: str) -> Seen:
@@ -142,9 +154,28 @@ class TmuxStage:
         """Remove everything the test created."""
         for run in (self.data / "runs").iterdir():
             for pid in self.processes(run.name):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # A sandbox ends as a whole.
+                    os.kill(pid, signal.SIGKILL)
         command = ("tmux", "-S", str(self.data / "tmux.sock"), "kill-server")
         subprocess.run(command, capture_output=True)
 
     def _order(self, name: str, order: str) -> None:
-        (self.dir(name) / "control").write_text(f"{order}\n")
+        (self.work(name) / "control").write_text(f"{order}\n")
+
+
+class IsolatedStage(TmuxStage):
+    """Real programs in a sandbox, in tmux."""
+
+    def __init__(self, folder: Path, isolation: str, sandbox: Sandbox = NOTHING) -> None:
+        super().__init__(folder.resolve())
+        self._isolation = ISOLATIONS[isolation]
+        #: What the programs get besides their working folder.
+        self.sandbox = sandbox
+
+    def work(self, name: str) -> Path:
+        return self.folder / "work" / name
+
+    def launch(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Launch:
+        launch = super().launch(name, *argv, env=env)
+        writable = (*self.sandbox.writable, launch.cwd)
+        return self._isolation.wrap(launch, replace(self.sandbox, writable=writable))

@@ -1,0 +1,61 @@
+"""The interface of an isolation, which keeps a run's program to the files and network it needs."""
+
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from runtimes.base import Launch
+
+#: The port of 127.0.0.1 at which programs in a sandbox reach the bot's proxy.
+PROXY_PORT = 18089
+#: The proxy's socket, in `Sandbox.proxy`.
+PROXY_SOCKET = "proxy.sock"
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The most that all processes of one run may use together; 0: no limit.
+
+    Where the machine has no control groups for it, memory is limited for each process alone, and
+    processors are not.
+    """
+
+    memory_mb: int = 0
+    processes: int = 0
+    cpus: float = 0.0
+
+
+#: The machine's own.
+UNLIMITED = Limits()
+
+
+class Sandbox(Struct, frozen=True, kw_only=True):
+    """What a run's program may use, besides the system's programs and a temporary folder.
+
+    Every path is the bot's: none may be read from a file that an agent can write.
+    """
+
+    writable: tuple[Path, ...]
+    readable: tuple[Path, ...] = ()
+    #: The folder with the proxy's socket; it may appear later. None: no network.
+    proxy: Path | None = None
+    limits: Limits = UNLIMITED
+
+
+class Isolation(Protocol):
+    """Wraps programs in a sandbox. Runtimes start the result like any other program."""
+
+    def unavailable(self) -> str:
+        """Return why it cannot work on this machine, with the remedy; empty: it works.
+
+        It is tried, not guessed.
+        """
+        ...
+
+    def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
+        """Return the launch of the same program in a sandbox.
+
+        Writes what the sandbox needs into the run's folder. Raises `RuntimeFailure` if a path
+        cannot be given to the program.
+        """
+        ...

@@ -1,0 +1,225 @@
+"""Isolation by bubblewrap: namespaces, a seccomp filter and control groups, without a daemon.
+
+The program runs as user 1000 of a user namespace of its own, without capabilities. On disk its
+files belong to the bot's user; so if that is root, the program passes where the kernel asks for
+root's user id alone, and everything that asks so is read-only or hidden here (`_PROC_READ_ONLY`).
+
+The program keeps the terminal of its pane, and with it job control and the window's size. What
+could type into that terminal is refused by the seccomp filter, so no session of its own is needed.
+
+https://github.com/containers/bubblewrap
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from runtimes.base import Launch, RuntimeFailure
+from runtimes.files import write_private
+from runtimes.isolation import seccomp
+from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from runtimes.isolation.cgroups import ControlGroups
+from runtimes.isolation.programs import python, python_files
+from runtimes.supervise import REPORT
+
+_INNER = Path(__file__).with_name("inner.py")
+#: Where a sandbox has `inner.py`, and the folder with the proxy's socket.
+_INNER_INSIDE = "/run/mergewright/inner.py"
+_PROXY_INSIDE = "/run/mergewright/proxy"
+_TMP = "/tmp"  # noqa: S108 - as above, of the sandbox.
+_SECCOMP = 9  #: The descriptor of the filter. Shells redirect those of one digit only.
+_USER = 1000
+_TRY_SECONDS = 20
+#: Of the temporary folders, which are in memory and count as the run's: a share of its limit.
+_TMP_SHARE = 2
+_TMP_MB = 2048  #: Without a limit of memory.
+#: The machine's settings that programs read; nothing else of /etc is visible.
+_ETC = (
+    *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies"),
+    *("fonts", "inputrc", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf"),
+    *("ld.so.conf.d", "localtime", "magic", "magic.mime", "mime.types", "pki/ca-trust"),
+    *("pki/tls/certs", "profile", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
+)
+#: Files of /etc that are made here, without the machine's users, hosts and name servers.
+_ETC_MADE = {
+    "passwd": "agent:x:{user}:{user}:agent:{home}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "group": "agent:x:{user}:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "resolv.conf": "",
+}
+_NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-cgroup-try", "--uid", str(_USER), "--gid", str(_USER)),
+    *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1"),
+)
+#: bubblewrap leaves /proc/sys writable for root: core_pattern there runs programs on the host.
+_PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/pressure")
+#: As containers hide them: they tell about the machine and its keys.
+_PROC_HIDDEN = ("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list")
+_REMEDIES = {
+    "Creating new namespace failed": (
+        "unprivileged user namespaces are switched off here: set the sysctl"
+        " kernel.unprivileged_userns_clone=1, or user.max_user_namespaces to 10000"
+    ),
+    "setting up uid map": (
+        "AppArmor restricts user namespaces here: install the profile of bubblewrap, or set the"
+        " sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    ),
+    "loopback": (
+        "AppArmor restricts user namespaces here: install the profile of bubblewrap, or set the"
+        " sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    ),
+}
+
+
+class Bubblewrap:
+    """Wraps programs in `bwrap`."""
+
+    @cached_property
+    def _groups(self) -> ControlGroups:
+        groups = ControlGroups()
+        groups.remove_empty()
+        return groups
+
+    def unavailable(self) -> str:
+        """Run a program in a sandbox; see `Isolation.unavailable`."""
+        if not shutil.which("bwrap"):
+            return "bubblewrap is not installed: apt-get install bubblewrap"
+        try:
+            seccomp.program()
+        except ValueError as error:
+            return str(error)
+        with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
+            place = Path(folder).resolve()
+            launch = Launch(name="try", argv=("/bin/true",), cwd=place, env={}, dir=place)
+            try:
+                return _try(self.wrap(launch, Sandbox(writable=(place,))))
+            except (OSError, RuntimeFailure, subprocess.TimeoutExpired) as error:
+                return f"bubblewrap cannot be tried: {error}"
+
+    def lacks(self, limits: Limits) -> str:
+        """Return which of these limits cannot be set for a run as a whole; empty: none."""
+        wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
+        missing = [name for name, value in wanted.items() if value and name not in self.limited]
+        return ", ".join(missing)
+
+    @property
+    def limited(self) -> frozenset[str]:
+        """What control groups can limit here: `memory`, `pids`, `cpu`."""
+        return self._groups.limited
+
+    def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
+        """Return the launch of `bwrap` with the program; see `Isolation.wrap`."""
+        own = launch.dir / "sandbox"
+        home = launch.env.get("HOME", "/")
+        for name, text in _ETC_MADE.items():
+            write_private(own / "etc" / name, text.format(user=_USER, home=home))
+        filter_file = own / "seccomp"
+        new = own / "seccomp.new"
+        new.write_bytes(seccomp.program())
+        new.replace(filter_file)
+        limits = sandbox.limits
+        per_process = 0 if "memory" in self.limited else limits.memory_mb * 1024 * 1024
+        numbers = (PROXY_PORT if sandbox.proxy else 0, f"{_PROXY_INSIDE}/{PROXY_SOCKET}")
+        inner = (python(), "-I", "-S", _INNER_INSIDE, *numbers, limits.processes, per_process, "--")
+        argv = (
+            *("bwrap", *_NAMESPACES, "--seccomp", _SECCOMP),
+            *_system(own / "etc", limits.memory_mb // _TMP_SHARE or _TMP_MB),
+            *_given(sandbox, launch),
+            *("--remount-ro", "/", "--chdir", launch.cwd, "--", *inner, *launch.argv),
+        )
+        try:
+            groups = self._groups.groups(launch.name, limits)
+        except OSError as error:
+            raise RuntimeFailure(
+                f"no control group can be made for {launch.name}: {error}"
+            ) from None
+        return replace(
+            launch,
+            argv=tuple(map(str, argv)),
+            cwd=Path("/"),
+            contained=True,
+            opens={_SECCOMP: filter_file},
+            groups=groups,
+        )
+
+
+def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
+    """Yield the mounts of programs, /etc, /proc, /dev and the temporary folders."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        folder = Path("/", name)
+        if folder.is_symlink():
+            yield from ("--symlink", str(folder.readlink()), folder)
+        elif folder.is_dir():
+            yield from ("--ro-bind", folder, folder)
+    for name in _ETC:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for name in _ETC_MADE:
+        yield from ("--ro-bind", etc / name, f"/etc/{name}")
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for file in _PROC_READ_ONLY:
+        yield from ("--ro-bind-try", file, file)
+    for file in _PROC_HIDDEN:
+        if os.path.exists(file):  # noqa: PTH110 - the machine's, which has no type here.
+            yield from ("--ro-bind", "/dev/null", file)
+    size = str(tmp_mb * 1024 * 1024)
+    for temporary in (_TMP, "/dev/shm"):  # noqa: S108 - those of the sandbox.
+        yield from ("--perms", "1777", "--size", size, "--tmpfs", temporary)
+    yield from ("--symlink", _TMP, f"/var{_TMP}", "--remount-ro", "/dev")
+    yield from ("--ro-bind", _INNER, _INNER_INSIDE)
+
+
+def _given(sandbox: Sandbox, launch: Launch) -> Iterator[str | Path]:
+    """Yield the mounts of the run's own files, outer folders first."""
+    readable = [*sandbox.readable, *python_files(sandbox.writable)]
+    mounts = dict.fromkeys(readable, "--ro-bind") | dict.fromkeys(sandbox.writable, "--bind")
+    for path in sorted(mounts, key=lambda path: path.parts):
+        if path in sandbox.writable:
+            _check_place(path)
+        yield from (mounts[path], path, path)
+    if sandbox.proxy:
+        yield from ("--ro-bind", sandbox.proxy, _PROXY_INSIDE)
+    if not any(launch.cwd.is_relative_to(path) for path in mounts):
+        raise RuntimeFailure(f"{launch.cwd} is not in the sandbox of {launch.name}")
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a folder that a link replaces, which would give the program another one."""
+    if os.path.realpath(path) != str(path) or not path.exists():
+        raise RuntimeFailure(
+            f"{path} cannot be given to a program: it is missing, or a link leads to it; see who"
+            " removed or replaced it"
+        )
+
+
+def _try(launch: Launch) -> str:
+    """Run a wrapped program without a supervisor; returns why it failed."""
+    opened = " ".join(f"{number}<{shlex.quote(str(path))}" for number, path in launch.opens.items())
+    done = subprocess.run(
+        ("/bin/sh", "-c", f'exec "$@" {REPORT}>&1 {opened}', "sh", *launch.argv),
+        cwd=launch.cwd,
+        env={"PATH": os.environ.get("PATH", os.defpath)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TRY_SECONDS,
+        check=False,
+    )
+    if done.returncode == 0 and done.stdout:
+        return ""
+    words = " ".join((done.stderr or done.stdout).split())[:500]
+    return f"bubblewrap does not work here: {words}; {_remedy(words, _REMEDIES.items())}"
+
+
+def _remedy(words: str, remedies: Iterable[tuple[str, str]]) -> str:
+    return next((remedy for sign, remedy in remedies if sign in words), "run `bwrap` by hand")

@@ -1,0 +1,145 @@
+"""First process of a sandbox: `python -I -S inner.py PORT SOCKET PROCESSES BYTES -- ARGV`.
+
+A program of its own, with the standard library alone. It starts ARGV as the terminal's foreground
+group, forwards connections to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none), reaps what
+is left without a parent, and reports the program's end to the supervisor (`supervise.REPORT`). Then
+it ends the other processes: with SIGTERM, and after two seconds by its own end, which as that of
+the first process of a PID namespace kills the others: pid_namespaces(7).
+
+PROCESSES and BYTES limit what the program may have: the processes in all, the memory of each one.
+0: no limit.
+"""
+
+import _thread
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+
+_REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
+_LEFTOVERS_GRACE_SECONDS = 2.0
+_CHUNK = 65536
+
+
+def main(port: int, path: str, processes: int, memory: int, argv: list[str]) -> int:
+    """Run the program to its end."""
+    os.set_inheritable(_REPORT, False)
+    listener = _listener(port) if port else None
+    program = _start(argv, processes, memory)
+    if listener:
+        _thread.start_new_thread(_forward, (listener, path))
+    status = None
+    while status is None:
+        pid, ended = os.waitpid(-1, 0)
+        if pid == program:
+            status = ended
+    os.write(_REPORT, json.dumps({"status": status, "at": time.time()}).encode())
+    os.close(_REPORT)
+    _end_others()
+    return 0
+
+
+def _start(argv: list[str], processes: int, memory: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setpgid(0, 0)
+        if os.isatty(0):
+            os.tcsetpgrp(0, os.getpid())  # SIGTTOU is ignored: the supervisor sees to it.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        # The limit of processes counts those of this user namespace: user_namespaces(7).
+        limits = {resource.RLIMIT_NPROC: processes, resource.RLIMIT_DATA: memory}
+        for kind, value in limits.items():
+            if value:
+                hard = resource.getrlimit(kind)[1]
+                most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+                resource.setrlimit(kind, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.execvp(argv[0], argv)
+    except Exception as error:  # noqa: BLE001 - the forked child must not return.
+        why = getattr(error, "strerror", None) or error
+        _say(
+            f"cannot run {argv[:1]} in the sandbox: {why}. Is the program installed and on "
+            f"PATH={os.environ.get('PATH')}? The sandbox has /usr and the folder of the program; "
+            "name others in `readable` under [sandbox]"
+        )
+    finally:
+        os._exit(127)
+
+
+def _end_others() -> None:
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, number)
+    deadline = time.monotonic() + _LEFTOVERS_GRACE_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.01)
+
+
+def _listener(port: int) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(128)
+    return listener
+
+
+def _forward(listener: socket.socket, path: str) -> None:
+    """Forward each connection to the proxy. One that the proxy does not take is closed."""
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:  # Too many are open.
+            time.sleep(0.1)
+            continue
+        with contextlib.suppress(RuntimeError):  # No further thread.
+            _thread.start_new_thread(_connect, (client, path))
+
+
+def _connect(client: socket.socket, path: str) -> None:
+    with client, socket.socket(socket.AF_UNIX) as proxy:
+        try:
+            proxy.connect(path)
+        except OSError:
+            return
+        done = _thread.allocate_lock()
+        done.acquire()
+        try:
+            _thread.start_new_thread(_pump, (client, proxy, done))
+        except RuntimeError:
+            return
+        _pump(proxy, client, None)
+        done.acquire()
+
+
+def _pump(source: socket.socket, target: socket.socket, done: "_thread.LockType | None") -> None:
+    """Copy until the source ends, and pass its end on."""
+    try:
+        while data := source.recv(_CHUNK):
+            target.sendall(data)
+    except OSError:
+        for end in (source, target):  # The other direction cannot go on either.
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+    if done:
+        done.release()
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, f"mergewright: {text}\n".encode(errors="replace"))
+
+
+if __name__ == "__main__":
+    _port, _path, _processes, _memory, _, *_argv = sys.argv[1:]
+    sys.exit(main(int(_port), _path, int(_processes), int(_memory), _argv))

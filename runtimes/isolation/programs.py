@@ -1,0 +1,93 @@
+"""Finds what a program needs to run outside the system's folders: interpreters, environments.
+
+Only links and files that an operator or installer wrote are followed. What they name in a session's
+folders, or what would show a folder with other things, is left out.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+#: Folders of the system that every sandbox has.
+SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc")))
+_HEAD_BYTES = 256  #: Linux reads as much of a script's first line: execve(2).
+_MOST = 100  #: Links and interpreters of one program.
+
+
+def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
+    """Return folders and files that a command needs, outside those of the system.
+
+    `command` is from the configuration: its program, and files it names by absolute path. `path` is
+    PATH. No folder that contains one of `hidden` is returned, and nothing in one.
+    """
+    hidden = [Path(os.path.realpath(folder)) for folder in hidden]
+    words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
+    # What is in the configuration by name may be anywhere, so it is not looked for in `hidden`.
+    open_ends = [Path(word) for word in words if word.startswith("/") and Path(word).is_file()]
+    found: dict[Path, None] = {}
+    seen: set[Path] = set()
+    while open_ends and len(seen) < _MOST:
+        file = open_ends.pop()
+        if file in seen or _is_below(file, SYSTEM):
+            continue
+        seen.add(file)
+        found |= dict.fromkeys(_around(file, hidden))
+        open_ends += _next(file, path)
+    return list(found)
+
+
+def python_files(hidden: Iterable[Path]) -> list[Path]:
+    """Return the folders of the Python that runs this, outside those of the system."""
+    base = Path(sys.base_prefix)
+    return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))
+
+
+def python() -> str:
+    """The path of the Python that runs this, without the environment of the bot's packages."""
+    executable: str = getattr(sys, "_base_executable", "") or sys.executable
+    return os.path.realpath(executable)
+
+
+def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
+    """The folder that a program's file was installed into, or the file alone."""
+    parts = file.parts
+    if "node_modules" in parts:
+        folder = Path(*parts[: parts.index("node_modules") + 1])
+    elif file.parent.name == "bin" and _is_prefix(file.parent.parent):
+        folder = file.parent.parent
+    else:
+        return [file]
+    real = Path(os.path.realpath(folder))
+    wide = any(place.is_relative_to(real) for place in hidden)
+    return [file] if wide or _is_below(real, hidden) else [folder]
+
+
+def _is_prefix(folder: Path) -> bool:
+    """Whether a folder is an environment of Python or Node.js, and not one for everything."""
+    if (folder / "pyvenv.cfg").is_file():
+        return True
+    return (folder / "lib" / "node_modules").is_dir() or any(folder.glob("lib/python3*/os.py"))
+
+
+def _next(file: Path, path: str) -> list[Path]:
+    """What a link points to, and what runs a script."""
+    real = Path(os.path.realpath(file))
+    if file.is_symlink():
+        return [file.parent / file.readlink(), real]
+    found = [] if real == file else [real]
+    try:
+        with file.open("rb") as script:
+            line = script.read(_HEAD_BYTES).partition(b"\n")[0]
+    except OSError:
+        return found
+    if line.startswith(b"#!") and (words := line[2:].decode(errors="replace").split()):
+        found.append(Path(words[0]))
+        if Path(words[0]).name == "env" and (by_name := shutil.which(words[-1], path=path)):
+            found.append(Path(by_name))
+    return found
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -1,0 +1,215 @@
+"""The contract of every isolation, beyond that of the runtimes (`test_runtime_contract`)."""
+
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.model.status import Probe
+from runtimes.base import RuntimeFailure
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from tests.runtimes.stages import IsolatedStage
+from tests.world.waiting import eventually
+
+NAME = "app-1_r1"
+#: Leaves a child in a session of its own that ignores SIGTERM, then says that it is ready.
+_LEAVES_A_CHILD = """
+setsid sh -c 'trap "" TERM HUP; echo up >child; while :; do sleep 1; done' &
+until [ -e child ]; do sleep 0.02; done
+"""
+
+
+def ended(stage: IsolatedStage, name: str = NAME) -> tuple[int | None, int | None]:
+    """Exit code and signal of a run, once it has ended."""
+    eventually(lambda: stage.seen(name).exit, f"the end of {name}")
+    end = stage.seen(name).exit
+    assert end is not None
+    return end.code, end.signal
+
+
+def shows(stage: IsolatedStage, text: str, name: str = NAME) -> None:
+    eventually(lambda: text in stage.runtime.screens([name]).get(name, ""), text)
+
+
+def whole(file: Path) -> str:
+    """What a script wrote, once its last word is `end`."""
+    text = file.read_text() if file.exists() else ""
+    return text if text.endswith("end\n") else ""
+
+
+def supervisor(stage: IsolatedStage) -> int:
+    pid: int = json.loads((stage.dir(NAME) / "pid.json").read_bytes())["pid"]
+    return pid
+
+
+def test_every_isolation_works_here() -> None:
+    assert {name: kind.unavailable() for name, kind in ISOLATIONS.items()} == dict.fromkeys(
+        ISOLATIONS, ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        ("exit 0", (0, None)),
+        ("exit 7", (7, None)),
+        ("exit 137", (137, None)),
+        ("kill -SEGV $$", (None, signal.SIGSEGV)),
+        ("kill -KILL $$", (None, signal.SIGKILL)),
+        ("sleep 600 & exit 5", (5, None)),
+        (f"{_LEAVES_A_CHILD} exit 6", (6, None)),
+        ("exec /no/such/program", (127, None)),
+    ],
+)
+def test_the_end_of_the_program_is_recorded_as_it_was(
+    isolated: IsolatedStage, script: str, end: tuple[int | None, int | None]
+) -> None:
+    isolated.shell(NAME, script)
+    assert ended(isolated) == end
+    eventually(lambda: not isolated.processes(NAME), "the end of everything it left")
+
+
+def test_a_program_that_is_missing_says_so(isolated: IsolatedStage) -> None:
+    isolated.run(NAME, "no-such-program")
+    assert ended(isolated) == (127, None)
+    shows(isolated, "cannot run ['no-such-program']")
+
+
+def test_a_stop_lets_the_program_end_by_itself_and_leaves_nothing(isolated: IsolatedStage) -> None:
+    isolated.shell(NAME, f"trap 'echo bye >last; exit 3' TERM; {_LEAVES_A_CHILD} echo on; wait")
+    shows(isolated, "on")
+    isolated.runtime.stop(NAME, grace_seconds=0.5)
+    assert (isolated.work(NAME) / "last").read_text() == "bye\n"
+    assert isolated.processes(NAME) == []
+    assert isolated.runtime.look() == {}
+
+
+def test_everything_ends_after_its_supervisor_was_killed(isolated: IsolatedStage) -> None:
+    isolated.shell(NAME, f"{_LEAVES_A_CHILD} echo on; sleep 600")
+    shows(isolated, "on")
+    os.kill(supervisor(isolated), signal.SIGKILL)
+    eventually(lambda: isolated.seen(NAME).program is Probe.DEAD, "the news of its end")
+    isolated.runtime.look()
+    eventually(lambda: not isolated.processes(NAME), "the end of everything it left")
+
+
+def test_a_run_survives_a_restart_of_the_bot(isolated: IsolatedStage) -> None:
+    isolated.start(NAME)
+    again = IsolatedStage(isolated.folder, "none")  # A new bot on the same folders.
+    assert again.seen(NAME).program is Probe.ALIVE
+    again.runtime.send(NAME, "still there?", key="a")
+    eventually(lambda: "still there?" in isolated.received(NAME), "the message")
+    again.exits(NAME, 4)
+    eventually(lambda: again.seen(NAME).exit, "its end")
+    assert isolated.seen(NAME).exit == again.seen(NAME).exit
+
+
+def test_the_terminal_has_job_control_and_follows_the_windows_size(isolated: IsolatedStage) -> None:
+    def types(line: str, *keys: str) -> None:
+        isolated.tmux("send-keys", "-t", f"={NAME}:", line, *keys)
+
+    isolated.run(NAME, "bash", "--norc", "--noprofile", "-i", env={"PS1": "> "})
+    types("echo $((6*7)); sleep 600", "Enter")
+    shows(isolated, "\n42")
+    types("C-z")
+    shows(isolated, "Stopped")
+    types("fg", "Enter")
+    shows(isolated, "fg\nsleep 600")
+    types("C-c")
+    types("trap 'stty size' WINCH; echo $((6*8))", "Enter")
+    shows(isolated, "\n48")
+    isolated.tmux("resize-window", "-t", f"={NAME}:", "-x", "70", "-y", "33")
+    shows(isolated, "33 70")
+
+
+def test_programs_print_with_colours_and_have_a_terminal_by_name(isolated: IsolatedStage) -> None:
+    script = "printf '\\033[1;31mred\\033[0m\\n' >/dev/tty; test -t 0 -a -t 1 && echo terminal; cat"
+    isolated.shell(NAME, script)
+    shows(isolated, "terminal")
+    styled = isolated.tmux("capture-pane", "-ep", "-t", f"={NAME}:")
+    assert "\x1b[1m\x1b[31mred" in styled
+
+
+def test_what_is_not_there_is_refused_before_a_start(bubblewrapped: IsolatedStage) -> None:
+    home = bubblewrapped.folder / "home"
+    bubblewrapped.sandbox = Sandbox(writable=(home,))
+    with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
+        bubblewrapped.start(NAME)
+    home.symlink_to("/etc")
+    with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
+        bubblewrapped.start(NAME)
+
+
+def test_a_sandbox_has_its_files_and_no_others(bubblewrapped: IsolatedStage) -> None:
+    lent, secret = bubblewrapped.folder / "lent", bubblewrapped.folder / "secret"
+    for folder in (lent, secret):
+        folder.mkdir()
+        (folder / "file").write_text(folder.name)
+    bubblewrapped.sandbox = Sandbox(writable=(), readable=(lent,))
+    script = f"cat {lent}/file; echo x >{lent}/file; cat {secret}/file; ls {lent.parent}; echo end"
+    bubblewrapped.shell(NAME, f"({script}) >out 2>&1; cat")
+    said = eventually(lambda: whole(bubblewrapped.work(NAME) / "out"), "the script's end")
+    assert said.startswith("lent")
+    assert "Read-only file system" in said
+    assert "No such file or directory" in said
+    assert said.endswith("lent\nwork\nend\n")
+
+
+@contextmanager
+def proxy(folder: Path) -> Iterator[None]:
+    """A server at the proxy's socket that answers each line with itself."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        folder.mkdir(exist_ok=True)
+        (folder / PROXY_SOCKET).unlink(missing_ok=True)
+        listener.bind(str(folder / PROXY_SOCKET))
+        listener.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client, client.makefile("rwb") as file:
+                    file.write(b"heard " + file.readline())
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_programs_reach_the_proxy_also_after_its_restart(bubblewrapped: IsolatedStage) -> None:
+    folder = bubblewrapped.folder / "proxy"
+    ask = f"exec 3<>/dev/tcp/127.0.0.1/{PROXY_PORT} && echo $word >&3 && cat <&3"
+    with proxy(folder):
+        bubblewrapped.sandbox = replace(bubblewrapped.sandbox, proxy=folder)
+        bubblewrapped.run(NAME, "bash", "-c", f"while read -r word; do {ask}; done")
+        bubblewrapped.runtime.send(NAME, "one", key="a")
+        shows(bubblewrapped, "heard one")
+    bubblewrapped.runtime.send(NAME, "two", key="b")
+    with proxy(folder):
+        bubblewrapped.runtime.send(NAME, "three", key="c")
+        shows(bubblewrapped, "heard three")
+
+
+def test_memory_and_processes_are_limited(bubblewrapped: IsolatedStage) -> None:
+    limits = Limits(memory_mb=64, processes=20, cpus=1.0)
+    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, limits=limits)
+    hungry = "x = b'x' * (200 << 20)"
+    many = "import os\nwhile True:\n  if not os.fork(): os.execlp('sleep', 'sleep', '600')"
+    bubblewrapped.shell(NAME, f'/usr/bin/python3 -c "{hungry}" && echo fed; echo $?; cat')
+    bubblewrapped.run("app-2_r1", "sh", "-c", f'/usr/bin/python3 -c "{many}"; cat')
+    shows(bubblewrapped, "137")
+    shows(bubblewrapped, "Resource temporarily unavailable", "app-2_r1")
+    launch = bubblewrapped.launch("app-3_r1")
+    for name in (NAME, "app-2_r1"):
+        bubblewrapped.runtime.stop(name)
+    assert [group for group in launch.groups if Path(group).with_name(NAME).exists()] == []
