@@ -15,6 +15,9 @@ from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
 
+#: What a listed person may not do: change the base branch, let held commits leave, spend money.
+_NEEDS_WRITE_ACCESS = frozenset({"merge", "allow", "budget"})
+
 
 class CommandAuthorizer:
     """Grants the commands of people with write access, and refuses all others."""
@@ -69,7 +72,7 @@ class CommandAuthorizer:
         now = self._clock()
         found = session_on(self._store, command.repository, command.number)
         session = self._store.sessions.get(found) if found else None
-        if not self._may(command, fresh=command.kind in ("merge", "start")):
+        if not self._may(command):
             outsider = Outsider(
                 repository=command.repository,
                 issue=session.issue.number if session else command.number,
@@ -96,12 +99,12 @@ class CommandAuthorizer:
         values = {"kind": command.kind} if topic == "no_session" else {"text": command.text}
         return replies(command.key, command.comment, command.number, topic, values)
 
-    def _may(self, command: NewCommand, *, fresh: bool) -> bool:
+    def _may(self, command: NewCommand) -> bool:
         if is_local(command.actor):
             return True
-        # Merging needs write access; to be listed is not enough.
-        may = self._people.may_write if command.kind == "merge" else self._people.may_command
-        return may(command.repository, command.actor, fresh=fresh)
+        writes = command.kind in _NEEDS_WRITE_ACCESS
+        may = self._people.may_write if writes else self._people.may_command
+        return may(command.repository, command.actor, fresh=writes or command.kind == "start")
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:

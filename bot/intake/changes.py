@@ -5,6 +5,9 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
+#: No login of GitHub has a colon; the bot's own names for people of this machine do (`cli:ann`).
+Login = Annotated[str, Meta(pattern=r"^[^:]*$")]
+
 
 class RepositoryPayload(Struct, frozen=True):
     """A repository, which keeps its id when it is renamed."""

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from bot.intake.changes import NewText, ParsedEvent, RepositoryPayload
+from bot.intake.changes import Login, NewText, ParsedEvent, RepositoryPayload
 from lifecycle.model.accounts import BOT, bot_login
 
 #: An identifier that fits the database's 64-bit integers.
@@ -36,7 +36,7 @@ class Numbered(Struct, frozen=True):
 
 
 class _User(Struct, frozen=True):
-    login: str
+    login: Login
     type: str
 
     @property
@@ -81,7 +81,7 @@ class _Named(Struct, frozen=True):
 
 
 class _Login(Struct, frozen=True):
-    login: str
+    login: Login
 
 
 class _Head(Struct, frozen=True):

@@ -57,6 +57,9 @@ class Conversation:
         self.commands.settle()
         self.bench.issues.read_requested()
 
+    def granted(self) -> list[str]:
+        return [command.kind for command in self.store.facts.get("widgets-12").commands]
+
     def heads(self) -> list[str]:
         session = self.store.sessions.get("widgets-12")
         assert session is not None
@@ -276,6 +279,22 @@ def test_a_local_command_is_not_answered_on_github(
     comment_text = conversation.store.commands.outcome("comment:start:12")
     assert comment_text is not None
     assert "there is no agent `codx` here" in comment_text
+
+
+@pytest.mark.parametrize("actor", ["mallory", "ada"])
+@pytest.mark.parametrize("kind", ["allow", "budget", "merge"])
+def test_protected_paths_and_money_need_write_access_at_this_moment(
+    conversation: Conversation, kind: str, actor: str
+) -> None:
+    """To be listed is not enough, and a permission that was just revoked counts no more."""
+    bench = conversation.bench
+    bench.scenario.session()
+    bench.people.is_listed = lambda _, login: login == "mallory"
+    conversation.command("pause", actor=actor)
+    bench.github.writers.discard("ada")
+    conversation.command("stop", actor=actor)
+    conversation.command(kind, actor=actor)
+    assert conversation.granted() == ["pause", "stop"]
 
 
 def test_a_merge_command_on_the_issue_means_its_only_open_pull_request(

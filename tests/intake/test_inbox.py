@@ -250,6 +250,16 @@ def test_a_bots_comment_gives_no_command(store: Store, inbox: Inbox) -> None:
     assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
+def test_a_login_with_a_colon_is_refused(store: Store, inbox: Inbox) -> None:
+    """Commands of such an actor count as given on this machine, which needs no permission."""
+    forged = comment("/mergewright stop")
+    forged["comment"]["user"]["login"] = "api:client"
+    inbox.accept([delivery("a", "issue_comment", forged)]).result()
+    inbox.process()
+    assert store.commands.new() == []
+    assert "user.login" in failure(store, "a")
+
+
 def test_a_comment_in_another_repository_gives_no_command(store: Store, inbox: Inbox) -> None:
     body = comment("/mergewright stop") | {"repository": {"id": 2, "full_name": "other/one"}}
     inbox.accept([delivery("a", "issue_comment", body)]).result(5)
