@@ -43,8 +43,21 @@ STEERING_FILES = (
     *("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".claude/**", ".codex/**"),
     *(".gemini/**", ".opencode/**", ".mcp.json", "opencode.json*", ".aider*"),
 )
-#: Files that configure GitHub or the programs that read the repository.
-PROTECTED_PATHS = (".github/**", "CODEOWNERS", *STEERING_FILES, ".gitmodules", ".npmrc")
+#: Configurations of CI and deployment services, which run them for a pushed branch, with secrets.
+CI_FILES = (
+    *(".circleci/**", ".gitlab-ci*.yml", ".gitlab/ci/**", ".travis.yml", "Jenkinsfile*"),
+    *("azure-pipelines*.y*ml", ".azure-pipelines/**", ".azuredevops/**", ".buildkite/**"),
+    *("bitbucket-pipelines.yml", "*appveyor.yml", ".cirrus.*", ".drone.*", ".woodpecker*/**"),
+    *(".woodpecker.y*ml", ".semaphore/**", ".teamcity/**", "bamboo-specs/**", ".tekton/**"),
+    *(".forgejo/**", ".gitea/**", ".build.yml", ".builds/**", ".zuul.*", ".zuul.d/**"),
+    *("zuul.*", "zuul.d/**", ".prow*", "cloudbuild*.y*ml", "buildspec*.y*ml", "codefresh.y*ml"),
+    *(".harness/**", "screwdriver.yaml", "wercker.yml", "netlify.toml", "vercel.json"),
+)
+#: Files that configure GitHub, CI services, or the programs that read the repository.
+PROTECTED_PATHS = (
+    *(".github/**", "CODEOWNERS", *CI_FILES, *STEERING_FILES),
+    *(".gitmodules", ".npmrc"),
+)
 
 
 class Policy(

@@ -31,6 +31,12 @@ def test_protected_files_are_found_by_name(
         *("claude.md", ".Claude/settings.json", ".mcp.json", "packages/a/.npmrc", "GEMINI.md"),
         *(".codex/config.toml", ".gemini/settings.json", ".opencode/agent/x.md"),
         *("opencode.jsonc", ".aider.conf.yml"),
+        *(".circleci/config.yml", ".gitlab-ci.yml", "azure-pipelines.yml", "app/Jenkinsfile"),
+        *(".travis.yml", ".buildkite/hooks/pre-command", "bitbucket-pipelines.yml", ".drone.star"),
+        *("appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".woodpecker/test.yaml", ".zuul.yaml"),
+        *(".woodpecker.yml", ".semaphore/semaphore.yml", ".teamcity/settings.kts", "netlify.toml"),
+        *("bamboo-specs/bamboo.yml", ".tekton/push.yaml", ".forgejo/workflows/a.yml", ".build.yml"),
+        *("zuul.d/jobs.yaml", ".prow.yaml", "deploy/cloudbuild.yaml", "buildspec.yml"),
     }
     git.commit(worktree.path, "a", "1")
     for name in {*protected, "github/workflows/ci.yml", "src/AGENTS.md.txt", "README"}:
