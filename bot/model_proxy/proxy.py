@@ -35,6 +35,8 @@ _HOST = "127.0.0.1"
 _PORTS = range(65536)
 #: The limits on concurrent requests of one run and of all.
 _MAX_PER_RUN, _MAX_TOTAL = 32, 2000
+#: Time limit for a request's body, which waits for a slow model's network.
+_BODY_SECONDS = 600.0
 #: Returns the endpoint and key for a run token; raises `ModelUnavailable`.
 EndpointLookup = Callable[[str], Endpoint]
 #: Called with a run token, a model and the usage of a response.
@@ -106,7 +108,8 @@ class ModelProxy:
 
     def _listen(self, app: Litestar, port: int) -> HttpServer:
         serve = self._tunnels.serve if self._tunnels else None
-        return HttpServer(app, _HOST, port, self._socket_file, serve)
+        unix, limit = self._socket_file, _BODY_SECONDS
+        return HttpServer(app, _HOST, port, unix, serve, body_seconds=limit)
 
     def stop(self) -> None:
         """Stop the server if it runs."""

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from pathlib import Path
 
 import uvicorn
@@ -34,6 +35,10 @@ _REASONS = {
 }
 #: Time limit for a client to send its headers.
 _HEADERS_SECONDS = 20.0
+#: Time limit for a client to send a body, from its headers on.
+_BODY_SECONDS = 60.0
+#: The most bytes of a request line with its headers, and of what precedes or follows a body's data.
+HEADERS_BYTES = 65_536
 #: The largest head of a request to a proxy.
 _MOST_HEAD = 16 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
@@ -51,9 +56,10 @@ class CannotListen(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with a time limit for headers, and a limit on connections.
+    """HTTP with limits for the time and size of headers, the time of bodies, and connections.
 
-    A new connection beyond the limit takes the place of the one that has been without a request
+    None of them needs the application, which sees a request only once its headers are complete. A
+    new connection beyond the limit takes the place of the one that has been without a request
     for longest; where all have one, it is closed.
     """
 
@@ -61,16 +67,25 @@ class _Protocol(HttpToolsProtocol):
     #: on all; each server has a subclass with its own.
     idle: dict["_Protocol", None]
     most: int
+    body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time limit of the first request."""
         super().connection_made(transport)
+        self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
         if len(self.connections) > self.most:
             oldest = next(iter(self.idle), self)
             self.idle.pop(oldest, None)
             oldest.transport.abort()
         self.idle[self] = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the bytes, and refuse more headers or trailers than a client may send."""
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > HEADERS_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """Start the time limit of the next request."""
@@ -79,10 +94,27 @@ class _Protocol(HttpToolsProtocol):
         self._late = self.loop.call_later(_HEADERS_SECONDS, self.transport.close)
 
     def on_headers_complete(self) -> None:
-        """End the time limit."""
+        """Start the time limit of the body."""
         self._late.cancel()
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > HEADERS_BYTES:  # They came in one piece; the parser ends with this exception.
+            raise ValueError("the headers are too large")
+        self._unparsed = 0
         self.idle.pop(self, None)
         super().on_headers_complete()
+        self._late = self.loop.call_later(
+            self.body_seconds, self._refuse, HTTPStatus.REQUEST_TIMEOUT
+        )
+
+    def on_body(self, body: bytes) -> None:
+        """Count the data as parsed."""
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the time limit of the body."""
+        self._late.cancel()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Count the connection as idle until the next request."""
@@ -94,6 +126,22 @@ class _Protocol(HttpToolsProtocol):
         self._late.cancel()
         self.idle.pop(self, None)
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request, or one whose headers are too large."""
+        if self._unparsed > HEADERS_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        else:
+            super().send_400_response(msg)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Answer with the status, unless an answer has begun, and close the connection."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            head = f"HTTP/1.1 {status.value} {status.phrase}"
+            self.transport.write(f"{head}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode())
+        self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Ignore websocket upgrades without a warning in the log."""
@@ -170,12 +218,15 @@ class HttpServer:
         port: int,
         unix: Path | None = None,
         proxy: ProxyHandler | None = None,
+        *,
+        body_seconds: float = _BODY_SECONDS,
     ) -> None:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
         `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
         `unix`: a UNIX socket to listen at too, in a folder of this user only. `proxy` serves the
-        connections that begin with a request to a proxy.
+        connections that begin with a request to a proxy. `body_seconds` is the time limit for a
+        client to send a body.
         """
         self._streams = app.state.streams
         most = connections()
@@ -183,7 +234,7 @@ class HttpServer:
         self.port: int = self._sockets[0].getsockname()[1]
         if unix is not None:
             self._sockets.append(_listening_at(unix, most))
-        limits = {"idle": {}, "most": most}
+        limits = {"idle": {}, "most": most, "body_seconds": body_seconds}
         protocol = (
             type("_Limited", (_ProxyProtocol,), {**limits, "handler": staticmethod(proxy)})
             if proxy
@@ -198,6 +249,7 @@ class HttpServer:
                 lifespan="on",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # Any program of this machine could name another client.
                 log_config=None,
                 timeout_graceful_shutdown=_STOP_SECONDS,
             )
