@@ -140,7 +140,9 @@ class _Protocol(HttpToolsProtocol):
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             head = f"HTTP/1.1 {status.value} {status.phrase}"
-            self.transport.write(f"{head}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode())
+            self.transport.write(
+                f"{head}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
+            )
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:

@@ -2,12 +2,19 @@
 
 import hashlib
 import hmac
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, State
-from litestar.exceptions import HTTPException, NotAuthorizedException, PermissionDeniedException
+from litestar.exceptions import (
+    HTTPException,
+    NotAuthorizedException,
+    PermissionDeniedException,
+    TooManyRequestsException,
+)
 from litestar.handlers import BaseRouteHandler
 
 Visitor = ASGIConnection[Any, Any, Any, State]
@@ -15,6 +22,9 @@ Visitor = ASGIConnection[Any, Any, Any, State]
 COOKIE = "mergewright-page"
 FAILED = "The server could not answer this request."
 _SECONDS = 7 * 24 * 3600
+#: The most different wrong tokens a minute, of all visitors and by all ways together.
+_GUESSES_A_MINUTE = 60
+_MINUTE = 60.0
 _NOT_CONFIGURED = (
     "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."
 )
@@ -29,14 +39,27 @@ def remedy_of(problem: HTTPException) -> str:
 class Access:
     """Checks visitors against the configured token."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         """An empty token denies everyone."""
         self._token = token
+        self._guesses = _Guesses(clock)
+
+    def __deepcopy__(self, memo: object) -> "Access":
+        """Return itself: Litestar copies guards with their handlers, and all count together."""
+        return self
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token, compared in constant time."""
+        """Whether this is the token, compared in constant time.
+
+        Raises 429, without a comparison, after too many wrong ones. Cookies stay valid.
+        """
         shown, right = (hashlib.sha256(word.encode()).digest() for word in (token, self._token))
-        return bool(self._token) and hmac.compare_digest(shown, right)
+        if self._guesses.is_known(shown):
+            return False
+        found = bool(self._token) and hmac.compare_digest(shown, right)
+        if not found:
+            self._guesses.add(shown)
+        return found
 
     def cookie(self, *, secure: bool) -> Cookie:
         """Return a cookie that is valid for a week; changing the token invalidates it."""
@@ -109,3 +132,37 @@ class Access:
 
     def _seal(self, text: str) -> str:
         return hmac.new(self._token.encode(), text.encode(), "sha256").hexdigest()
+
+
+class _Guesses:
+    """The wrong tokens of the last minute, of all visitors: their addresses can be invented.
+
+    Only different ones count, so that a program with an old token keeps nobody out.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until = 0.0
+        self._wrong: set[bytes] = set()  # SHA-256.
+        self._lock = threading.Lock()
+
+    def is_known(self, digest: bytes) -> bool:
+        """Whether a token is known to be wrong. Raises 429 if it is not, after too many others."""
+        with self._lock:
+            if self._clock() >= self._until:
+                self._until = self._clock() + _MINUTE
+                self._wrong.clear()
+            if digest in self._wrong:
+                return True
+            if len(self._wrong) >= _GUESSES_A_MINUTE:
+                raise TooManyRequestsException(
+                    "Too many wrong tokens were tried.",
+                    headers={"retry-after": str(int(self._until - self._clock()) + 1)},
+                    extra={"remedy": "Wait a minute and try again."},
+                )
+            return False
+
+    def add(self, digest: bytes) -> None:
+        """Count a wrong token."""
+        with self._lock:
+            self._wrong.add(digest)

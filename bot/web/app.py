@@ -56,6 +56,7 @@ def build(
     """
     views = Views(store, settings, policy_of, caps, terminal)
     access, watchers = Access(page_token), Watchers()
+    https = settings.public_url.startswith("https:")
     store.on_change.append(watchers.changed)
 
     async def bind() -> None:
@@ -65,7 +66,7 @@ def build(
         route_handlers=[
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
-            page_routes(views, access, watchers, health),
+            page_routes(views, access, watchers, health, https=https),
             api_routes(views, access),
             create_static_files_router("/static", [Path(__file__).parent / "static"]),
         ],

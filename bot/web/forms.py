@@ -19,7 +19,7 @@ from lifecycle.read.restores import RESTORABLE
 from runtimes.agents.shared.dialogs import choices_in
 
 _Request = Request[object, object, State]
-_MOST_BYTES = 100_000
+MAX_FORM_BYTES = 100_000
 
 
 class Button(Struct, frozen=True):
@@ -131,5 +131,5 @@ def form_routes(views: Views, access: Access) -> Router:
         "/",
         route_handlers=[asks, freeze, unfreeze],
         guards=[access.guard],
-        request_max_body_size=_MOST_BYTES,
+        request_max_body_size=MAX_FORM_BYTES,
     )

@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, InternalServerException
-from litestar.middleware.rate_limit import RateLimitConfig
 from litestar.params import FromPath, FromQuery, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from markupsafe import Markup, escape
@@ -24,13 +23,12 @@ from bot.show.session_summary import SessionSummary
 from bot.text import page_text
 from bot.web.access import COOKIE, FAILED, Access, remedy_of
 from bot.web.api import LAST_MESSAGE
-from bot.web.forms import buttons, choices, form_key, form_routes, message_buttons
+from bot.web.forms import MAX_FORM_BYTES, buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.views import Views
 from lifecycle.model.status import Status
 
-_LOGINS_A_MINUTE = 20
 _MESSAGES = 200  #: Messages on one page of a transcript.
 
 _Request = Request[object, object, State]
@@ -112,9 +110,14 @@ def sort_key(row: SessionSummary) -> str:
 
 
 def page_routes(
-    views: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
+    views: Views,
+    access: Access,
+    watchers: Watchers,
+    health: Callable[[], Health],
+    *,
+    https: bool,
 ) -> Router:
-    """Return the routes of the pages."""
+    """Return the routes of the pages. `https`: whether people reach them by HTTPS only."""
     render = _templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
@@ -177,17 +180,16 @@ def page_routes(
         access.check_configured()
         return render("login.html", wrong=False)
 
-    # A few tries a minute for each visitor, so that a long random token cannot be guessed.
-    throttle = RateLimitConfig(rate_limit=("minute", _LOGINS_A_MINUTE)).middleware
-
-    @post("/login", middleware=[throttle], sync_to_thread=False)
+    @post("/login", sync_to_thread=False, request_max_body_size=MAX_FORM_BYTES)
     def login(request: _Request, data: URLEncodedBody[_Login]) -> Response[str]:
         access.check_configured()
         if not access.opens(data.token):
             return Response(
                 render("login.html", wrong=True), status_code=401, media_type=MediaType.HTML
             )
-        cookie = access.cookie(secure=request.url.scheme == "https")
+        # A proxy in front that ends TLS may say so; a lie can only keep the cookie off plain HTTP.
+        secure = https or request.headers.get("x-forwarded-proto") == "https"
+        cookie = access.cookie(secure=secure)
         return Redirect("/", status_code=303, cookies=[cookie])
 
     @post("/logout", sync_to_thread=False)

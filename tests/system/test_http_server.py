@@ -36,9 +36,9 @@ async def _write(request: Request[object, object, State]) -> str:
 def serve() -> Iterator[Callable[..., HttpServer]]:
     servers: list[HttpServer] = []
 
-    def start(**limits: float) -> HttpServer:
+    def start(*, body_seconds: float = PATIENCE) -> HttpServer:
         app = Litestar([_read, _write], openapi_config=None, state=State({"streams": _NoStreams()}))
-        servers.append(HttpServer(app, "127.0.0.1", 0, **limits))
+        servers.append(HttpServer(app, "127.0.0.1", 0, body_seconds=body_seconds))
         servers[-1].start()
         return servers[-1]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
@@ -21,7 +22,7 @@ from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.webhook import WebhookLimits
-from config.settings import AgentTypeSettings, ProjectSettings, Settings
+from config.settings import AgentTypeSettings, ProjectSettings, ServerSettings, Settings
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Issue, Pull
@@ -53,6 +54,7 @@ class Site:
         secrets: tuple[str, ...] = (SECRET, OLD_SECRET),
         token: str = TOKEN,
         limits: WebhookLimits = LIMITS,
+        public_url: str = "",
     ) -> None:
         self.store = Store(folder / "store.db")
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
@@ -66,7 +68,7 @@ class Site:
             webhook_secrets=secrets,
             page_token=token,
             health=lambda: self.health,
-            settings=SETTINGS,
+            settings=replace(SETTINGS, server=ServerSettings(public_url=public_url)),
             policy_of=self.policies.of,
             caps=lambda: Caps(sessions=4),
             terminal=Terminal(

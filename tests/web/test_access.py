@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from litestar.exceptions import TooManyRequestsException
 
 from bot.web.access import COOKIE, Access
 from tests.web.conftest import TOKEN, Site, bearer
@@ -61,7 +62,12 @@ def test_the_cookie_is_http_only_and_same_site_and_does_not_contain_the_token(si
     assert TOKEN not in cookie
 
 
-def test_over_https_the_cookie_is_secure(site: Site) -> None:
+def test_at_an_https_url_the_cookie_is_secure(make_site: Callable[..., Site]) -> None:
+    site = make_site(public_url="https://bot.example/")
+    assert "Secure" in sign_in(site).headers["set-cookie"]
+
+
+def test_behind_a_proxy_that_ends_tls_the_cookie_is_secure(site: Site) -> None:
     assert "Secure" in sign_in(site, **{"x-forwarded-proto": "https"}).headers["set-cookie"]
 
 
@@ -72,11 +78,38 @@ def test_a_wrong_token_shows_the_sign_in_form_again(site: Site) -> None:
     assert "set-cookie" not in response.headers
 
 
-def test_sign_in_attempts_are_rate_limited(make_site: Callable[..., Site]) -> None:
+def test_guesses_of_the_token_are_limited_over_all_addresses_and_ways(
+    make_site: Callable[..., Site],
+) -> None:
     site = make_site()
-    statuses = [sign_in(site, f"guess {n}").status_code for n in range(25)]
-    assert statuses[0] == 401
-    assert statuses[-1] == 429
+    cookie = sign_in(site).headers["set-cookie"].partition(";")[0]
+    site.http.cookies.clear()
+    statuses = []
+    for n in range(40):
+        statuses.append(sign_in(site, f"guess {n}", **{"x-forwarded-for": f"192.0.2.{n}"}))
+        statuses.append(site.http.get("/api/sessions", headers=bearer(f"other {n}")))
+    assert [one.status_code for one in statuses] == [401] * 60 + [429] * 20
+    assert statuses[-1].headers["retry-after"].isdigit()
+    # The right one is not compared either: otherwise the limit would limit nothing.
+    assert site.seen("/api/sessions").status_code == 429
+    assert site.http.get("/api/sessions", headers={"cookie": cookie}).status_code == 200
+
+
+def test_a_program_with_an_old_token_locks_nobody_out() -> None:
+    access = Access(TOKEN)
+    assert not any(access.opens("old") for _ in range(100))
+    assert access.opens(TOKEN)
+
+
+def test_guesses_count_for_a_minute() -> None:
+    now = 1000.0
+    access = Access(TOKEN, clock=lambda: now)
+    for n in range(60):
+        assert not access.opens(f"guess {n}")
+    with pytest.raises(TooManyRequestsException):
+        access.opens(TOKEN)
+    now += 60
+    assert access.opens(TOKEN)
 
 
 def test_signing_out_deletes_the_cookie(site: Site) -> None:
