@@ -87,6 +87,7 @@ class App:
         self._reconcile = self._worker("reconcile", self._reconcile_sessions)
         self._outbox = self._worker("outbox", wiring.outbox.drain)
         self._resync = self._worker("resync", self._resync_all)
+        self._stranded = self._worker("stranded-runs", self._end_stranded_runs)
         redeliver = self._worker("redeliver", wiring.redelivery.request_lost)
         archive = self._worker("archive", self._archive_transcripts)
         retention = self._worker("retention", self._delete_expired)
@@ -286,6 +287,7 @@ class App:
     def _resync_all(self) -> None:
         wiring = self.wiring
         wiring.late_effects.remove()
+        self._stranded.wake()
         wiring.installation_observer.read()
         wiring.access_observer.read_all()
         if wiring.policies.adopt(wiring.repository_config.read()):
@@ -294,6 +296,10 @@ class App:
         if self._settings.polls:
             wiring.comment_poller.poll()
         self._github.wake()
+
+    def _end_stranded_runs(self) -> None:
+        self.wiring.stranded_runs.end_all()
+        self._reconcile.wake()
 
     def _archive_transcripts(self) -> None:
         self.wiring.archive.keep_all(self.wiring.store.sessions.live())

@@ -17,6 +17,7 @@ from bot.act.outages import Outages
 from bot.act.outbox import Attempts, Outbox
 from bot.act.publishing import Publishing
 from bot.act.runs import AgentRuns
+from bot.act.stranded_runs import StrandedRuns
 from bot.app.github_client import github_client
 from bot.app.leader_lease import LeaderLease
 from bot.archive.archiver import Archive
@@ -128,6 +129,9 @@ class Wiring:
         self.people = WriteAccess(self.github, clock, self.policies.is_listed)
         self._wire_observe(wakes.turn_ended)
         self._wire_intake(wakes.delivered)
+        self.stranded_runs = StrandedRuns(
+            store, self.locations, self.archive, self.leader_lease.may_act, clock
+        )
         self._wire_model_proxy(secrets)
         self._wire_act(wakes.acted)
         self.retention = Retention(
@@ -225,6 +229,7 @@ class Wiring:
             self.paths.model_port,
             socket_file=self.paths.proxy_socket,
             tunnels=Tunnels(endpoints.network_of, RefusalLog(self.store.refused.record)),
+            on_lost_port=self.stranded_runs.report,
         )
 
     def _wire_act(self, on_done: Callable[[], None]) -> None:

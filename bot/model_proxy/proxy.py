@@ -100,7 +100,8 @@ class ModelProxy:
                 raise ValueError(f"invalid port {port}")
             self._server = self._listen(app, port)
         except (CannotListen, ValueError) as problem:
-            self._on_lost_port(f"{self._port_file}: {problem}")
+            why, _, _ = str(problem).partition(";")  # The remedy is one of the web server.
+            self._on_lost_port(why)
             self._server = self._listen(app, 0)
         write_private(self._port_file, str(self._server.port))
         self.url = f"http://{_HOST}:{self._server.port}"

@@ -184,6 +184,21 @@ def test_a_standby_bot_reads_and_decides_nothing(
     second.stop()
 
 
+def test_a_port_that_another_program_took_is_an_incident(settings: Settings) -> None:
+    first = acting(settings)
+    eventually(lambda: first.wiring.model_proxy.url, "its model proxy listens")
+    port = int(first.wiring.model_proxy.url.rpartition(":")[2])
+    first.stop()
+    with socket.create_server(("127.0.0.1", port)):
+        second = acting(settings)
+        incidents = second.wiring.store.incidents
+        eventually(lambda: incidents.recent() and not incidents.current(), "it is over")
+        (incident,) = incidents.recent()
+        second.stop()
+    assert incident.key == "proxy-port"
+    assert f"port {port}: another program" in incident.text
+
+
 def test_a_bot_that_lost_its_lease_stops(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,7 +131,25 @@ def test_a_proxy_whose_port_is_taken_uses_another_one(agent: Agent) -> None:
     other = agent.another_proxy()
     other.start()
     assert other.url not in ("", agent.proxy.url)
+    (why,) = agent.lost
+    assert f"port {agent.proxy.url.rpartition(':')[2]}: another program" in why
     other.stop()
+
+
+def test_a_lost_port_is_reported_before_another_one_is_kept(agent: Agent, tmp_path: Path) -> None:
+    kept = tmp_path / "model-port"
+    kept.write_text(agent.proxy.url.rpartition(":")[2])
+    before: list[str] = []
+    other = ModelProxy(
+        agent.models.of_token,
+        agent.models.record_usage,
+        kept,
+        on_lost_port=lambda _: before.append(kept.read_text()),
+    )
+    other.start()
+    other.stop()
+    assert before == [agent.proxy.url.rpartition(":")[2]]
+    assert kept.read_text() not in before
 
 
 @pytest.mark.parametrize("place", ["no port", "65536", "-1", "9" * 5000])
