@@ -1,6 +1,8 @@
 """This machine as a host: a runtime, the agents' adapters, and a folder for its sessions.
 
-FOLDER/sessions/SESSION_rN      a run: prompt, hooks, output, the supervisor's files
+FOLDER/sessions/SESSION_rN      a run: output, the supervisor's files
+    inputs                      what its program only reads: prompt, settings
+    spool                       what its program and its hooks write for the bot
 FOLDER/sessions/SESSION_home    HOME of the session's programs
 FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
 """

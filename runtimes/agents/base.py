@@ -75,9 +75,19 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return self.dir.parent / f"{self.session}_home"
 
     @property
+    def inputs(self) -> Path:
+        """The folder of what the program only reads: prompt, settings."""
+        return self.dir / "inputs"
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of what the program and its hooks write for the bot; not to be trusted."""
+        return self.dir / "spool"
+
+    @property
     def prompt(self) -> Path:
         """The first prompt, as text."""
-        return self.dir / "prompt.md"
+        return self.inputs / "prompt.md"
 
     @property
     def summary(self) -> Path:
@@ -100,7 +110,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     @property
     def spool(self) -> Path:
         """Hook payloads, one JSON object a line, appended by the program's hooks."""
-        return self.dir / "hooks.jsonl"
+        return self.outputs / "hooks.jsonl"
 
     @property
     def conversation(self) -> Path:
@@ -121,16 +131,22 @@ class RunFiles(Struct, frozen=True, kw_only=True):
             return datetime.min.replace(tzinfo=UTC)
 
     @property
+    def repository(self) -> Path:
+        """The session's own repository; see `runtimes.workspaces.worktree`."""
+        return self.workspace.with_name("repository.git")
+
+    @property
     def git_folders(self) -> tuple[Path, ...]:
         """The folders a commit writes to: a worktree's own git folder and its repository's.
 
+        They are not read from `.git`, which the agent can write. Without a repository of the
+        session's own, as in a trial, it is a plain one.
+
         https://git-scm.com/docs/gitrepository-layout
         """
-        words = read_text(self.workspace / ".git")
-        if not words.startswith("gitdir: "):
+        if not self.repository.is_dir():
             return (self.workspace / ".git",)
-        own = Path(words.removeprefix("gitdir: "))
-        return (own, own.parent.parent)
+        return (self.repository / "worktrees" / self.workspace.name, self.repository)
 
     @property
     def trusted(self) -> tuple[Path, ...]:

@@ -171,7 +171,7 @@ class Site:
 
     def prompt(self, run: int) -> str:
         """The first prompt of a run."""
-        return (self.paths.run(self.id, run) / "prompt.md").read_text()
+        return (self.paths.run(self.id, run) / "inputs" / "prompt.md").read_text()
 
     def system_prompt_of_next_run(self) -> str:
         """The system prompt a new run gets."""

@@ -25,7 +25,7 @@ def main() -> None:
     attributes[3] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(sys.stdin, termios.TCSANOW, attributes)
     hook("UserPromptSubmit", prompt=sys.argv[-1])
-    given = json.loads((SCREENS / "run/hooks.jsonl").read_text().splitlines()[-1])["hook"]
+    given = json.loads((SCREENS / "run/spool/hooks.jsonl").read_text().splitlines()[-1])["hook"]
     hook("PermissionRequest", tool_name=given["tool_name"], tool_input=given["tool_input"])
     status("waiting", "input needed")
     for screen, key in STEPS.items():

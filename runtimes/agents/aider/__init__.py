@@ -83,7 +83,7 @@ class Aider(adapter.AgentAdapter):
         folder = aider_files.folder(files)
         write_private(folder / _MODEL_CACHE, json.dumps({"sample_spec": {}}))
         _hide_from_git(files.workspace / _TAGS_CACHE)
-        system_file = files.dir / "aider-system.md"
+        system_file = files.inputs / "aider-system.md"
         if system:
             write_private(system_file, system)
         known = resume and aider_files.history(files, resume).exists()

@@ -77,7 +77,7 @@ class Claude(adapter.AgentAdapter):
         env |= _QUIET
         env |= run_limits.endpoint.variables(url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY")
         env["CLAUDE_CONFIG_DIR"] = str(folder)
-        settings = files.dir / "claude-settings.json"
+        settings = files.inputs / "claude-settings.json"
         write_private(settings, json.dumps(_settings(files), indent=1))
         write_private(folder / ".claude.json", json.dumps(_state(files, env), indent=1))
         in_file = self._type.preamble == "instructions-file"

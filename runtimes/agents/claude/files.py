@@ -115,7 +115,7 @@ def status_lines(files: RunFiles) -> tuple[Path, Path]:
 
     The first has what the conversation had cost before the run.
     """
-    return files.dir / "claude-line.first", files.dir / "claude-line.last"
+    return files.outputs / "claude-line.first", files.outputs / "claude-line.last"
 
 
 def transcript(files: RunFiles, native: str) -> Path | None:

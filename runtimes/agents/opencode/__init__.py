@@ -133,7 +133,7 @@ class OpenCode(adapter.AgentAdapter):
             settings["model"] = self._type.model
             settings["provider"] = _providers(settings, self._type.model, run_limits.endpoint)
         if system:
-            path = files.dir / "opencode-system.md"
+            path = files.inputs / "opencode-system.md"
             write_private(path, system)
             more = settings.get("instructions")
             settings["instructions"] = [*(more if isinstance(more, list) else ()), str(path)]

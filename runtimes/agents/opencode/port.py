@@ -64,7 +64,7 @@ PENDING = {"/permission": list[OpenCodePermission], "/question": list[OpenCodeQu
 
 def server_file(files: RunFiles) -> Path:
     """Where the run's `OpenCodeServer` is written."""
-    return files.dir / "opencode-server.json"
+    return files.inputs / "opencode-server.json"
 
 
 def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:

@@ -171,6 +171,7 @@ def begin_run(
         prompt, system = f"{system}\n\n{prompt}", ""
     files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.summary.parent.mkdir(mode=0o700, exist_ok=True)
+    files.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(files.prompt, prompt)
     env = {
         "HOME": str(files.home),

@@ -27,7 +27,8 @@ def files(tmp_path: Path) -> RunFiles:
         workspace=tmp_path / "checkout",
         branch="mergewright/12-add-a-test",
     )
-    run.dir.mkdir(parents=True, mode=0o700)
+    for folder in (run.inputs, run.outputs):
+        folder.mkdir(parents=True, mode=0o700)
     run.workspace.mkdir()
     return run
 

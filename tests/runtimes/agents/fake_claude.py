@@ -37,7 +37,7 @@ def hook(
     files: RunFiles, launch: LaunchSpec, event: str, *, run: int = 2, **payload: object
 ) -> subprocess.CompletedProcess[str]:
     """Call a hook by its prepared command line."""
-    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    settings = json.loads((files.inputs / "claude-settings.json").read_text())
     line = settings["hooks"][event][0]["hooks"][0]["command"]
     line = line.replace('"run":2', f'"run":{run}')
     payload = {"session_id": launch.native_id, "hook_event_name": event, **payload}

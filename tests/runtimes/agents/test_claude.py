@@ -76,7 +76,7 @@ def test_startup_dialogs_are_answered_in_advance_and_other_state_is_kept(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789")
     bare = files.workspace.parent / "repository.git"
-    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    bare.mkdir()
     own = files.home / ".claude" / ".claude.json"
     own.parent.mkdir(parents=True)
     own.write_text('{"theme": "dark"}')
@@ -95,7 +95,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
     launch = Claude(KIND).prepare(files, "ä" * 60_000, "")
     assert len(launch.argv[-1]) < 1000
     assert str(files.prompt) in launch.argv[-1]
-    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    settings = json.loads((files.inputs / "claude-settings.json").read_text())
     assert f"Read(/{files.prompt})" in settings["permissions"]["allow"]
     assert not settings["promptSuggestionEnabled"]
 
@@ -103,7 +103,7 @@ def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles
 def test_the_pull_requests_text_is_written_without_a_permission(
     files: RunFiles, launch: LaunchSpec
 ) -> None:
-    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    settings = json.loads((files.inputs / "claude-settings.json").read_text())
     assert f"Edit(/{launch.env['MERGEWRIGHT_SUMMARY_FILE']})" in settings["permissions"]["allow"]
 
 

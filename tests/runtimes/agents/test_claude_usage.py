@@ -33,7 +33,7 @@ def answer(id: str, output: int) -> dict[str, Any]:
 
 def status_line(files: RunFiles, **fields: object) -> None:
     """Call the prepared command of the status line."""
-    settings = json.loads((files.dir / "claude-settings.json").read_text())
+    settings = json.loads((files.inputs / "claude-settings.json").read_text())
     line = settings["statusLine"]["command"]
     shown = subprocess.run(
         ["sh", "-c", line], input=json.dumps(fields), text=True, capture_output=True, check=False
@@ -100,7 +100,7 @@ def test_a_single_status_line_has_no_cost(
     files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen, line: str
 ) -> None:
     status_line(files, cost={"total_cost_usd": 0.5})
-    (files.dir / f"claude-line.{line}").unlink()
+    (files.outputs / f"claude-line.{line}").unlink()
     assert reader.read(alive, None, NOW).usage.cost_usd is None
 
 

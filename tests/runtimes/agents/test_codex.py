@@ -62,7 +62,7 @@ def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(launch: La
 
 def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
     bare = files.workspace.parent / "repository.git"
-    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    bare.mkdir()
     launch = Codex(KIND).prepare(files, "x", "")
     assert settings(launch)["projects"][str(bare)]["trust_level"] == "trusted"
     assert settings(launch)["notice"]["hide_rate_limit_model_nudge"]
@@ -97,7 +97,9 @@ def test_the_sandbox_allows_commits_and_the_pull_requests_text(
 
     assert writable(launch) == [str(files.workspace / ".git"), str(files.summary.parent)]
     bare = files.workspace.parent / "repository.git"
-    (files.workspace / ".git").write_text(f"gitdir: {bare}/worktrees/checkout\n")
+    bare.mkdir()
+    # The agent can write this file, so it does not count.
+    (files.workspace / ".git").write_text("gitdir: /root/.ssh/a/b\n")
     worktrees = Codex(KIND).prepare(files, "x", "")
     # Naming a file here breaks the sandbox, which protects the worktree's own folder by itself.
     own, common = f"{bare}/worktrees/checkout", str(bare)

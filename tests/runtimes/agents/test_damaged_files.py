@@ -16,7 +16,7 @@ GONE = Seen(runtime=Probe.ALIVE, program=Probe.DEAD)
 #: Recordings with files that grow by lines.
 GROWING = [case for case in CASES if not any(case.rglob("*.sql"))]
 OURS = re.compile(r'^\{"run": ?2', re.MULTILINE)
-HOOKED = [case for case in CASES if OURS.match(read_text(case / "run/hooks.jsonl"))]
+HOOKED = [case for case in CASES if OURS.match(read_text(case / "run/spool/hooks.jsonl"))]
 #: The longest waiting recording of each agent: it involves the most rules.
 ASKING = [
     max(
@@ -80,7 +80,7 @@ def test_megabytes_of_earlier_lines_change_nothing(recording: Recording) -> None
 @each_recording(HOOKED)
 def test_late_hooks_of_an_earlier_run_change_nothing(case: Path, recording: Recording) -> None:
     once = recording.look()
-    hooks = sorted(case.parent.parent.glob("*/*/run/hooks.jsonl"))
+    hooks = sorted(case.parent.parent.glob("*/*/run/spool/hooks.jsonl"))
     late = "".join(OURS.sub('{"run":1', path.read_text()) for path in hooks)
     recording.write(recording.files.spool, recording.files.spool.read_bytes() + late.encode())
     assert recording.look() == once

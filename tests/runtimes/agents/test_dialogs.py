@@ -181,7 +181,7 @@ def test_opencode_takes_answers_at_its_port(
     questions = [{"question": each, "options": options} for each in asked.get("/question", ())]
     port |= asked if not questions else {"/question": [{"id": "que_1", "questions": questions}]}
     with answering(port, "secret") as number:
-        server = Path(files.dir / "opencode-server.json")
+        server = Path(files.inputs / "opencode-server.json")
         server.parent.mkdir(parents=True, exist_ok=True)
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
         found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
@@ -203,7 +203,7 @@ def test_an_answer_refused_by_opencodes_port_raises_an_error(
 ) -> None:
     port |= {"/permission": [{"id": "per_1"}]}
     with answering(port, "secret") as number:
-        server = files.dir / "opencode-server.json"
+        server = files.inputs / "opencode-server.json"
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
         found = AGENTS["opencode"](AgentType(program="opencode")).dialog(files, "")
         way = found.step("once") if found else None
@@ -219,7 +219,7 @@ def test_opencode_takes_only_complete_answers_to_pending_questions(
 ) -> None:
     adapter = AGENTS["opencode"](AgentType(program="opencode"))
     with answering(port, "secret") as number:
-        server = files.dir / "opencode-server.json"
+        server = files.inputs / "opencode-server.json"
         server.write_text(f'{{"port": {number}, "password": "secret"}}')
         assert adapter.dialog(files, "") == Dialog()
         both = [{"question": each} for each in ("Which?", "How many?")]
