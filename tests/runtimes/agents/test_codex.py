@@ -99,7 +99,7 @@ def test_the_sandbox_allows_commits_and_the_pull_requests_text(
     bare = files.workspace.parent / "repository.git"
     bare.mkdir()
     # The agent can write this file, so it does not count.
-    (files.workspace / ".git").write_text("gitdir: /root/.ssh/a/b\n")
+    (files.workspace / ".git").write_text("gitdir: /srv/secrets/worktrees/a\n")
     worktrees = Codex(KIND).prepare(files, "x", "")
     # Naming a file here breaks the sandbox, which protects the worktree's own folder by itself.
     own, common = f"{bare}/worktrees/checkout", str(bare)
