@@ -42,7 +42,6 @@ HEADERS_BYTES = 65_536
 #: The largest head of a request to a proxy.
 _MOST_HEAD = 16 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _LONGEST_METHOD = 16
 
 #: Serves a request to a proxy, by its head, and closes the connection.
@@ -176,8 +175,7 @@ class _ProxyProtocol(_Protocol):
             head, _, rest = bytes(self._head).partition(_END_OF_HEAD)
             self._hand_over(head, rest)
         elif len(self._head) > _MOST_HEAD:
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def _hand_over(self, head: bytes, rest: bytes) -> None:
         self._late.cancel()
@@ -226,16 +224,20 @@ class HttpServer:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
         `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
-        `unix`: a UNIX socket to listen at too, in a folder of this user only. `proxy` serves the
-        connections that begin with a request to a proxy. `body_seconds` is the time limit for a
-        client to send a body.
+        `unix`: a UNIX socket to listen at too, in a folder of this user only; raises `OSError` if
+        it cannot be made. `proxy` serves the connections that begin with a request to a proxy.
+        `body_seconds` is the time limit for a client to send a body.
         """
         self._streams = app.state.streams
         most = connections()
-        self._sockets = [_listening(host, port, most)]
+        others = [_listening_at(unix, most)] if unix else []
+        try:
+            self._sockets = [_listening(host, port, most), *others]
+        except CannotListen:
+            for one in others:
+                one.close()
+            raise
         self.port: int = self._sockets[0].getsockname()[1]
-        if unix is not None:
-            self._sockets.append(_listening_at(unix, most))
         limits = {"idle": {}, "most": most, "body_seconds": body_seconds}
         protocol = (
             type("_Limited", (_ProxyProtocol,), {**limits, "handler": staticmethod(proxy)})
@@ -298,16 +300,16 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
 
 def _listening_at(path: Path, backlog: int) -> socket.socket:
     """Listen at a UNIX socket, which replaces the one of an earlier process at once."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.parent.chmod(0o700)
     new = path.with_name("new")
+    new.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.parent.chmod(0o700)
-        new.unlink(missing_ok=True)
         made.bind(str(new))
         made.listen(backlog)
         new.replace(path)
-    except OSError as error:
+    except OSError:
         made.close()
-        raise CannotListen(f"cannot listen at {path}: {error.strerror or error}") from error
+        raise
     return made

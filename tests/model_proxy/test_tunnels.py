@@ -1,14 +1,13 @@
 """Isolated agents reach the hosts that their project allows, and no others."""
 
 import asyncio
-import base64
 import os
 import socket
 import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from bot.system import http_server
 from lifecycle.model.facts import Facts
 from lifecycle.model.status import Activity
 from tests.harness.model_proxies import SECONDS, Agent, Provider
+from tests.harness.proxy_clients import authorization, connect, connects, response, status
 from tests.harness.tls_hosts import NAME, Host, Names, certificate
 from tests.world.waiting import eventually
 
@@ -53,41 +53,6 @@ def host(signed: Path, names: Names) -> Iterator[Host]:
 def plain(names: Names) -> Iterator[Host]:
     with Host(None).serves() as serving:
         yield serving
-
-
-@contextmanager
-def connects(agent: Agent) -> Iterator[socket.socket]:
-    """A connection to the proxy, as from a sandbox."""
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as made:
-        made.settimeout(SECONDS)
-        made.connect(str(agent.socket))
-        yield made
-
-
-def authorization(token: str) -> bytes:
-    shown = base64.b64encode(token.replace(".", ":", 1).encode())
-    return b"Proxy-Authorization: Basic " + shown
-
-
-def connect(where: str, *headers: bytes) -> bytes:
-    """A request for a connection, with these lines as its headers."""
-    return b"\r\n".join([f"CONNECT {where} HTTP/1.1".encode(), *headers, b"", b""])
-
-
-def response(client: socket.socket) -> bytes:
-    """The head of a response."""
-    head = b""
-    while b"\r\n\r\n" not in head and (data := client.recv(4096)):
-        head += data
-    return head
-
-
-def status(agent: Agent, request: bytes) -> int:
-    """The status with which the proxy answers; 0: it closes the connection without one."""
-    with connects(agent) as client:
-        client.sendall(request)
-        head = response(client)
-    return int(head.split()[1]) if head else 0
 
 
 def refused(agent: Agent) -> list[tuple[str, int, int]]:
@@ -303,6 +268,19 @@ def test_slow_headers_are_cut_off(agent: Agent, monkeypatch: pytest.MonkeyPatch)
             assert client.recv(1) == b""
 
 
+def test_the_time_limit_of_headers_ends_with_them(
+    agent: Agent, plain: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "_HEADERS_SECONDS", 0.3)
+    agent.allows(f"{NAME}:{plain.port}")
+    with connects(agent) as client, connects(agent) as slow:
+        client.sendall(connect(f"{NAME}:{plain.port}", authorization(agent.key)))
+        assert response(client).startswith(b"HTTP/1.1 200 ")
+        assert slow.recv(1) == b""  # Its time limit began later.
+        client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert response(client).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_request_in_single_bytes_is_understood(agent: Agent, host: Host) -> None:
     agent.allows(f"{NAME}:{host.port}")
     with connects(agent) as client:
@@ -388,3 +366,16 @@ def test_the_socket_belongs_to_this_user_and_is_replaced_by_the_next_bot(
     assert agent.socket.stat().st_ino != before
     assert [one.name for one in agent.socket.parent.iterdir()] == ["proxy.sock"]
     assert status(agent, connect("evil.example:443", authorization(agent.key))) == 403
+
+
+def test_a_socket_that_cannot_be_made_is_no_lost_port(agent: Agent, tmp_path: Path) -> None:
+    agent.proxy.stop()
+    other = agent.another_proxy()
+    (agent.socket.parent / "new").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        other.start()
+    (agent.socket.parent / "new").rmdir()
+    other.start()
+    assert other.url == agent.proxy.url
+    assert agent.lost == []
+    other.stop()
