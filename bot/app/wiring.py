@@ -113,7 +113,7 @@ class Wiring:
             paths,
             settings.projects,
             settings.github.git_base,
-            self.github.git_header,
+            self.github.git_password,
             RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path)),
             programs(settings),
             self.github.aliases.name,

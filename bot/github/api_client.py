@@ -15,7 +15,7 @@ import httpx
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bot.github.auth import AccessTokens, Credentials, InstallationToken
+from bot.github.auth import AccessTokens, Credentials, InstallationToken, permissions_of_git
 from bot.github.errors import (
     REINSTALL,
     NotInstalled,
@@ -295,17 +295,21 @@ class ApiClient:
     def _url(self, repository: str, path: str) -> str:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
 
-    def _installation_token(self, repository: str) -> InstallationToken:
+    def _installation_token(self, repository: str, for_git: bool) -> InstallationToken:
         """A token for this repository alone, or for listing those of a whole installation.
+
 
         https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
         number, body = self.installations.get(repository), _LISTING
         if number is None:
-            number, identity = self.installation(repository).id, self.aliases.get(repository)
+            found, identity = self.installation(repository), self.aliases.get(repository)
+            number = found.id
             # By its id where it is known, because its name may have changed since it was read.
             by_name = {"repositories": [repository.partition("/")[2]]}
             body = {"repository_ids": [identity.id]} if identity else by_name
+            if for_git:
+                body = {**body, "permissions": permissions_of_git(found.permissions)}
         request = GitHubRequest("POST", f"app/installations/{number}/access_tokens", body=body)
         return decode(request, self._as_app(request).content, InstallationToken)
 

@@ -4,8 +4,7 @@ https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-a
 """
 
 import re
-from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
@@ -65,15 +64,15 @@ class AccessTokens:
     def __init__(
         self,
         credentials: Credentials,
-        make: Callable[[str], InstallationToken],
+        make: Callable[[str, bool], InstallationToken],
         server_time: Clock,
     ) -> None:
         """`server_time` is GitHub's, by which tokens begin and end."""
         self._credentials = credentials
-        self._make = make  # Requests a token for a repository.
+        self._make = make  # Requests a token for a repository: for everything, or for git alone.
         self._server_time = server_time
-        self._made: dict[str, InstallationToken] = {}
-        self._locks: dict[str, Lock] = {}
+        self._made: dict[tuple[str, bool], InstallationToken] = {}
+        self._locks: dict[tuple[str, bool], Lock] = {}
 
     @property
     def is_app(self) -> bool:
@@ -82,12 +81,24 @@ class AccessTokens:
 
     def of(self, repository: str) -> str:
         """The token to use for a repository (`owner/name`)."""
+        return self._of(repository, for_git=False)
+
+    def of_git(self, repository: str) -> str:
+        """The token for git, which may read and write the repository's contents and nothing else.
+
+        Git runs as a process of its own, and its token is seen by more programs than the API's. A
+        token that is not an App's is the same for both.
+        """
+        return self._of(repository, for_git=True)
+
+    def _of(self, repository: str, *, for_git: bool) -> str:
         if not self.is_app:
             return self._credentials.token
-        with self._locks.setdefault(repository, Lock()):
-            made = self._made.get(repository)
+        kind = repository, for_git
+        with self._locks.setdefault(kind, Lock()):
+            made = self._made.get(kind)
             if made is None or made.expires_at - RENEW_EARLY <= self._server_time():
-                made = self._made[repository] = self._make(repository)
+                made = self._made[kind] = self._make(repository, for_git)
             return made.token
 
     def app_jwt(self) -> str:
@@ -113,9 +124,15 @@ class AccessTokens:
 
     def forget(self, repository: str) -> None:
         """Drop an App's token that GitHub no longer accepts."""
-        self._made.pop(repository, None)
+        self._made.pop((repository, False), None)
 
-    def git_header(self, repository: str) -> str:
-        """The value of `http.<url>.extraHeader` that lets git fetch and push."""
-        login = b64encode(f"x-access-token:{self.of(repository)}".encode()).decode()
-        return f"Authorization: Basic {login}"
+
+def permissions_of_git(granted: Mapping[str, str]) -> Mapping[str, str]:
+    """The permissions that git's token needs of those an installation has granted.
+
+    Without `workflows` GitHub refuses pushes that change them:
+    https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps
+    """
+    return {"contents": "write"} | {
+        name: level for name, level in granted.items() if (name, level) == ("workflows", "write")
+    }

@@ -65,9 +65,9 @@ class GitHub:
         """Exchange the code of a manifest for the new App's keys; a code works once."""
         return self._api.convert_manifest(code, shape)
 
-    def git_header(self, repository: str) -> str:
-        """The value of `http.<url>.extraHeader` that lets git fetch and push. A secret."""
-        return self._api.tokens.git_header(repository)
+    def git_password(self, repository: str) -> str:
+        """The password with which git fetches and pushes a repository."""
+        return self._api.tokens.of_git(repository)
 
     def answers(self, git_base: str = "") -> bool:
         """Whether GitHub answers at its API and at the URL of its repositories.

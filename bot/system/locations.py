@@ -104,7 +104,7 @@ class Locations:
     paths: Paths
     projects: Mapping[str, ProjectSettings]
     git_base: str
-    header: Callable[[str], str]  #: Authorises requests for a repository.
+    password: Callable[[str], str]  #: Of a repository, for git.
     runtime: Runtime
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
     called: Callable[[str], str] = str  #: The name of a repository after renames.
@@ -119,7 +119,7 @@ class Locations:
         url = f"{self.git_base}{self.called(repository)}.git"
         if project not in self._mirrors:
             path, fork = self.paths.mirror(project), self._fork(self.projects[project])
-            made = Mirror(path, url, lambda: self.header(repository), fork)
+            made = Mirror(path, url, lambda: self.password(repository), fork)
             self._mirrors.setdefault(project, made)
         mirror = self._mirrors[project]
         mirror.url = url
@@ -130,7 +130,7 @@ class Locations:
             return None
         return Fork(
             url=f"{self.git_base}{project.fork}.git",
-            header=lambda: self.header(project.fork),
+            password=lambda: self.password(project.fork),
             branches=project.branch.partition("{")[0],
         )
 

@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
+from runtimes.workspaces.git_login import GitLogin, offered
+
 LOCAL_SECONDS = 120.0
 NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
 
@@ -117,24 +119,23 @@ def git(
     seconds: float = LOCAL_SECONDS,
     stdin: str | Path = "",
     into: Path | None = None,
+    login: GitLogin | None = None,
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
-    `settings` is configuration for this call; it is passed in the environment, so it may hold a
-    secret. `protocol` is the only transport allowed; empty: none. `stdin` is text, or a file. With
-    `into` the output goes to that file. Raises `GitFailure`.
+    `settings` is configuration for this call, without secrets: it is passed in the environment.
+    `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
+    `stdin` is text, or a file. With `into` the output goes to that file. Raises `GitFailure`.
     """
-    given = settings or {}
-    settings = {**_SETTINGS, **given}
+    login = login or GitLogin("", "")
     command, place = args[0], str(repository)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {**_ENVIRONMENT, "GIT_DIR": place, "GIT_ALLOW_PROTOCOL": protocol}
-    environment |= {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     environment |= env or {}
     try:
         with ExitStack() as files:
+            for_login, descriptors = files.enter_context(offered(login))
+            environment |= _configuration({**_SETTINGS, **(settings or {}), **for_login})
             source = files.enter_context(stdin.open("rb")) if isinstance(stdin, Path) else None
             target = files.enter_context(into.open("wb")) if into is not None else None
             process = subprocess.Popen(
@@ -147,6 +148,7 @@ def git(
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,
+                pass_fds=descriptors,
             )
             text = stdin if isinstance(stdin, str) else None
             code, out, err = _finished(process, text, seconds)
@@ -161,7 +163,7 @@ def git(
     except OSError as error:
         raise GitFailure(command, place, str(error)) from None
     if code != 0:
-        words = redact(err.strip() or out.strip(), *given.values())
+        words = redact(err.strip() or out.strip(), login.password)
         raise GitFailure(command, place, words or _ending(code), code=code, out=out)
     return out
 
@@ -177,13 +179,9 @@ def ask(repository: Path, *args: str) -> str | None:
 
 
 def redact(text: str, *secrets: str) -> str:
-    """Remove credentials from a text: those in URLs and headers, and the given secrets.
-
-    The secret of a given header is its last word.
-    """
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret.split()[-1], "***")
+    """Remove credentials from a text: those in URLs and headers, and the given secrets."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "***")
     text = re.sub(r"://[^/@\s]+@", "://***@", text)
     return re.sub(r"(?i)(authorization:\s*\w+\s+)\S+", r"\1***", text)
 
@@ -210,6 +208,14 @@ def nested_repositories(status: Iterable[str]) -> list[str]:
     """Repositories inside a checkout: the untracked entries of its status that are folders."""
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]
+
+
+def _configuration(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables with configuration for git."""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
 
 
 def _finished(

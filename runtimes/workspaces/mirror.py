@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from lifecycle.model.times import from_seconds
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
+from runtimes.workspaces.git_login import GitLogin
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 from runtimes.workspaces.worktree import COMMITS, Worktree
 
@@ -70,7 +71,7 @@ class Fork(Struct, frozen=True, kw_only=True):
     """The fork that has the bot's branches."""
 
     url: str
-    header: Callable[[], str]  #: As in `Mirror`.
+    password: Callable[[], str]  #: As in `Mirror`.
     branches: str  #: The prefix of the bot's branches; no others are fetched from the fork.
 
 
@@ -80,7 +81,7 @@ class Mirror:
 
     path: Path  #: Absolute.
     url: str
-    header: Callable[[], str] = str  #: The authorization header for requests to `url`, if any.
+    password: Callable[[], str] = str  #: The password for `url`; empty: none.
     fork: Fork | None = None  #: Where the bot's branches are pushed to and fetched from, if set.
 
     def __post_init__(self) -> None:
@@ -322,15 +323,12 @@ class Mirror:
                 git(self.path, "update-ref", ref, sha)
 
     def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
-        header = home.header()
-        settings = {f"http.{home.url}.extraHeader": header} if header else {}
+        login = GitLogin(home.url, home.password())
         scheme = urlsplit(home.url).scheme
         # `user@host:path` is git's short form of an SSH URL.
         protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
         try:
-            return git(
-                repository, *args, settings=settings, protocol=protocol, seconds=NETWORK_SECONDS
-            )
+            return git(repository, *args, login=login, protocol=protocol, seconds=NETWORK_SECONDS)
         except GitFailure as failure:
             failure.command += f" {redact(home.url)}"
             raise

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -97,7 +96,7 @@ def test_an_app_takes_precedence_over_a_token(respx_mock: respx.MockRouter, cloc
     installed(respx_mock, clock)
     both = Credentials(token="s3cret", app_id="7", private_key=PRIVATE)
     client = GitHub(API, both, clock=clock)
-    assert client.git_header("acme/widgets") == header("ghs_1")
+    assert client.git_password("acme/widgets") == "ghs_1"
     assert repr(both) == "Credentials(app 7)"
     client.close()
 
@@ -192,23 +191,46 @@ def test_an_apps_token_is_limited_to_one_repository(
     assert json.loads(route.calls[0].request.content) == {"repositories": ["widgets"]}
 
 
-def test_git_gets_the_same_token_as_a_header(
-    app: GitHub, github: GitHub, respx_mock: respx.MockRouter, clock: Clock
+@pytest.mark.parametrize(
+    ("granted", "given"),
+    [
+        ({"contents": "write", "issues": "write"}, {"contents": "write"}),
+        ({"workflows": "read"}, {"contents": "write"}),
+        ({"workflows": "write"}, {"contents": "write", "workflows": "write"}),
+    ],
+)
+def test_git_gets_a_token_of_its_own_for_contents_alone(
+    app: GitHub,
+    respx_mock: respx.MockRouter,
+    clock: Clock,
+    granted: dict[str, str],
+    given: dict[str, str],
 ) -> None:
-    installed(respx_mock, clock)
-    assert header("ghs_1") == app.git_header("acme/widgets")
-    assert header("s3cret") == github.git_header("acme/widgets")
+    route = installed(respx_mock, clock)
+    respx_mock.get(f"{REPO}/installation").respond(json={"id": 99, "permissions": granted})
+    respx_mock.get(REPO).respond(json=SETTINGS)
+    app.read.repository("acme/widgets")
+    assert [app.git_password("acme/widgets") for _ in range(2)] == ["ghs_2"] * 2
+    asked = [json.loads(call.request.content) for call in route.calls]
+    assert asked == [
+        {"repositories": ["widgets"]},
+        {"repositories": ["widgets"], "permissions": given},
+    ]
+
+
+def test_git_gets_the_bots_own_token_where_there_is_no_app(github: GitHub) -> None:
+    assert github.git_password("acme/widgets") == "s3cret"
 
 
 def test_a_token_is_renewed_before_it_expires(
     app: GitHub, respx_mock: respx.MockRouter, clock: Clock
 ) -> None:
     installed(respx_mock, clock)
-    assert app.git_header("acme/widgets") == header("ghs_1")
+    assert app.git_password("acme/widgets") == "ghs_1"
     clock.now += timedelta(hours=1) - RENEW_EARLY - timedelta(seconds=1)
-    assert app.git_header("acme/widgets") == header("ghs_1")
+    assert app.git_password("acme/widgets") == "ghs_1"
     clock.now += timedelta(seconds=1)
-    assert app.git_header("acme/widgets") == header("ghs_2")
+    assert app.git_password("acme/widgets") == "ghs_2"
 
 
 def test_threads_waiting_for_a_token_share_one(
@@ -219,10 +241,10 @@ def test_threads_waiting_for_a_token_share_one(
 
     def ask(_: int) -> str:
         together.wait(10)
-        return app.git_header("acme/widgets")
+        return app.git_password("acme/widgets")
 
     with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(ask, range(8))) == {header("ghs_1")}
+        assert set(pool.map(ask, range(8))) == {"ghs_1"}
     assert route.call_count == 1
 
 
@@ -260,7 +282,7 @@ def test_a_repository_without_the_app_waits_for_its_installation(
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(404, json={"message": "Not Found"})
     with pytest.raises(NotInstalled, match=r"acme/widgets: .* install it") as failure:
-        app.git_header("acme/widgets")
+        app.git_password("acme/widgets")
     # A known retry time does not count as a failed attempt.
     assert failure.value.at == clock.now + REINSTALL
 
@@ -270,13 +292,13 @@ def test_an_outage_while_requesting_a_token_is_retried_later(
 ) -> None:
     respx_mock.get(f"{REPO}/installation").respond(503)
     with pytest.raises(TryLater):
-        app.git_header("acme/widgets")
+        app.git_password("acme/widgets")
 
 
 def test_an_unreadable_private_key_is_refused_without_showing_it() -> None:
     client = GitHub(API, Credentials(app_id="7", private_key="not-a-key"))
     with pytest.raises(Refused, match="PEM") as refusal:
-        client.git_header("acme/widgets")
+        client.git_password("acme/widgets")
     assert "not-a-key" not in str(refusal.value)
     client.close()
 
@@ -307,7 +329,3 @@ def test_the_repr_of_credentials_shows_no_secret(show: Any) -> None:
     assert "KEY" not in shown
     assert show(Credentials(app_id="7", private_key=PRIVATE)) == "Credentials(app 7)"
     assert show(Credentials()) == "Credentials(none)"
-
-
-def header(token: str) -> str:
-    return f"Authorization: Basic {b64encode(f'x-access-token:{token}'.encode()).decode()}"

@@ -30,7 +30,7 @@ def answer(request: Request) -> Answer:
         if request.token is None:
             return _refused(401, "Invalid username or password.")
         app = request.token.app
-        if app and (app.suspended or not may(app, "contents", change=pushing)):
+        if app and (app.suspended or not may(request.token, "contents", change=pushing)):
             return _refused(403, "Write access to repository not granted.")
     repo = request.world.repositories.get(f"{match['owner']}/{match['name']}".lower())
     if repo is None or not repo.allows(request.login, "read"):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from bot.demo.github.http import Problem, Request
-from bot.demo.github.world import App
+from bot.demo.github.world import Token
 
 REFUSED: Final = "Resource not accessible by integration"
 _CHANGES = frozenset({"write", "admin"})
@@ -55,10 +55,12 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 
 
-def may(app: App | None, names: str, *, change: bool) -> bool:
-    """Whether an App was granted one of these permissions (`a|b`); other accounts need none."""
+def may(token: Token | None, names: str, *, change: bool) -> bool:
+    """Whether an App's token has one of these permissions (`a|b`); other accounts need none."""
     levels = _CHANGES if change else _READS
-    return app is None or any(app.permissions.get(name) in levels for name in names.split("|"))
+    if token is None or token.app is None:
+        return True
+    return any(token.permissions.get(name) in levels for name in names.split("|"))
 
 
 def demand_route(request: Request, path: str) -> None:
@@ -68,11 +70,11 @@ def demand_route(request: Request, path: str) -> None:
         return
     asked = f"{request.method} {path[below.end() :]}"
     names = next(names for route, names in _ROUTES if route.fullmatch(asked))
-    if not may(request.token.app, names, change=request.method != "GET"):
+    if not may(request.token, names, change=request.method != "GET"):
         raise Problem(403, REFUSED)
 
 
-def may_have(app: App, of: str, field: str) -> bool:
-    """Whether an App was granted what a GraphQL field needs."""
+def may_have(token: Token, of: str, field: str) -> bool:
+    """Whether an App's token has what a GraphQL field needs."""
     change = of == "Mutation"
-    return all(may(app, names, change=change) for names in _FIELDS.get((of, field), ()))
+    return all(may(token, names, change=change) for names in _FIELDS.get((of, field), ()))

@@ -105,6 +105,16 @@ class Token:
     app: App | None = None
     installation: int = 0  #: Of the App.
     expires_at: datetime | None = None
+    #: What the token was narrowed to; None: all that the App has.
+    narrowed: dict[str, str] | None = None
+
+    @property
+    def permissions(self) -> dict[str, str]:
+        """The permissions of an App's token, by name."""
+        granted = self.app.permissions if self.app else {}
+        if self.narrowed is None:
+            return granted
+        return {name: level for name, level in self.narrowed.items() if granted.get(name) == level}
 
     @property
     def writes(self) -> bool:
@@ -198,12 +208,18 @@ class World:
         known.public_key = public_key or known.public_key
         return known
 
-    def installation_token(self, app: App, installation: int) -> tuple[str, datetime]:
+    def installation_token(
+        self, app: App, installation: int, narrowed: dict[str, str] | None
+    ) -> tuple[str, datetime]:
         """Create an installation token that is valid for an hour."""
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + timedelta(hours=1)
         self.tokens[secret] = Token(
-            user=app.bot, app=app, installation=installation, expires_at=until
+            user=app.bot,
+            app=app,
+            installation=installation,
+            expires_at=until,
+            narrowed=narrowed and {"metadata": "read", **narrowed},
         )
         return secret, until
 

@@ -1,9 +1,9 @@
 """Authentication as an App."""
 
-import os
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +13,8 @@ from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, Refused
 from bot.github.github_app import PERMISSIONS, AppPermission
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.mirror import Mirror
 from tests.github.contract.conftest import names, read
 from tests.world.faulty_github import FaultyGitHub
 
@@ -25,15 +27,32 @@ def test_an_app_recognises_its_own_comments(app: GitHub, repo: Repository, pull:
     assert (remark.author, remark.own, remark.bot) == ("mergewright[bot]", True, True)
 
 
-def test_git_authenticates_with_the_header(
-    server: FaultyGitHub, github: GitHub, app: GitHub
+def test_git_authenticates_with_the_password(
+    server: FaultyGitHub, github: GitHub, app: GitHub, tmp_path: Path
 ) -> None:
     repo = server.repository(f"acme/secrets-{next(names)}", private=True)
     repo.permission("wright", "write")
-    for client in (github, app):
-        listed = git_ls_remote(repo.clone_url, client.git_header(repo.full_name))
-        assert repo.heads["main"] in listed.stdout
-    assert git_ls_remote(repo.clone_url, "X-Nothing: at all").returncode != 0
+    for name, client in {"token": github, "app": app}.items():
+        password = client.git_password(repo.full_name)
+        mirror = Mirror(tmp_path / name, repo.clone_url, partial(str, password))
+        mirror.refresh()
+        assert mirror.head_of("main") == repo.heads["main"]
+    with pytest.raises(GitFailure, match="check the token"):
+        Mirror(tmp_path / "none", repo.clone_url).refresh()
+    with pytest.raises(GitFailure, match="check the token"):
+        Mirror(tmp_path / "wrong", repo.clone_url, lambda: "wrong").refresh()
+
+
+def test_the_token_of_git_allows_nothing_but_git(
+    server: FaultyGitHub, app: GitHub, pull: Pull
+) -> None:
+    repo = pull.repo.full_name
+    of_git = Credentials(token=app.git_password(repo))
+    with (
+        closing(GitHub(f"{server.url}api/v3", of_git)) as client,
+        pytest.raises(Refused, match="Resource not accessible by integration"),
+    ):
+        client.read.labelled_issues(repo, ["agent"])
 
 
 @pytest.mark.parametrize("level", ["", "none"])
@@ -169,19 +188,6 @@ def test_an_installation_of_another_owner_is_ignored(
         pytest.raises(Refused, match=r"acme is not in github\.allowed-owners"),
     ):
         client.read.repository(repo.full_name)
-
-
-def git_ls_remote(url: str, header: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
-        "GIT_CONFIG_VALUE_0": header,
-    }
-    command = ["git", "ls-remote", url]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
 
 
 def test_the_repositories_of_each_installation_are_listed(

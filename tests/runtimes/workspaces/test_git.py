@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,14 +16,19 @@ from runtimes.workspaces.mirror import Mirror
 
 @pytest.fixture
 def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
-    """A server that refuses every request and records `Authorization` headers."""
+    """A server that refuses every request and records `Authorization` headers.
+
+    Where it would answer 403 it asks for a login first, as GitHub does.
+    """
     sent: list[str] = []
     status = getattr(request, "param", 403)
 
     class Refuse(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             sent.append(self.headers.get("Authorization", ""))
-            self.send_response(status)
+            anonymous = status == 403 and not sent[-1]
+            self.send_response(401 if anonymous else status)
+            self.send_header("WWW-Authenticate", 'Basic realm="GitHub"')
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -36,17 +42,18 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_the_header_is_sent_to_its_own_url_and_a_refusal_names_the_token(
+def test_the_password_is_sent_to_its_own_server_and_a_refusal_names_the_token(
     refusing: tuple[str, list[str]], tmp_path: Path, mirror: Mirror
 ) -> None:
     url, sent = refusing
-    mirror = Mirror(tmp_path / "mirror.git", url, lambda: "Authorization: Basic c2VjcmV0")
+    mirror = Mirror(tmp_path / "mirror.git", url, lambda: "s3cret")
     with pytest.raises(GitFailure, match="check the token") as failure:
         mirror.refresh()
-    assert sent == ["Basic c2VjcmV0"]
-    assert "c2VjcmV0" not in str(failure.value)
+    login = b64encode(b"x-access-token:s3cret").decode()
+    assert sent[-1] == f"Basic {login}"
+    assert "s3cret" not in str(failure.value)
     elsewhere = Mirror(tmp_path / "other.git", url.replace("127.0.0.1", "localhost"))
-    elsewhere.header = lambda: ""
+    elsewhere.password = lambda: ""
     with pytest.raises(GitFailure):
         elsewhere.refresh()
     assert sent[-1] == ""

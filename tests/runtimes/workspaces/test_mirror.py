@@ -1,7 +1,7 @@
 """Tests of the mirror: fetches, pushes, preserved work."""
 
 import os
-import re
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -306,32 +306,39 @@ def test_a_workspace_that_was_never_made_has_nothing_to_preserve(
     assert mirror.preserve(workspace(), 1) is None
 
 
-def test_the_token_is_neither_in_arguments_nor_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mirror: Mirror
+def test_git_gets_no_secret_of_the_bot_but_its_password_by_a_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = tmp_path / "seen"
+    """Arguments and the environment of git can be read by every process of the user."""
+    seen, real = tmp_path / "seen", shutil.which("git")
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
     fake.write_text(
         f'#!/bin/sh\nprintf "%s\\n" "$@" >> {seen}.argv\nenv > {seen}.env\n'
-        "echo 'fatal: Authorization: Basic b3RoZXI= refused, c2VjcmV0LXRva2Vu too' >&2\n"
-        'case "$1" in init) exit 0;; esac\nexit 128\n'
+        "echo 'fatal: Authorization: Basic b3RoZXI= refused, s3cret-t0ken too' >&2\n"
+        'case "$1" in init) exit 0;; esac\n'
+        "for host in other github; do\n"
+        f'printf "protocol=https\\nhost=$host.example\\n\\n" | {real} credential fill'
+        f" > {seen}.$host\n"
+        "done\nexit 128\n"
     )
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("GITHUB_TOKEN", "of-the-server")
     url = "https://user:password@github.example/o/widgets.git"
-    mirror = Mirror(tmp_path / "m.git", url, lambda: "Authorization: Basic c2VjcmV0LXRva2Vu")
+    mirror = Mirror(tmp_path / "m.git", url, lambda: "s3cret-t0ken")
     with pytest.raises(GitFailure) as failure:
         mirror.refresh()
-    assert "c2VjcmV0LXRva2Vu" not in str(failure.value)
-    assert "b3RoZXI=" not in str(failure.value)
-    assert "password" not in str(failure.value)
-    assert "c2VjcmV0LXRva2Vu" not in Path(f"{seen}.argv").read_text()
+    for secret in ("s3cret-t0ken", "b3RoZXI=", "password"):
+        assert secret not in str(failure.value)
+    assert "s3cret-t0ken" not in Path(f"{seen}.argv").read_text()
     environment = Path(f"{seen}.env").read_text()
-    assert re.search(r"GIT_CONFIG_VALUE_\d+=Authorization: Basic c2VjcmV0LXRva2Vu\n", environment)
+    assert "s3cret-t0ken" not in environment
     assert "of-the-server" not in environment
     assert "GIT_ALLOW_PROTOCOL=https\n" in environment
+    assert "s3cret-t0ken" not in Path(f"{seen}.other").read_text()
+    got = Path(f"{seen}.github").read_text()
+    assert "username=x-access-token\npassword=s3cret-t0ken\n" in got
 
 
 def test_the_pull_request_template_is_found_where_github_looks(
@@ -355,7 +362,7 @@ def test_only_the_bots_branches_are_fetched_from_a_fork(
 ) -> None:
     elsewhere = tmp_path / "fork.git"
     git(tmp_path, "clone", "--quiet", "--bare", "--template=", str(github), str(elsewhere))
-    fork = Fork(url=str(elsewhere), header=str, branches="mergewright/")
+    fork = Fork(url=str(elsewhere), password=str, branches="mergewright/")
     mirror = Mirror(tmp_path / "forked.git", str(github), fork=fork)
     mirror.refresh()
     ours = git.commit(person, "a", "1")

@@ -45,7 +45,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
 def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
     """Resolve a field of a view."""
     token = info.context.token
-    if token and token.app and not may_have(token.app, info.parent_type.name, info.field_name):
+    if token and token.app and not may_have(token, info.parent_type.name, info.field_name):
         raise QueryError("FORBIDDEN", REFUSED)
     value = source.get(info.field_name)
     if callable(value):

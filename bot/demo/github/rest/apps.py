@@ -52,7 +52,7 @@ def _access_token(request: Request) -> Answer:
         raise not_found()
     if app.suspended:
         raise Problem(403, "This installation has been suspended")
-    secret, until = request.world.installation_token(app, number)
+    secret, until = request.world.installation_token(app, number, request.json.get("permissions"))
     body = {
         "token": secret,
         "expires_at": base.time(until),
