@@ -170,6 +170,21 @@ def secret_values(
     return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given)))
 
 
+def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
+    """Return the file with a variable's secret, and what names it; None: there is none.
+
+    It is the one in `VARIABLE_FILE`, or systemd's credential with the variable's name:
+    https://systemd.io/CREDENTIALS/
+    """
+    if named := environ.get(f"{variable}_FILE"):
+        return Path(named), f"{variable}_FILE"
+    if folder := environ.get("CREDENTIALS_DIRECTORY"):
+        credential = Path(folder) / variable
+        if credential.exists():
+            return credential, f"the credential {variable}"
+    return None, ""
+
+
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Yield a problem for each value below `where` that does not match its declared type."""
     if get_origin(kind) is UnionType:
@@ -236,11 +251,11 @@ def _choices(value: object, kind: Any) -> str:
 
 
 def _secret(variable: str, environ: Mapping[str, str]) -> str:
-    """Return a secret from its variable or from the file in `VARIABLE_FILE`; empty if unset."""
-    value, file = environ.get(variable, ""), environ.get(f"{variable}_FILE", "")
+    """Return a secret from its variable or its file; empty if there is neither."""
+    value, (file, where) = environ.get(variable, ""), secret_file(variable, environ)
     if value and file:
-        raise ConfigError(f"{variable} and {variable}_FILE are both set; unset one")
-    return _read(Path(file), f"{variable}_FILE") if file else value.strip()
+        raise ConfigError(f"{variable} and {where} are both set; unset one")
+    return _read(file, where) if file else value.strip()
 
 
 def _read(path: Path, where: str) -> str:

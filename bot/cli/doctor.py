@@ -21,7 +21,7 @@ from bot.cli.screens import report, table
 from bot.setup.files import SECRETS
 from bot.store import StoreFailure, check_whole
 from bot.system.locations import Paths
-from config.load import VARIABLES
+from config.load import VARIABLES, secret_file
 
 _SHORT_SECRET = 16
 
@@ -164,10 +164,10 @@ def page_token(installed: Installation) -> CheckResult:
 
 def secret_files(installed: Installation) -> CheckResult:
     variables = (*VARIABLES.values(), *installed.settings.key_variables)
-    named = [os.environ.get(f"{variable}_FILE", "") for variable in variables]
+    named = [secret_file(variable, os.environ)[0] for variable in variables]
     beside = [installed.settings.github.private_key_file, SECRETS]
     files = [
-        *(Path(name).expanduser() for name in named if name),
+        *(file.expanduser() for file in named if file),
         *(installed.folder / name for name in beside if name),
     ]
     loose = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o077]

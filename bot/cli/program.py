@@ -12,6 +12,7 @@ import typer
 
 from bot.cli import commands, sessions
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
+from bot.system.process_memory import close_to_others
 
 app = typer.Typer(
     name="mergewright",
@@ -34,6 +35,7 @@ def main() -> None:
 
     Exit codes: 0 success, 1 problem, 2 usage or configuration error, 3 damaged database.
     """
+    close_to_others()
     try:
         app(prog_name="mergewright")
     except CliError as refusal:

@@ -1,5 +1,6 @@
 """Secrets come from the environment or files, never from the configuration."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,9 +74,27 @@ def test_a_secret_is_read_from_its_variable_or_from_a_file(
     kept = tmp_path / "secret"
     kept.write_text("hunter2\n")
     variable = VARIABLES[field]
-    for environ in ({variable: "hunter2"}, {f"{variable}_FILE": str(kept)}):
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / variable).write_text("hunter2\n")
+    for environ in (
+        {variable: "hunter2"},
+        {f"{variable}_FILE": str(kept)},
+        {"CREDENTIALS_DIRECTORY": str(credentials)},
+        {"CREDENTIALS_DIRECTORY": str(tmp_path), variable: "hunter2"},
+    ):
         _, secrets = load(file, environ)
         assert getattr(secrets, field) == "hunter2"
+
+
+def test_a_secret_is_read_from_a_descriptor(file: Path) -> None:
+    file.touch()
+    reading, writing = os.pipe()
+    os.write(writing, b"hunter2\n")
+    os.close(writing)
+    _, secrets = load(file, {"MERGEWRIGHT_PAGE_TOKEN_FILE": f"/dev/fd/{reading}"})
+    os.close(reading)
+    assert secrets.page_token == "hunter2"
 
 
 KEYED = """

@@ -1,0 +1,15 @@
+"""Keeps other processes of the same user out of this process, which holds secrets."""
+
+import ctypes
+
+#: https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
+_PR_SET_DUMPABLE = 4
+
+
+def close_to_others() -> None:
+    """Refuse other processes this process's memory, environment and descriptors, and core dumps.
+
+    Root still may, and every process with CAP_SYS_PTRACE, CAP_PERFMON or CAP_SYS_ADMIN. Programs
+    that this process starts are not affected.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
