@@ -12,6 +12,7 @@ import msgspec
 from litestar.types import HTTPScope, Receive, Send
 
 from bot.model_proxy.endpoints import ModelUnavailable
+from bot.model_proxy.request_bodies import BodyMemory, countable, is_changed
 from bot.model_proxy.usage_meter import UsageMeter
 from runtimes.agents.base import Endpoint
 
@@ -27,14 +28,23 @@ _ALLOWED: Mapping[str, re.Pattern[str]] = {
         rf"|{_VERSION}/models/\w[\w.-]*:(?:generateContent|streamGenerateContent|countTokens)"
     ),
 }
+#: Requests that a model answers, as opposed to those that only count tokens. They cost something.
+_BILLED = re.compile(r"POST .*(?:/messages|/responses(?:/compact)?|/completions|enerateContent)")
+_MODEL = re.compile(r".*/models/([\w.-]+):.*")
+#: The headers that APIs get, as the supported programs send them. Others could choose whom the key
+#: is used for, or another method.
+_FORWARDED = re.compile(
+    rb"accept|content-type|user-agent|anthropic-(?:version|beta)|openai-beta|x-app"
+    rb"|originator|(?:x-)?session-id|thread-id|x-client-request-id|x-session-affinity"
+    rb"|x-goog-api-client|x-[a-z-]+-(?:beta-features|turn-state|session-id)"
+)
 #: The headers for the token, and then the key. Google's may also be in the query.
 _GOOGLE = b"x-goog-api-key"
 _CREDENTIALS = (b"x-api-key", _GOOGLE, b"authorization")
-#: Hop-by-hop headers, and those that connect one response to the next request.
+#: Headers of responses: hop-by-hop ones, and those that connect it to the next request.
 _DROPPED = {
     *(b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    *(b"host", b"expect", b"proxy-authorization", b"proxy-authenticate"),
-    *(b"cookie", b"set-cookie", b"date"),
+    *(b"proxy-authenticate", b"set-cookie", b"date"),
 }
 _ENCODING = b"accept-encoding"
 #: Models may think for long, and agents have timeouts of their own; this bounds lost requests.
@@ -52,13 +62,17 @@ class ClientDisconnected(Exception):
 class ForwardedRequest:
     """A request of an agent."""
 
-    def __init__(self, scope: HTTPScope, receive: Receive) -> None:
+    def __init__(self, scope: HTTPScope, receive: Receive, memory: BodyMemory) -> None:
         self.path = scope["raw_path"].decode("latin-1")
         self._method = str(scope["method"])
         self._headers = list(scope["headers"])
         self._query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         self._receive = receive
         self._read = asyncio.Event()
+        self._memory, self._held = memory, 0
+        self.size = 0  #: Of its body, as far as it was read.
+        found = _MODEL.fullmatch(self.path)
+        self.model = found[1] if found else ""  #: Empty: unknown, or not read yet.
         given = dict(self._headers)
         queried = dict(self._query).get("key", "")
         self._where = next((name for name in _CREDENTIALS if name in given), _GOOGLE)
@@ -77,13 +91,31 @@ class ForwardedRequest:
             raise ModelUnavailable(
                 f"{self._method} {self.path} is not allowed", HTTPStatus.FORBIDDEN
             )
+        if dict(self._headers).get(b"content-encoding", b"identity") != b"identity":
+            why = "compressed requests are not supported"
+            raise ModelUnavailable(why, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
-    def of(self, endpoint: Endpoint) -> httpx.Request:
-        """Return the request rewritten for an endpoint: its URL, and its key for the run token."""
+    @property
+    def was_billed(self) -> bool:
+        """Whether the whole request, if it was sent to a model, costs something."""
+        return self._read.is_set() and bool(_BILLED.fullmatch(f"{self._method} {self.path}"))
+
+    async def of(self, endpoint: Endpoint) -> httpx.Request:
+        """Return the request rewritten for an endpoint: its URL, and its key for the run token.
+
+        Raises `ModelUnavailable` or `ClientDisconnected`.
+        """
         query = urlencode([(name, value) for name, value in self._query if name != "key"])
         posted = self._method == "POST"
-        dropped = {*_DROPPED, *_CREDENTIALS, _ENCODING, *(() if posted else (b"content-length",))}
-        headers = [(name, value) for name, value in self._headers if name not in dropped]
+        headers = [(name, value) for name, value in self._headers if _FORWARDED.fullmatch(name)]
+        content, size = None, dict(self._headers).get(b"content-length")
+        if posted and is_changed(self.path):
+            body, self.model = countable(self.path, await self._whole_body())
+            content, size = self._once(body), str(len(body)).encode()
+        elif posted:
+            content = self._body()
+        if content is not None and size is not None:
+            headers.append((b"content-length", size))
         # The usage meter reads along, so only encodings that it can decode are accepted.
         packed = b"gzip" in dict(self._headers).get(_ENCODING, b"")
         headers.append((_ENCODING, b"gzip" if packed else b"identity"))
@@ -92,7 +124,7 @@ class ForwardedRequest:
             self._method,
             f"{endpoint.url}{self.path}{'?' if query else ''}{query}",
             headers=[*headers, (self._where, f"{bearer}{endpoint.key}".encode())],
-            content=self._body() if posted else None,
+            content=content,
             extensions={"timeout": _TIMEOUT.as_dict()},
         )
 
@@ -103,8 +135,26 @@ class ForwardedRequest:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+    def release(self) -> None:
+        """Give back the memory of its body. Idempotent."""
+        self._memory.release(self.token, self._held)
+        self._held = 0
+
+    async def _whole_body(self) -> bytes:
+        body = bytearray()
+        async for chunk in self._body():
+            self._memory.hold(self.token, len(chunk))
+            self._held += len(chunk)
+            body += chunk
+        return bytes(body)
+
+    async def _once(self, body: bytes) -> AsyncIterator[bytes]:
+        """Send a body without keeping it until the model has answered."""
+        yield body
+        self.release()
+
     async def _body(self) -> AsyncIterator[bytes]:
-        more, size = True, 0
+        more = True
         while more:
             try:
                 message = await asyncio.wait_for(self._receive(), _CHUNK_SECONDS)
@@ -114,8 +164,8 @@ class ForwardedRequest:
             if message["type"] != "http.request":
                 raise ClientDisconnected
             more = message["more_body"]
-            size += len(message["body"])
-            if size > _MAX_BYTES:
+            self.size += len(message["body"])
+            if self.size > _MAX_BYTES:
                 why = f"the request body has more than {_MAX_BYTES >> 20} MB"
                 raise ModelUnavailable(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             yield message["body"]
@@ -129,10 +179,13 @@ class ForwardedResponse:
         self._send = send
         self.begun = False
         self.meter: UsageMeter | None = None  #: Set when a model responds.
+        self.failed = False  #: Whether the model refused the request.
+        self.ended = False  #: Whether the model's response was forwarded to its end.
 
     async def forward(self, response: httpx.Response) -> None:
         """Forward a model's response as it arrives. A broken response is not terminated."""
         self.meter = meter = UsageMeter(response.headers)
+        self.failed = response.status_code >= HTTPStatus.BAD_REQUEST
         try:
             if response.status_code not in _STATUSES:
                 why = f"the model answered with the invalid status {response.status_code}"
@@ -143,6 +196,7 @@ class ForwardedResponse:
             async for chunk in response.aiter_raw():
                 meter.feed(chunk)  # Usage counts even if the agent has disconnected.
                 await self._say(chunk, more=True)
+            self.ended = True
             await self._say(b"", more=False)
         except httpx.HTTPError as problem:
             _log.warning("a model's response broke off: %r", problem)

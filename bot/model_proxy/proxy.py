@@ -22,7 +22,9 @@ from msgspec import Struct
 
 from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
+from bot.model_proxy.request_bodies import BodyMemory
 from bot.model_proxy.tunnels import Tunnels
+from bot.model_proxy.usage_meter import UsageMeter
 from bot.system.descriptors import connections
 from bot.system.http_server import CannotListen, HttpServer, log_failure
 from lifecycle.model.facts import Usage
@@ -76,6 +78,7 @@ class ModelProxy:
         self._on_lost_port = on_lost_port
         self._server: HttpServer | None = None
         self._active: Counter[str] = Counter()  #: Requests by run token.
+        self._memory = BodyMemory()
         self._capacity = _capacity()
         self.url = ""  #: Empty until `start`.
         #: The failure of the last request; None if it succeeded or there was none.
@@ -144,7 +147,8 @@ class ModelProxy:
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request and its response, until either side disconnects or `close`."""
-        asked = ForwardedRequest(cast(HTTPScope, scope), receive)  # no websockets here
+        # No websockets here.
+        asked = ForwardedRequest(cast(HTTPScope, scope), receive, self._memory)
         answer = ForwardedResponse(send)
         self._active[asked.token] += 1
         asking = asyncio.ensure_future(self._ask(asked, answer))
@@ -156,7 +160,8 @@ class ModelProxy:
                 one.cancel()
             await asyncio.wait((asking, *ends))
             self._active -= Counter([asked.token])
-        await self._record_usage(asked, answer)
+            asked.release()
+        await self._record_usage(asked, answer, gave_up=asking.cancelled())
         if not asking.cancelled():
             asking.result()  # Raise unexpected exceptions.
         if self._closing.is_set() and not answer.begun:
@@ -171,13 +176,26 @@ class ModelProxy:
             why = f"too many concurrent requests of all sessions (limit {self._capacity})"
             raise ModelUnavailable(why, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _record_usage(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
-        """Record the usage, also of an aborted response."""
-        if answer.meter is None:
+    async def _record_usage(
+        self, asked: ForwardedRequest, answer: ForwardedResponse, *, gave_up: bool
+    ) -> None:
+        """Record the usage, estimated where the model did not report it to the end.
+
+        `gave_up`: the agent has disconnected, or the bot stops.
+        """
+        meter = answer.meter
+        if meter is None and gave_up:
+            meter = UsageMeter({})  # The model works on it, and nobody gets the response.
+        if meter is None:
             return
-        if usage := answer.meter.total():
-            await asyncio.to_thread(self._record, asked.token, *usage)
-        if answer.meter.lost:
+        billed = asked.was_billed and not answer.failed
+        usage = meter.total(asked.size if billed and not answer.ended else None)
+        if usage is None and billed:
+            usage = meter.total(asked.size)
+        if usage is not None:
+            model, used = usage
+            await asyncio.to_thread(self._record, asked.token, model or asked.model, used)
+        if meter.lost:
             _log.warning("%s: the usage of a response could not be read to its end", asked.path)
 
     async def _ask(self, asked: ForwardedRequest, answer: ForwardedResponse) -> None:
@@ -186,7 +204,7 @@ class ModelProxy:
             asked.check()
             self._check_capacity(asked.token)
             endpoint = await asyncio.to_thread(self._lookup, asked.token)
-            response = await self._client.send(asked.of(endpoint), stream=True)
+            response = await self._client.send(await asked.of(endpoint), stream=True)
         except ModelUnavailable as refusal:
             await answer.refuse(refusal.status, str(refusal))
         except ClientDisconnected:

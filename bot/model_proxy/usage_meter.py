@@ -18,6 +18,8 @@ from lifecycle.model.facts import Usage
 MOST_BYTES = 4 * 1024 * 1024
 _MOST_TOKENS = 10**11  #: As for counts of programs; more is not plausible.
 _NAME = 200  #: Characters kept of a model's name.
+#: For estimates: bytes of text for a token, and bytes of a piece of a stream without its text.
+_TOKEN_BYTES, _DELTA_BYTES = 4, 300
 _GZIP_OR_DEFLATE = 47  #: `wbits` of `zlib` for either format.
 #: Our name for each count of each API.
 _NAMES: Mapping[str, str] = {
@@ -53,7 +55,12 @@ _DECODER = msgspec.json.Decoder(_Answer)
 
 
 class UsageMeter:
-    """Meters one response while it is forwarded; unreadable parts are not counted."""
+    """Meters one response while it is forwarded.
+
+    What a response did not report, because it was cut off or could not be read, is estimated from
+    its size and that of the request: otherwise an agent that hangs up early would use a model for
+    nothing.
+    """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         """`headers` have lowercase names."""
@@ -63,10 +70,13 @@ class UsageMeter:
         self._held = bytearray()
         self._model = ""
         self._numbers: dict[str, int] = {}
+        self._size = 0  #: Of the response, compressed or not.
+        self._deltas = 0  #: Estimated tokens in the pieces of a stream.
         self.lost = False  #: Whether it was too large or could not be decompressed.
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes of the response, as they are sent."""
+        self._size += len(data)
         if self.lost:
             return
         try:
@@ -86,11 +96,16 @@ class UsageMeter:
         if self.lost:
             self._held.clear()
 
-    def total(self) -> tuple[str, Usage] | None:
-        """Return the model and its usage, or None if the response has none."""
+    def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
+        """Return the model and its usage, or None if the response has none.
+
+        With the size of the request in bytes, unreported usage is estimated.
+        """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))
         self._held.clear()
+        if request_size is not None:
+            self._estimate(request_size)
         if not any(self._numbers.values()):
             return None
         count = self._numbers.get
@@ -104,8 +119,16 @@ class UsageMeter:
             reasoning=reasoned + count("thought", 0),
         )
 
+    def _estimate(self, request_size: int) -> None:
+        if not any(self._numbers.get(name) for name in ("asked", "read", "written")):
+            self._numbers["asked"] = request_size // _TOKEN_BYTES
+        answered = self._deltas if self._streams else self._size // _TOKEN_BYTES
+        self._numbers["answered"] = max(answered, self._numbers.get("answered", 0))
+
     def _read_line(self, line: bytes) -> None:
         """Read a line of an event stream; the last one may be incomplete."""
+        if line.startswith(b"data:") and b'delta"' in line:
+            self._deltas += 1 + max(0, len(line) - _DELTA_BYTES) // _TOKEN_BYTES
         if line.startswith(b"data:") and b'"usage' in line:
             self._parse(line.removeprefix(b"data:"))
 
