@@ -138,16 +138,6 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def undecided(settings: Settings) -> tuple[str, ...]:
-    """Return the decisions that a person has to take before the server runs agents."""
-    if settings.runtime.sandbox:
-        return ()
-    return (
-        'runtime.sandbox is not decided: agents run with the rights of this user; set "none" to'
-        " accept this, and run Mergewright as a user of its own",
-    )
-
-
 def no_credentials(settings: Settings, secrets: Secrets) -> str:
     """Return which GitHub credentials are missing, with the remedy; empty if none are."""
     if settings.github.app_id and not secrets.private_key:

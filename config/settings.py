@@ -17,6 +17,9 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
+#: What agents' programs are wrapped in; see `runtimes.isolation.ISOLATIONS`. Empty for an
+#: installation: the strongest that works on its machine; for a project or agent type: as there.
+Isolation = Literal["", "bubblewrap", "none"]
 
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
@@ -96,6 +99,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
+    isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
     #: HTTP and HTTPS have to be named.
     network: str | tuple[str, ...] = ()
@@ -149,6 +153,7 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     preamble: Literal["", "system-prompt", "instructions-file", "first-message"] = ""
     env: dict[str, str] = field(default_factory=dict)  #: Environment variables for the program.
     pass_env: tuple[str, ...] = ()  #: Environment variables of the server that it sees.
+    isolation: Isolation = ""
     max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
 
 
@@ -186,11 +191,19 @@ class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
     """How programs run: `[runtime]`."""
 
     kind: str = "tmux"
-    #: `none` accepts that agents run with this user's rights.
-    sandbox: Literal["none", ""] = ""
+    isolation: Isolation = ""
     #: Instructions and settings of agents. Every run starts with those of the base branch, so that
     #: no run can change them for the next. Git's patterns; a name alone matches in any directory.
     steering_files: tuple[str, ...] = STEERING_FILES
+
+
+class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
+    """What an isolated run may use: `[sandbox]`."""
+
+    memory_mb: AtMost = 8192  #: Of all its processes together; 0: no limit.
+    processes: AtMost = 2048  #: At the same time; 0: no limit.
+    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: Processors; 0: no limit.
+    readable: tuple[str, ...] = ()  #: Further folders and files, absolute.
 
 
 class LimitSettings(SettingsTable, frozen=True, kw_only=True):
@@ -248,6 +261,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     agents: dict[str, AgentSettings] = field(default_factory=dict)
     prices: dict[str, ModelPrice] = field(default_factory=dict)  #: By model or pattern.
     runtime: RuntimeSettings = RuntimeSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -13,6 +13,7 @@ from msgspec import Struct
 from lifecycle.model.facts import Agent
 from runtimes.agents.base import NO_LIMITS, RunLimits
 from runtimes.base import RuntimeFailure, Seen
+from runtimes.isolation.base import IsolationSpec
 
 _NAME = re.compile(r"(?P<session>.+)_(r\d+|home)")
 
@@ -76,6 +77,7 @@ class StartSpec(Struct, frozen=True, kw_only=True):
     """How a run begins."""
 
     prompt: str
+    isolation: IsolationSpec
     resume: str = ""  #: The conversation to resume, by the program's own name for it.
     limits: RunLimits = NO_LIMITS
     bootstrap: tuple[str, ...] = ()  #: Lines of a shell, run in the workspace before the program.

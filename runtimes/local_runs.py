@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ from runtimes.host import (
     Unreadable,
     UnsentInput,
 )
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import IsolationSpec, Sandbox
+from runtimes.isolation.programs import program_files
 from runtimes.workspaces.refs import Tip, branch_tip
 
 log = logging.getLogger(__name__)
@@ -144,10 +148,25 @@ class LocalRuns:
         adapter = self.adapters[run.agent_type]
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
         argv = _bootstrapped(spec.bootstrap, command.argv)
-        self.runtime.start(
-            Launch(name=run.name, argv=argv, cwd=files.workspace, env=command.env, dir=files.dir)
-        )
+        env = {**spec.isolation.env, **command.env}
+        launch = Launch(name=run.name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
+        self.runtime.start(self._isolated(launch, adapter.command, files, spec.isolation))
         return command.native_id
+
+    def _isolated(
+        self, launch: Launch, command: Sequence[str], files: RunFiles, spec: IsolationSpec
+    ) -> Launch:
+        """Wrap a run's program. Its paths are the bot's own: no agent can write what names them."""
+        path = launch.env.get("PATH") or os.environ.get("PATH", os.defpath)
+        programs = program_files(command, path, hidden=[self.workspaces.parent])
+        own = [files.workspace, files.repository, files.home, files.outputs]
+        sandbox = Sandbox(
+            writable=tuple(map(_real_parent, own)),
+            readable=(_real_parent(files.inputs), *spec.readable, *programs),
+            proxy=spec.proxy,
+            limits=spec.limits,
+        )
+        return ISOLATIONS[spec.kind].wrap(launch, sandbox)
 
     def send(self, run: RunRef, text: str, key: str) -> None:
         """Paste a message into the program's terminal and submit it, once for each key.
@@ -269,6 +288,11 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
     if not lines:
         return argv
     return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
+
+
+def _real_parent(path: Path) -> Path:
+    """A path whose folder is named without links; it may be below one of the operator's."""
+    return Path(os.path.realpath(path.parent), path.name)
 
 
 def _digest(text: str) -> str:

@@ -14,9 +14,11 @@ from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
+from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
 from bot.system.locations import Locations
 from bot.text import messages
 from bot.text.prompts import BEGINNINGS, Prompts
+from config.settings import Settings
 from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Agent, Issue, Work
@@ -24,6 +26,7 @@ from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, home_of, run_name
+from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 from runtimes.workspaces.worktree import WorkspaceChanges, Worktree
@@ -61,7 +64,7 @@ class AgentRuns:
     archive: Archive
     agents: AgentDirectory
     models: ModelEndpoints
-    steering: Sequence[str]  #: Patterns of files that are restored from the base branch.
+    settings: Settings
     clock: Clock
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
@@ -85,6 +88,7 @@ class AgentRuns:
             return stopped
         run = self.locations.run_of(session, start.run)
         held: Sequence[str] = ()
+        steering = self.settings.runtime.steering_files
         if workspace.exists and run.name in host.runtime.look():
             # A crash left its start unrecorded: the agent works in it by now.
             base = workspace.base() or mirror.head_of(base_branch)
@@ -93,24 +97,26 @@ class AgentRuns:
             if base is not None and check() is None:
                 tip = mirror.head_of(base_branch) or base
                 if workspace.made_at != tip:  # Its files are not those of that commit.
-                    held = hold_files(mirror, workspace, tip, self.steering, before)
+                    held = hold_files(mirror, workspace, tip, steering, before)
         if stopped := check():
             return stopped
         if base is None:
             return RetryLater("its workspace could not be made: this bot may not act then")
         self.archive.put_back(session.id)
         try:
+            isolation = self._isolation(session, start.run)
             spec = StartSpec(
+                isolation=isolation,
                 prompt=self._first_message(session, start, workspace, base_branch, base, held),
                 resume=start.resume,
                 limits=RunLimits(
                     system=self.agents.system_prompt(session.agent_name),
-                    endpoint=self.models.endpoint(session, start.run),
+                    endpoint=self.models.endpoint(session, start.run, isolation.proxy is not None),
                     tools=self.agents.tools(session.agent_name),
                 ),
                 bootstrap=project.bootstrap,
             )
-        except ModelUnavailable as missing:
+        except (ModelUnavailable, NotIsolated) as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
         if stopped := check():  # Preparing a workspace can take minutes.
             return stopped
@@ -141,6 +147,22 @@ class AgentRuns:
         agent, work = _stopped(session.agent), replace(session.work, path="")
         seen = Observation(session=session.id, run=run, agent=agent, work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _isolation(self, session: Session, run: int) -> IsolationSpec:
+        """How the run is isolated. Raises `NotIsolated`."""
+        kind = isolation_of(self.settings, session.project, session.agent_type)
+        if kind == NOT_ISOLATED.kind:
+            return NOT_ISOLATED
+        proxy = self.locations.paths.proxy_socket.parent
+        proxy.mkdir(mode=0o700, exist_ok=True)
+        mirror = self.locations.mirror(session.project).path
+        return IsolationSpec(
+            kind=kind,
+            readable=(mirror, *readable(self.settings)),
+            proxy=proxy,
+            limits=limits_of(self.settings),
+            env=self.models.proxy_variables(session, run, PROXY_PORT),
+        )
 
     def _first_message(
         self,

@@ -15,6 +15,7 @@ from bot.store import StoreDamaged, StoreFailure
 from bot.system.clock import SteadyClock, utc_now
 from bot.system.descriptors import raise_limit
 from bot.system.http_server import CannotListen
+from bot.system.isolation import problems, unisolated
 from bot.system.redaction import Redaction
 from bot.text.prompts import PromptError
 from config.load import VARIABLES, Secrets, secret_values
@@ -121,11 +122,10 @@ def _has_terminal() -> bool:
 def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False) -> App:
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     app = App(settings, secrets, new_database=new_database, clock=SteadyClock())
-    if settings.runtime.sandbox == "":
-        log.warning(
-            "agents run with the rights of this user, without a sandbox; "
-            'say so with sandbox = "none" under [runtime] to have this accepted'
-        )
+    for problem in problems(settings):
+        log.error("no agents are started: %s", problem)
+    if warning := unisolated(settings):
+        log.warning("%s", warning)
     try:
         app.start()
     except CANNOT_START:

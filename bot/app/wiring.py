@@ -240,9 +240,8 @@ class Wiring:
             Prompts(self.settings.prompts, self.settings.project_prompts),
         )
         archive, assignment, endpoints = self.archive, self.assignment, self.endpoints
-        steering = settings.runtime.steering_files
         agents = AgentRuns(
-            store.facts, github, locations, prompts, archive, assignment, endpoints, steering, clock
+            store.facts, github, locations, prompts, archive, assignment, endpoints, settings, clock
         )
         dispatcher = ActionDispatcher(
             store.sessions,

@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -22,6 +23,7 @@ from bot.cli.screens import table
 from bot.model_proxy.endpoints import ModelUnavailable, key_source, real_endpoint, without_endpoint
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system.clock import utc_now
+from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
 from bot.system.locations import agent_type
 from bot.text.prompts import Prompts
 from config.settings import Settings
@@ -35,6 +37,12 @@ from runtimes.agents.base import Endpoint, RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter, login_variable
 from runtimes.base import Options
 from runtimes.host import RunQuery, RunRef, StartSpec
+from runtimes.isolation.base import (
+    NOT_ISOLATED,
+    PROXY_PORT,
+    PROXY_SOCKET,
+    IsolationSpec,
+)
 from runtimes.local_host import LocalHost
 from runtimes.workspaces.git import git, init
 
@@ -208,7 +216,10 @@ def smoke_test(installed: Installation, case: AgentCase, patience: float) -> Smo
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
-        agent, error = _ask(installed, case, Path(place), began + patience)
+        try:
+            agent, error = _ask(installed, case, Path(place), began + patience)
+        except NotIsolated as refused:
+            agent, error = Agent(activity=Activity.BLOCKED, error=str(refused)), None
     seconds = time.monotonic() - began
     ended_well = agent.exit is not None and agent.exit.code == 0
     succeeded = agent.activity is Activity.READY or (
@@ -252,7 +263,12 @@ def _ask(
     _make_workspace(host, run, place / "origin.git")
     prompt = Prompts(installed.settings.prompts).render(Prompt(name="check"), {}, "")
     with _proxy(endpoint_of(installed, case), place) as (endpoint, proxy):
-        host.runs.start(run, StartSpec(prompt=prompt, limits=RunLimits(endpoint=endpoint)))
+        isolation = _isolation(installed.settings, case, place)
+        if proxy and isolation.proxy:
+            limits = RunLimits(endpoint=replace(endpoint, url=f"http://127.0.0.1:{PROXY_PORT}"))
+        else:
+            limits = RunLimits(endpoint=endpoint)
+        host.runs.start(run, StartSpec(prompt=prompt, isolation=isolation, limits=limits))
         agent = Agent()
         try:
             while agent.activity not in _OVER and time.monotonic() < until:
@@ -265,6 +281,21 @@ def _ask(
         finally:
             runtime.stop(run.name)
         return agent, proxy.last_error if proxy else None
+
+
+def _isolation(settings: Settings, case: AgentCase, place: Path) -> IsolationSpec:
+    """The isolation that the agent has in sessions. Raises `NotIsolated`."""
+    kind = isolation_of(settings, case.project, case.type)
+    if kind == NOT_ISOLATED.kind:
+        return NOT_ISOLATED
+    proxy = _socket(place).parent
+    proxy.mkdir(mode=0o700, exist_ok=True)
+    shown = (place / "origin.git", *readable(settings))
+    return IsolationSpec(kind=kind, readable=shown, proxy=proxy, limits=limits_of(settings))
+
+
+def _socket(place: Path) -> Path:
+    return place / "proxy" / PROXY_SOCKET
 
 
 def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
@@ -287,7 +318,7 @@ def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy |
             raise ModelUnavailable("unknown run token", HTTPStatus.UNAUTHORIZED)
         return real
 
-    proxy = ModelProxy(behind, lambda *_: None, place / "port")
+    proxy = ModelProxy(behind, lambda *_: None, place / "port", socket_file=_socket(place))
     proxy.start()
     try:
         yield Endpoint(url=proxy.url, key=shown), proxy

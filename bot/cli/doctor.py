@@ -20,8 +20,10 @@ from bot.cli.options import CliError
 from bot.cli.screens import report, table
 from bot.setup.files import SECRETS
 from bot.store import StoreFailure, check_whole
+from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
 from config.load import VARIABLES, secret_file
+from runtimes.isolation import ISOLATIONS
 
 _SHORT_SECRET = 16
 
@@ -202,13 +204,20 @@ def incidents(installed: Installation) -> CheckResult:
     return warn(text, "each closes when its cause is gone")
 
 
-def sandbox(installed: Installation) -> CheckResult:
-    if installed.settings.runtime.sandbox == "none":
-        return warn("none: agents run with the rights of this user", "as configured")
-    return fail(
-        "not decided: agents run with the rights of this user",
-        'set runtime.sandbox = "none" to accept this, and run Mergewright as its own user',
-    )
+def isolation(installed: Installation) -> CheckResult:
+    settings = installed.settings
+    if found := problems(settings):
+        return fail("; ".join(found), "until then no agents are started")
+    if warning := unisolated(settings):
+        return warn(f"none: {warning}", "install bubblewrap, and remove that setting")
+    kinds = {isolation_of(settings, "", kind) for kind in settings.agent_types}
+    lacking = ISOLATIONS["bubblewrap"].unlimited(limits_of(settings))
+    if lacking:
+        return warn(
+            f"{', '.join(sorted(kinds))}; not limited for a run as a whole: {lacking}",
+            "run the service with Delegate=yes, or as root, so that it may make control groups",
+        )
+    return ok(", ".join(sorted(kinds)))
 
 
 #: Every check that needs the configuration, with its name, in the order they are printed.
@@ -231,7 +240,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("page token", page_token),
     ("secret files", secret_files),
     ("agents", agents),
-    ("sandbox", sandbox),
+    ("isolation", isolation),
     ("incidents", incidents),
 )
 

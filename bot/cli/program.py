@@ -120,8 +120,9 @@ def check(
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""
     from bot.cli import context
+    from bot.system.isolation import problems
     from bot.text.prompts import PromptError, Prompts
-    from config.load import missing, undecided
+    from config.load import missing
 
     file = context.file(named or config)
     installed = context.installation(file)
@@ -133,7 +134,7 @@ def check(
             Prompts(folder)
         except PromptError as failure:
             raise CliError(f"{file}: {where}: {failure}") from failure
-    wanted = [*missing(settings, installed.secrets), *undecided(settings)]
+    wanted = [*missing(settings, installed.secrets), *problems(settings)]
     if wanted:
         raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
     projects = [*settings.projects, *settings.installation.repositories]

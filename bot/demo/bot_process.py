@@ -38,7 +38,7 @@ env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
 
 {agent_types}
 [runtime]
-sandbox = "none"
+isolation = "none"
 
 [limits]
 sessions = {sessions}

@@ -22,6 +22,7 @@ from lifecycle.model.status import Activity, Reason
 from runtimes.agents.base import Endpoint
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.files import read_text, write_private
+from runtimes.isolation.base import PROXY_PORT
 
 _log = logging.getLogger(__name__)
 
@@ -54,17 +55,19 @@ class ModelEndpoints(Struct, kw_only=True):
     proxy_url: Callable[[], str]  #: Returns the model proxy's URL.
     priced: Callable[[Usage], Usage]
 
-    def endpoint(self, session: Session, run: int) -> Endpoint:
+    def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
         """Return what a run connects to: the proxy and its run token, or its provider.
 
-        Idempotent. Raises `ModelUnavailable` if there is a key but no known endpoint for it.
+        `isolated`: whether it reaches the proxy by the port of its sandbox. Idempotent. Raises
+        `ModelUnavailable` if there is a key but no known endpoint for it.
         """
         real = self._real(session)
         if not real.key:
             return real
         if not real.url:
             raise ModelUnavailable(without_endpoint(session.agent_type))
-        return Endpoint(url=self.proxy_url(), key=self._run_token(session, run))
+        url = f"http://127.0.0.1:{PROXY_PORT}" if isolated else self.proxy_url()
+        return Endpoint(url=url, key=self._run_token(session, run))
 
     def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
         """Return the variables with which an isolated run's programs use the proxy. Idempotent.

@@ -27,9 +27,6 @@ agent = {agent}
 
 [agent-types.{agent_name}]
 program = {agent}
-
-[runtime]
-sandbox = "none"    # agents run with the rights of this user, so use a dedicated one
 """
 _APP = """\
 app-id = "{id}"

@@ -33,6 +33,7 @@ from bot.store import (
     Store,
     UsageTotal,
 )
+from bot.system.isolation import problems, unisolated
 from bot.text import page_text
 from bot.text.history import describe_action, describe_event
 from config.settings import ProjectSettings, Settings, requestable
@@ -97,8 +98,9 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
 
 
 class Notices(Struct, frozen=True, kw_only=True):
-    """Incidents and freezes that concern more than one session."""
+    """Incidents, freezes and warnings that concern more than one session."""
 
+    warnings: tuple[str, ...]  #: Of agents that are not isolated, or cannot be.
     incidents: tuple[Incident, ...]
     freezes: tuple[Freeze, ...]
 
@@ -209,9 +211,10 @@ class Views:
         return {one.session: one for one in self.queue()}
 
     def notices(self) -> Notices:
-        """Return the open incidents and the freezes."""
+        """Return the warnings, the open incidents and the freezes."""
         incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
-        return Notices(incidents=tuple(incidents), freezes=tuple(freezes))
+        warnings = (*problems(self._settings), *filter(None, [unisolated(self._settings)]))
+        return Notices(warnings=warnings, incidents=tuple(incidents), freezes=tuple(freezes))
 
     def freeze(self, scope: str, actor: str) -> list[Freeze]:
         """Freeze everything or a project and return all freezes, or raise 400."""

@@ -1,5 +1,6 @@
 """The interface of an isolation, which keeps a run's program to the files and network it needs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +43,20 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     limits: Limits = UNLIMITED
 
 
+class IsolationSpec(Struct, frozen=True, kw_only=True):
+    """How a run is isolated: what its host cannot know by itself."""
+
+    kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
+    readable: tuple[Path, ...] = ()  #: As in `Sandbox`, as are the next two.
+    proxy: Path | None = None
+    limits: Limits = UNLIMITED
+    env: Mapping[str, str] = {}  #: For programs that reach the network through the proxy.
+
+
+#: With all rights of the bot's user.
+NOT_ISOLATED = IsolationSpec(kind="none")
+
+
 class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
@@ -50,6 +65,10 @@ class Isolation(Protocol):
 
         It is tried, not guessed.
         """
+        ...
+
+    def unlimited(self, limits: Limits) -> str:
+        """Return which of these limits cannot be set for a run as a whole; empty: none."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:

@@ -83,6 +83,9 @@ _REMEDIES = {
 class Bubblewrap:
     """Wraps programs in `bwrap`."""
 
+    def __init__(self) -> None:
+        self._worked = False
+
     @cached_property
     def _groups(self) -> ControlGroups:
         groups = ControlGroups()
@@ -90,7 +93,12 @@ class Bubblewrap:
         return groups
 
     def unavailable(self) -> str:
-        """Run a program in a sandbox; see `Isolation.unavailable`."""
+        """Run a program in a sandbox, until one has worked; see `Isolation.unavailable`."""
+        why = "" if self._worked else self._failure()
+        self._worked = not why
+        return why
+
+    def _failure(self) -> str:
         if not shutil.which("bwrap"):
             return "bubblewrap is not installed: apt-get install bubblewrap"
         try:
@@ -105,8 +113,8 @@ class Bubblewrap:
             except (OSError, RuntimeFailure, subprocess.TimeoutExpired) as error:
                 return f"bubblewrap cannot be tried: {error}"
 
-    def lacks(self, limits: Limits) -> str:
-        """Return which of these limits cannot be set for a run as a whole; empty: none."""
+    def unlimited(self, limits: Limits) -> str:
+        """Return which of these limits cannot be set; see `Isolation.unlimited`."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
         missing = [name for name, value in wanted.items() if value and name not in self.limited]
         return ", ".join(missing)

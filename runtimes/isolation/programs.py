@@ -60,7 +60,7 @@ def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
     else:
         return [file]
     real = Path(os.path.realpath(folder))
-    wide = any(place.is_relative_to(real) for place in hidden)
+    wide = any(place.is_relative_to(real) for place in (*hidden, Path.home()))
     return [file] if wide or _is_below(real, hidden) else [folder]
 
 

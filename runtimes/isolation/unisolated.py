@@ -1,7 +1,7 @@
 """No isolation: programs run with all rights of the bot's user."""
 
 from runtimes.base import Launch
-from runtimes.isolation.base import Sandbox
+from runtimes.isolation.base import Limits, Sandbox
 
 
 class Unisolated:
@@ -10,6 +10,11 @@ class Unisolated:
     def unavailable(self) -> str:
         """Return that it works."""
         return ""
+
+    def unlimited(self, limits: Limits) -> str:
+        """Return the limits, of which none is set."""
+        wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
+        return ", ".join(name for name, value in wanted.items() if value)
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch itself."""

@@ -34,7 +34,7 @@ agent = "toucher"
 program = "shell"
 command = {command}
 [runtime]
-sandbox = "none"
+isolation = "none"
 [limits]
 sessions = 100
 memory-per-session-mb = 0

@@ -54,7 +54,7 @@ def settings(silent: socket.socket) -> Iterator[Settings]:
             server=ServerSettings(port=0, data=str(Path(folder) / "data")),
             github=GitHubSettings(api_url=url),
             projects={"widgets": ProjectSettings(repository="acme/widgets")},
-            runtime=RuntimeSettings(sandbox="none"),
+            runtime=RuntimeSettings(isolation="none"),
             timing=TimingSettings(lease_seconds=0.6, sweep_seconds=0.1),
         )
 

@@ -308,7 +308,7 @@ def lines(
 ) -> LineTail:
     """The results of doctor for an installation without problems."""
     with deployment.file.open("a") as file:
-        file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nsandbox = "none"\n')
+        file.write(f'\n[github]\napi-url = "{API}"\n[runtime]\nisolation = "none"\n')
     configured(deployment, "[server]", 'port = 0\npublic-url = "https://bot.example/"')
     monkeypatch.setenv("MERGEWRIGHT_GITHUB_TOKEN", TOKEN)
     monkeypatch.setenv("MERGEWRIGHT_WEBHOOK_SECRET", "w" * 32)

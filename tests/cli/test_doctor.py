@@ -12,6 +12,7 @@ import respx
 
 from bot.cli.doctor import OF_GITHUB
 from bot.store import InstalledProject, Store
+from runtimes.isolation.bubblewrap import Bubblewrap
 from tests.cli.conftest import API, GRAPHQL, CommandLine, Deployment, LineTail, printed
 from tests.world.databases import empty_database
 
@@ -25,7 +26,7 @@ def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
     assert found["GitHub"] == f"ok {API}: signed in as mergewright-bot"
     assert found["clock"] == "ok in sync with GitHub"
     assert found["agents"].startswith("ok shell /")
-    assert found["sandbox"].startswith("warn none: agents run with the rights of this user")
+    assert found["isolation"].startswith("warn none: Agents run with all rights of the bot's user")
     assert found["webhook"] == "ok every repository sends to https://bot.example/webhooks/github"
     assert found["labels"] == "ok every repository has its label"
     assert found["port"] == "ok any free one"
@@ -238,9 +239,16 @@ def test_files_written_by_setup_are_checked_too(lines: LineTail, deployment: Dep
     assert lines()["secret files"] == "ok private"
 
 
-def test_an_undecided_sandbox_fails(lines: LineTail, deployment: Deployment) -> None:
-    deployment.file.write_text(deployment.file.read_text().replace('sandbox = "none"', ""))
-    assert lines()["sandbox"].startswith("fail not decided: agents run with the rights")
+def test_agents_are_isolated_unless_the_configuration_forbids_it(
+    lines: LineTail, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.file.write_text(deployment.file.read_text().replace('isolation = "none"', ""))
+    assert lines()["isolation"].split()[1].startswith("bubblewrap")
+    why = "bubblewrap is not installed: apt-get install bubblewrap"
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: why)
+    found = lines()["isolation"]
+    assert found.startswith(f"fail agents cannot be isolated here: {why}. To start them with all")
+    assert found.endswith("-> until then no agents are started")
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

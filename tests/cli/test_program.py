@@ -84,7 +84,7 @@ def test_the_configuration_can_be_named_by_an_environment_variable(
 @pytest.mark.usefixtures("secrets")
 def test_a_configuration_is_checked(mergewright: CommandLine, deployment: Deployment) -> None:
     with deployment.file.open("a") as file:
-        file.write('[runtime]\nsandbox = "none"\n')
+        file.write('[runtime]\nisolation = "none"\n')
     result = mergewright("config", "check", str(deployment.file))
     assert (result.code, result.out) == (0, f"{deployment.file} is valid. Projects: widgets.\n")
 
@@ -93,23 +93,22 @@ def test_a_configuration_is_checked(mergewright: CommandLine, deployment: Deploy
 @pytest.mark.parametrize(
     ("added", "unset", "problems"),
     [
-        (None, "", ["no project: add a table [projects.NAME]", "runtime.sandbox is not decided"]),
-        ("", "", ["runtime.sandbox is not decided: agents run with the rights of this user"]),
-        ("[runtime]\nsandbox = 'none'", "GITHUB_TOKEN", ["no GitHub token: set MERGEWRIGHT_GIT"]),
-        ("[runtime]\nsandbox = 'none'", "WEBHOOK_SECRET", ["no webhook secret: set MERGEWRIGHT"]),
+        (None, "", ["no project: add a table [projects.NAME]"]),
+        ("[runtime]\nisolation = 'none'", "GITHUB_TOKEN", ["no GitHub token: set MERGEWRIGHT_GIT"]),
+        ("[runtime]\nisolation = 'none'", "WEBHOOK_SECRET", ["no webhook secret: set MERGEWRIGHT"]),
         (
-            "[runtime]\nsandbox = 'none'\n[agent-types.x]\nprogram = 'shell'\nkey = 'X_KEY'",
+            "[runtime]\nisolation = 'none'\n[agent-types.x]\nprogram = 'shell'\nkey = 'X_KEY'",
             "",
             ["no model key: set X_KEY (named by agent-types.x.key)"],
         ),
         (
-            "[runtime]\nsandbox = 'none'\n[github]\napp-id = '7'\nallowed-owners = ['acme']\n"
+            "[runtime]\nisolation = 'none'\n[github]\napp-id = '7'\nallowed-owners = ['acme']\n"
             "private-key-file = 'missing.pem'",
             "",
             ["github.private-key-file: ", "missing.pem cannot be read: No such file"],
         ),
     ],
-    ids=["empty", "sandbox", "token", "webhook secret", "model key", "key file"],
+    ids=["empty", "token", "webhook secret", "model key", "key file"],
 )
 def test_a_configuration_with_which_no_agent_could_work_is_refused(
     mergewright: CommandLine,

@@ -27,7 +27,7 @@ def bot(deployment: Deployment) -> Iterator[subprocess.Popen[str]]:
     text = deployment.file.read_text().replace("[server]", f"[server]\nport = {a_free_port()}")
     nowhere = "http://127.0.0.1:9/"
     github = f'[github]\napi-url = "{nowhere}"\ngit-url = "{nowhere}"\n'
-    github += '[runtime]\nsandbox = "none"\n'
+    github += '[runtime]\nisolation = "none"\n'
     deployment.file.write_text(f"{text}\n{github}")
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": "x" * 20}
     with subprocess.Popen(

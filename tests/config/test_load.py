@@ -22,7 +22,8 @@ ANSWERS = {
     ),
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
-        " installation, limits, log, policy, prices, projects, retention, runtime, server, timing"
+        " installation, limits, log, policy, prices, projects, retention, runtime, sandbox,"
+        " server, timing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"
@@ -55,7 +56,8 @@ ANSWERS = {
     "[policy]\nmode = 'merg'": (
         "policy.mode = 'merg': did you mean 'merge'? known: merge, observe, propose"
     ),
-    "[runtime]\nsandbox = 'nune'": "runtime.sandbox = 'nune': did you mean 'none'? known: none",
+    "[runtime]\nisolation = 'nune'": "runtime.isolation = 'nune': did you mean 'none'?"
+    " known: bubblewrap, none",
     "server = 3": "server = 3: expected a table [server]",
     "projects = 3": "projects = 3: expected a table, got a whole number",
     "[projects.w]\nagent = 'x'": "projects.w.repository: missing",
@@ -136,8 +138,9 @@ ANSWERS = {
     ),
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
-        " base-branch, bootstrap, branch, flaky-checks, label, max-parallel, merge-message,"
-        " merge-title, model-keys, network, people, policy, pull-labels, pull-title, sign-off"
+        " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
+        " merge-message, merge-title, model-keys, network, people, policy, pull-labels, pull-title,"
+        " sign-off"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

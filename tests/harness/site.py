@@ -21,7 +21,13 @@ from bot.store import Session, SessionDecision
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
-from config.settings import AgentSettings, AgentTypeSettings, ProjectSettings, Settings
+from config.settings import (
+    AgentSettings,
+    AgentTypeSettings,
+    ProjectSettings,
+    RuntimeSettings,
+    Settings,
+)
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Ended
@@ -44,6 +50,7 @@ def git(place: Path, *args: str) -> str:
     return said.stdout.strip()
 
 
+_RUNTIME = RuntimeSettings(isolation="none", steering_files=("CLAUDE.md",))
 ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 
 
@@ -75,7 +82,9 @@ class Site:
             "widgets": ProjectSettings(repository="acme/widgets", agent="shell", base_branch="main")
         }
         typed = AgentTypeSettings(program="shell", endpoint="http://models/", key="SHELL_KEY")
-        settings = Settings(agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects)
+        settings = Settings(
+            agent_types={"shell": typed}, agents={"ada": ADA}, projects=projects, runtime=_RUNTIME
+        )
         self.adapters: dict[str, AgentAdapter] = {"shell": self.program}
         self.locations = Locations(
             self.paths,
@@ -100,7 +109,7 @@ class Site:
         identities = Assignment(scenario.store, {"ada": ADA}, projects, caps)
         self.agents = AgentRuns(
             *(scenario.store.facts, unused, self.locations, self.prompts, self.archive),
-            *(identities, self.models, ("CLAUDE.md",), scenario.clock),
+            *(identities, self.models, settings, scenario.clock),
         )
         self.id: str = scenario.session()
 

@@ -6,8 +6,9 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell import Shell
 from runtimes.base import Options, Seen
 from runtimes.host import RunQuery, RunReading, RunRef, StartSpec
+from runtimes.isolation.base import IsolationSpec
 from runtimes.local_host import LocalHost
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
@@ -54,6 +56,7 @@ class HostStage(Protocol):
 
     host: LocalHost
     mirror: Mirror
+    isolation: IsolationSpec
 
     def restarts_the_bot(self) -> None:
         """Drop all state in memory, as a restart does."""
@@ -69,8 +72,9 @@ class HostStage(Protocol):
 class LocalStage:
     """This machine as a host, with a tmux server of its own."""
 
-    def __init__(self, folder: Path, mirror: Mirror) -> None:
+    def __init__(self, folder: Path, mirror: Mirror, isolation: str) -> None:
         self.mirror = mirror
+        self.isolation = IsolationSpec(kind=isolation, readable=(mirror.path,))
         self._folder = folder
         kind = AgentType(program="shell", command=("sh", "-c", _AGENT))
         self._adapters: Mapping[str, AgentAdapter] = {"shell": _Asking(kind)}
@@ -105,7 +109,8 @@ class LocalStage:
         """Remove everything the test created."""
         for folder in (self._folder / "sessions").glob("*_r*"):
             for pid in processes("environ", f"{MARK}={folder}\0".encode()):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # A sandbox ends as a whole.
+                    os.kill(pid, signal.SIGKILL)
         command = ("tmux", "-S", str(self._folder / "tmux" / "tmux.sock"), "kill-server")
         subprocess.run(command, capture_output=True, check=False)
 
@@ -116,15 +121,18 @@ class LocalStage:
 
 
 @contextmanager
-def _local(mirror: Mirror) -> Iterator[HostStage]:
+def _local(isolation: str, mirror: Mirror) -> Iterator[HostStage]:
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
-        stage = LocalStage(Path(folder).resolve(), mirror)
+        stage = LocalStage(Path(folder).resolve(), mirror, isolation)
         yield stage
         stage.close()
 
 
-#: Every host.
-HOSTS: Mapping[str, Callable[[Mirror], AbstractContextManager[HostStage]]] = {"local": _local}
+#: Every host, with every isolation.
+HOSTS: Mapping[str, Callable[[Mirror], AbstractContextManager[HostStage]]] = {
+    "local": partial(_local, "none"),
+    "bubblewrap": partial(_local, "bubblewrap"),
+}
 
 
 class OneSession:
@@ -138,6 +146,10 @@ class OneSession:
     def host(self) -> LocalHost:
         return self.stage.host
 
+    @property
+    def isolation(self) -> IsolationSpec:
+        return self.stage.isolation
+
     def named(self, run: int) -> RunRef:
         return RunRef(session=SESSION, run=run, agent_type="shell", branch=BRANCH)
 
@@ -150,7 +162,9 @@ class OneSession:
 
     def starts(self, run: int = 1) -> str:
         """Start a run and wait until its program reads messages."""
-        conversation = self.host.runs.start(self.named(run), StartSpec(prompt="Do it."))
+        conversation = self.host.runs.start(
+            self.named(run), StartSpec(prompt="Do it.", isolation=self.isolation)
+        )
         self.shows("ready", run)
         return conversation
 

@@ -288,6 +288,16 @@ def test_incidents_are_listed_but_do_not_affect_readiness(site: Site) -> None:
     assert "5 of 9 programs vanished" in site.seen("/").text
 
 
+def test_agents_without_isolation_are_warned_of_on_every_page(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.web.views.unisolated", lambda _: "Agents run with all rights.")
+    monkeypatch.setattr("bot.web.views.problems", lambda _: ["agents cannot be isolated here"])
+    page = site.seen("/").text
+    assert "Agents run with all rights." in page
+    assert "gents cannot be isolated here" in page
+
+
 @pytest.mark.parametrize(
     "health", [Health(scheduler=False), Health(scheduler=True, standby_reason="another one leads")]
 )

@@ -57,7 +57,7 @@ program = "claude"
 command = ["{python}", "-I", "-S", "{scripted_claude}"]
 env = {{ SCREENS = "{screens}" }}
 [runtime]
-sandbox = "none"
+isolation = "none"
 [limits]
 sessions = {sessions}
 memory-per-session-mb = {session_mb}

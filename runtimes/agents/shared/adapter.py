@@ -71,6 +71,11 @@ class AgentAdapter(ABC):
         self._type = agent_type
         self._command = agent_type.command or (self.program,)
 
+    @property
+    def command(self) -> Sequence[str]:
+        """The program and its first arguments."""
+        return self._command
+
     @abstractmethod
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS

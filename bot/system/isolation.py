@@ -1,0 +1,84 @@
+"""Chooses the isolation of runs. Nothing here falls back to a weaker one than is configured."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from config.settings import Settings
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import Limits
+
+_NONE = "none"
+
+
+class NotIsolated(Exception):
+    """No agent may be started; the message says why and what to do."""
+
+
+def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
+    """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
+
+    The stronger one of what project and agent type name; else that of the installation; else the
+    strongest that works on this machine. Raises `NotIsolated` if it does not work, and if none does
+    and nobody has written `none`.
+    """
+    known = settings.projects.get(project), settings.agent_types.get(agent_type)
+    named = {one.isolation for one in known if one is not None} - {""}
+    chosen = next((name for name in ISOLATIONS if name in named), settings.runtime.isolation)
+    if chosen:
+        if why := ISOLATIONS[chosen].unavailable():
+            raise NotIsolated(f"{agent_type} needs isolation = {chosen!r}: {why}")
+        return chosen
+    reasons = []
+    for name, isolation in ISOLATIONS.items():
+        if name != _NONE:
+            if not (why := isolation.unavailable()):
+                return name
+            reasons.append(why)
+    raise NotIsolated(
+        f"agents cannot be isolated here: {'; '.join(reasons)}. To start them with all rights of"
+        ' this user, write isolation = "none" under [runtime]'
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits of isolated runs."""
+    own = settings.sandbox
+    return Limits(memory_mb=own.memory_mb, processes=own.processes, cpus=own.cpus)
+
+
+def readable(settings: Settings) -> tuple[Path, ...]:
+    """Return the further folders that isolated agents may read."""
+    return tuple(Path(path) for path in settings.sandbox.readable)
+
+
+def unisolated(settings: Settings) -> str:
+    """Return which agents run with all rights of the bot's user, as a sentence; empty: none."""
+    found = sorted({kind for kind, name in _chosen(settings) if name == _NONE})
+    if not found:
+        return ""
+    whose = "Agents" if found == sorted(settings.agent_types) else f"Agents of {', '.join(found)}"
+    return (
+        f'{whose} run with all rights of the bot\'s user, because of isolation = "none": they can'
+        " read its secrets and every session."
+    )
+
+
+def problems(settings: Settings) -> list[str]:
+    """Return why agents cannot be started."""
+    found: dict[str, None] = {}
+    for project in settings.projects or ("",):
+        for kind in settings.agent_types:
+            try:
+                isolation_of(settings, project, kind)
+            except NotIsolated as problem:
+                found[str(problem)] = None
+    return list(found)
+
+
+def _chosen(settings: Settings) -> Iterator[tuple[str, str]]:
+    for project in settings.projects or ("",):
+        for kind in settings.agent_types:
+            try:
+                yield kind, isolation_of(settings, project, kind)
+            except NotIsolated:
+                continue
