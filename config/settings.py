@@ -270,8 +270,8 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def data(self) -> Path:
-        """The data directory, absolute."""
-        return Path(self.server.data).expanduser().absolute()
+        """The data directory, absolute and without links."""
+        return Path(self.server.data).expanduser().resolve()
 
     @property
     def prompts(self) -> Path | None:

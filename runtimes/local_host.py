@@ -26,7 +26,7 @@ class LocalHost:
         self, runtime: Runtime, adapters: Mapping[str, AgentAdapter], folder: Path
     ) -> None:
         """`adapters` by agent type."""
-        self.runtime = runtime
+        self.runtime, folder = runtime, folder.resolve()
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._workspaces)

@@ -8,14 +8,14 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.adapter import AgentAdapter
-from runtimes.agents.shared.files import open_database
+from runtimes.agents.shared.databases import copy_database
 from runtimes.agents.shared.messages import Message, MessageReader
-from runtimes.files import open_regular, read_text
+from runtimes.files import make_folder, open_regular, read_text, replacing, walk
 from runtimes.host import Folder, FolderKind, HandoverTexts, RunRef, home_of, session_of
 from runtimes.workspaces.repositories import checkout_of, remove_tree
 
@@ -36,6 +36,7 @@ class LocalRecords:
 
     def __init__(self, adapters: Mapping[str, AgentAdapter], folder: Path) -> None:
         """`adapters` by agent type; `folder` is that of the host."""
+        folder = folder.resolve()  # Below it no link is followed.
         self._sessions = folder / "sessions"
         self._workspaces = folder / "workspaces"
         self._adapters = adapters
@@ -58,14 +59,12 @@ class LocalRecords:
     def handover(self, run: RunRef) -> HandoverTexts:
         """The agent's texts for people and for its successor, at most 64 KiB each."""
         files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
-        # A link may lead anywhere, out of a sandbox too.
-        linked = files.summary.parent.is_symlink()
         return HandoverTexts(
             writable=adapter is not None and adapter.writes_outside,
             summary_path=str(files.summary),
             progress_path=str(files.progress),
-            summary="" if linked else read_text(files.summary)[:_HANDOVER_CHARACTERS],
-            progress="" if linked else read_text(files.progress)[-_HANDOVER_CHARACTERS:],
+            summary=read_text(files.summary)[:_HANDOVER_CHARACTERS],
+            progress=read_text(files.progress)[-_HANDOVER_CHARACTERS:],
         )
 
     def files(self, run: RunRef) -> Mapping[str, tuple[int, ...]]:
@@ -77,12 +76,11 @@ class LocalRecords:
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
             return {}
-        notes = () if files.progress.parent.is_symlink() else (files.progress,)
         found = {}
-        for path in (*adapter.records(files), *notes):
-            with suppress(FileNotFoundError, NotADirectoryError):
+        for path in (*adapter.records(files), files.progress):
+            with suppress(OSError):  # One that is missing or replaced has no record.
                 version = _version(path)
-                with suppress(FileNotFoundError):  # What a database has not merged into itself.
+                with suppress(OSError):  # What a database has not merged into itself.
                     version += _version(path.with_name(f"{path.name}-wal"))
                 found[path.relative_to(self._sessions).as_posix()] = version
         return found
@@ -99,35 +97,32 @@ class LocalRecords:
             return os.fstat(file.fileno()).st_size
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
-        """Write one state of a recorded SQLite database into a file of the caller's."""
-        path = self._path(session, name)
+        """Write one state of a recorded SQLite database, with its log, to a path of the caller's.
+
+        It is hostile input: `runtimes.agents.shared.databases.open_copy` opens it.
+        """
         try:
-            with open_database(path) as source, closing(sqlite3.connect(into)) as copy:
-                source.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")  # It is one file, then.
+            copy_database(self._path(session, name), into)
         except sqlite3.Error as error:
-            raise OSError(f"{path}: {error}") from error
+            raise OSError(str(error)) from error
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
         """Which of these recorded files are gone and can be restored."""
         found = []
         for name in names:
             try:
-                if not self._path(session, name).exists():
-                    found.append(name)
+                with open_regular(self._path(session, name)):
+                    pass
+            except FileNotFoundError:
+                found.append(name)
             except OSError as error:
                 log.warning("%s: not restored: %s", session, error)
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
         """Write a recorded file that is gone; `source` is a file of the caller's."""
-        target = self._path(session, name)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = target.with_name(f"{target.name}.new")
-        new.unlink(missing_ok=True)
-        with source.open("rb") as kept, new.open("xb") as out:  # Through no link.
+        with open_regular(source) as kept, replacing(self._path(session, name)) as out:
             shutil.copyfileobj(kept, out, _STEP_BYTES)
-        new.rename(target)
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
         """Return at most so many messages from a run's files, starting at a position.
@@ -153,7 +148,8 @@ class LocalRecords:
         Raises `NotAdopted`, and `FileExistsError` where the session has a home.
         """
         files = self.run_files(run)
-        files.home.mkdir(mode=0o700, parents=True)
+        make_folder(files.home.parent)
+        files.home.mkdir(mode=0o700)
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def folders(self) -> Sequence[Folder]:
@@ -171,12 +167,7 @@ class LocalRecords:
 
     def folder_bytes(self, folder: Folder) -> int:
         """The approximate size of a folder on disk, in bytes, without unreadable files."""
-        found = 0
-        for place, _, names in os.walk(self._folder(folder)):
-            for name in names:
-                with suppress(OSError):
-                    found += os.lstat(Path(place, name)).st_blocks * 512
-        return found
+        return sum(status.st_blocks * 512 for _, status in walk(self._folder(folder)))
 
     def remove(self, folder: Folder) -> None:
         """Remove a folder. Idempotent."""
@@ -187,12 +178,10 @@ class LocalRecords:
         return (self._sessions if in_sessions else self._workspaces) / folder.name
 
     def _path(self, session: str, name: str) -> Path:
-        """A recorded file. Raises `OSError` where a folder on the way is a link."""
+        """A recorded file, to be opened through no link. Raises `OSError`."""
         path = self._sessions / name
         if session_of(name.partition("/")[0]) != session or ".." in path.parts:
             raise OSError(f"{name} is no file of {session}")
-        if Path(os.path.realpath(path.parent)) != (self._sessions.resolve() / name).parent:
-            raise OSError(f"{path} leads out of the session's folder")
         return path
 
 
@@ -206,7 +195,8 @@ def _take(conversation: MessageReader, ahead: list[Message], count: int) -> list
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    status = path.stat(follow_symlinks=False)
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 

@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import BinaryIO
 from bot.store import LiveSession, Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
+from runtimes.agents.shared.databases import open_copy
 from runtimes.host import home_of
 
 log = logging.getLogger(__name__)
@@ -35,8 +36,8 @@ _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
 #: The first bytes of an SQLite database: https://www.sqlite.org/fileformat.html
 _DATABASE = b"SQLite format 3\0"
-_TABLES = """SELECT name FROM sqlite_schema
-    WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND sql NOT LIKE 'CREATE VIRTUAL %'"""
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
+_DATABASE_SECONDS = 60.0  #: To mask the values of one database.
 _MASK = """UPDATE {table} SET {column} = CASE typeof({column})
         WHEN 'text' THEN CAST(masked(CAST({column} AS BLOB)) AS TEXT) ELSE masked({column}) END
     WHERE typeof({column}) IN ('text', 'blob')
@@ -136,7 +137,7 @@ class Archive:
             path.touch(mode=0o600)
         try:
             self._records.copy_database(session, name, whole)
-            with closing(sqlite3.connect(whole)) as snapshot:
+            with open_copy(whole, _DATABASE_SECONDS) as snapshot:
                 _mask_values(snapshot, self._redact.masked)
             with whole.open("rb") as plain, new.open("wb") as out:
                 file, size = plain.fileno(), whole.stat().st_size
@@ -186,7 +187,6 @@ def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes])
         for _, column, *_ in database.execute(f"PRAGMA table_info({_quoted(table)})").fetchall():
             names = {"table": _quoted(table), "column": _quoted(column)}
             database.execute(_MASK.format(**names))
-    database.commit()
     if database.total_changes or database.execute("PRAGMA freelist_count").fetchone()[0]:
         database.execute("VACUUM")
 

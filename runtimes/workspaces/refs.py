@@ -6,17 +6,18 @@ name or None, and nothing outside the repository is opened.
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
-from runtimes.files import is_about_file, open_regular
+from runtimes.files import is_about_file, read_bytes, replacing, walk
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _REF_BYTES = 256
 _PACKED_BYTES = 4 * 1024 * 1024
-_BRANCHES = 200  #: No more refs than this are read.
+_BRANCHES, _FILES = 200, 10_000  #: No more refs and files than this are read.
 
 
 def is_sha(text: str) -> bool:
@@ -124,29 +125,18 @@ def branches(repository: Path) -> dict[str, str]:
     """The commits of all local branches by name."""
     packed = _packed(repository).items()
     found = {ref: sha for ref, sha in packed if ref.startswith("refs/heads/")}
-    for folder, _, names in os.walk(repository / "refs" / "heads"):
-        for ref in (Path(folder, name).relative_to(repository).as_posix() for name in names):
-            if sha := _commit(_read(repository, ref, _REF_BYTES)):
-                found[ref] = sha
+    for path, _ in islice(walk(repository / "refs" / "heads"), _FILES):
+        ref = path.relative_to(repository).as_posix()
+        if sha := _commit(_read(repository, ref, _REF_BYTES)):
+            found[ref] = sha
     return {ref.removeprefix("refs/heads/"): sha for ref, sha in [*found.items()][:_BRANCHES]}
 
 
 def replace_file(repository: Path, name: str, data: bytes) -> None:
     """Replace one of the repository's files without following links. Raises `OSError`."""
-    path = repository / name
-    if _is_linked(repository, name):
-        raise OSError(f"{path.parent} is not the folder it should be: look at it by hand")
-    fresh = repository.parent / "new"
-    fresh.unlink(missing_ok=True)
-    fresh.write_bytes(data)
-    path.parent.mkdir(parents=True, exist_ok=True)  # Git removes folders whose refs it packed.
-    fresh.replace(path)
-
-
-def _is_linked(repository: Path, name: str) -> bool:
-    """Whether a link below the repository leads to another folder than the file's own."""
-    here = Path(os.path.realpath(repository.parent), repository.name)
-    return Path(os.path.realpath((repository / name).parent)) != (here / name).parent
+    # Git removes folders whose refs it packed, and takes no file with this suffix for a ref.
+    with replacing(repository / name, ".lock") as file:
+        file.write(data)
 
 
 def _packed(repository: Path) -> dict[str, str]:
@@ -168,10 +158,7 @@ def _read(repository: Path, name: str, limit: int) -> str | None:
     reason that it cannot be read.
     """
     try:
-        if _is_linked(repository, name):
-            return None
-        with open_regular(repository / name) as file:
-            data = file.read(limit + 1)
+        data = read_bytes(repository / name, limit + 1)
     except OSError as error:
         if is_about_file(error):
             return None

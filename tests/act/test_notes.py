@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.actions import Prompt, Start
@@ -59,14 +60,10 @@ def test_a_run_without_memory_gets_progress_commits_and_files(site: Site) -> Non
     assert "a review thread at a.py:3\n+ a\n\n@rob: Why?\n" in text
 
 
-def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_files(
-    site: Site, tmp_path: Path
-) -> None:
+@pytest.fixture
+def takeover(site: Site) -> Start:
+    """A start of another agent, after the first one's."""
     site.starts()
-    (tmp_path / "progress.md").write_text("a secret")
-    notes = site.paths.home(site.id) / "for-people"
-    notes.rename(notes.with_name("moved"))
-    notes.symlink_to(tmp_path)
     start = Start(
         key=parse("start:agent:x#2"),
         run=2,
@@ -74,9 +71,29 @@ def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_files(
         agent="ada",
     )
     site.scenario.orders(site.id, run=2)
-    site.agents.start(site.session, start, lambda: None)
+    return start
+
+
+def test_an_agent_that_takes_over_gets_the_notes_but_no_linked_file(
+    site: Site, takeover: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    progress = site.paths.home(site.id) / "for-people" / "progress.md"
+    progress.unlink(missing_ok=True)
+    progress.symlink_to(tmp_path / "secret")
+    site.agents.start(site.session, takeover, lambda: None)
     text = site.prompt(2)
     assert text.startswith("[mw-")
     assert "You were working" not in text
     assert "The branch has no commits yet." in text
     assert "a secret" not in text
+
+
+def test_no_agent_is_started_where_a_link_replaces_the_folder_of_its_notes(
+    site: Site, takeover: Start, tmp_path: Path
+) -> None:
+    notes = site.paths.home(site.id) / "for-people"
+    notes.rename(notes.with_name("moved"))
+    notes.symlink_to(tmp_path)
+    with pytest.raises(NotADirectoryError, match="for-people"):
+        site.agents.start(site.session, takeover, lambda: None)

@@ -165,9 +165,8 @@ def test_a_link_in_place_of_a_file_is_not_followed(kept: Kept, tmp_path: Path, w
     else:
         shutil.rmtree(kept.log.parent)
         kept.log.parent.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match=r"symbolic link|leads out"):
-        kept.refresh_budget()
-    assert not kept.copy.exists() or not kept.copy.read_text()
+    kept.refresh_budget()
+    assert not kept.copy.exists()
 
 
 def test_an_error_in_one_session_does_not_affect_the_others(kept: Kept) -> None:

@@ -18,7 +18,7 @@ from runtimes.agents.base import NO_LIMITS, AgentType, Endpoint, LaunchSpec, Run
 from runtimes.agents.shared import adapter
 from runtimes.agents.shared.adapter import option
 from runtimes.agents.shared.hooks import silenced
-from runtimes.files import write_private
+from runtimes.files import matching, write_private
 
 #: It runs no command without a person's confirmation, whatever its options are. Nothing is allowed
 #: in the chat mode `ask`, where it only talks.
@@ -109,7 +109,7 @@ class Aider(adapter.AgentAdapter):
         return (*self._conversations(files), files.spool)
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
-        return sorted(aider_files.folder(files).glob("*.chat.md"))
+        return sorted(matching(aider_files.folder(files), "*.chat.md"))
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         problems = []

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -20,9 +19,17 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, Seconds, Time, TimedRecord, decode_json
+from runtimes.agents.shared.files import (
+    Count,
+    Dollars,
+    Seconds,
+    Time,
+    TimedRecord,
+    decode_json,
+    decode_lines,
+)
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
-from runtimes.files import open_regular, read_text
+from runtimes.files import matching, read_bytes, read_text
 
 _HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within these.
 #: How the program wraps a pasted prompt of more than three lines.
@@ -120,26 +127,26 @@ def status_lines(files: RunFiles) -> tuple[Path, Path]:
 
 def transcript(files: RunFiles, native: str) -> Path | None:
     """The transcript of a conversation; None if there is none yet."""
-    found = (folder(files) / "projects").glob(f"*/{native}.jsonl") if native else ()
+    found = matching(folder(files), f"projects/*/{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 
 def transcripts(files: RunFiles) -> list[Path]:
     """The transcripts of all conversations, unordered."""
-    return list((folder(files) / "projects").glob("*/*.jsonl"))
+    return matching(folder(files), "projects/*/*.jsonl")
 
 
 def subagent_transcripts(transcript: Path) -> Sequence[Path]:
     """The transcripts of the subagents that a conversation started."""
-    return sorted((transcript.with_suffix("") / "subagents").glob("*.jsonl"))
+    return sorted(matching(transcript.with_suffix(""), "subagents/*.jsonl"))
 
 
 def started_at(transcript: Path) -> datetime:
     """When a conversation began: the first time in its transcript."""
-    with suppress(OSError), open_regular(transcript) as file:
-        for line in islice(file, _HEAD_LINES):
-            record = decode_json(line.decode(errors="replace"), ClaudeRecord)
-            if record is not None and record.timestamp is not None:
+    with suppress(OSError):
+        head = read_bytes(transcript).decode(errors="replace").split("\n", _HEAD_LINES)
+        for record in decode_lines(head[:_HEAD_LINES], ClaudeRecord):
+            if record.timestamp is not None:
                 return record.timestamp
     return datetime.max.replace(tzinfo=UTC)
 

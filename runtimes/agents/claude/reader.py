@@ -26,6 +26,7 @@ from runtimes.agents.shared.messages import text_parts
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
+from runtimes.files import matching
 
 #: The status becomes `idle` a moment before the error that ended the turn is recorded.
 _SETTLE = timedelta(seconds=0.5)
@@ -92,7 +93,7 @@ class ClaudeReader(Reader):
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
             return known
-        for path in (claude_files.folder(self._files) / "sessions").glob("*.json"):
+        for path in matching(claude_files.folder(self._files), "sessions/*.json"):
             file = WatchedFile(path, ClaudeStatus)
             status = file.read()
             if status is None or status.session_id != self._native:

@@ -15,7 +15,7 @@ from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.codex.reader import CodexReader
 from runtimes.agents.shared import adapter
 from runtimes.agents.shared.hooks import spool_command
-from runtimes.files import write_private
+from runtimes.files import make_folder, matching, write_private
 
 _MODES = {
     "auto": ("--dangerously-bypass-approvals-and-sandbox",),
@@ -64,7 +64,7 @@ class Codex(adapter.AgentAdapter):
         prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env["CODEX_HOME"] = str(folder)
         env |= run_limits.endpoint.variables(key=_KEY)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         if (key := env.get(_KEY)) and not run_limits.endpoint.url:
             write_private(folder / "auth.json", json.dumps({_KEY: key}))
         in_file = self._type.preamble == "instructions-file"
@@ -99,7 +99,7 @@ class Codex(adapter.AgentAdapter):
         adapter.copy_transcript(source, pattern, native, codex_files.folder(files))
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
-        return sorted((codex_files.folder(files) / "sessions").glob("*/*/*/rollout-*.jsonl"))
+        return sorted(matching(codex_files.folder(files), "sessions/*/*/*/rollout-*.jsonl"))
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
         if any("model_provider" in word for word in self._type.args):

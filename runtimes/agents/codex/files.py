@@ -17,6 +17,7 @@ from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Seconds, Time, TimedRecord, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
+from runtimes.files import matching
 
 #: A usage limit is reached from this percentage on: the program rounds.
 _FULL = 99.0
@@ -131,7 +132,7 @@ def folder(files: RunFiles) -> Path:
 
 def rollout(files: RunFiles, native: str) -> Path | None:
     """The rollout of a conversation; None if there is none yet."""
-    found = (folder(files) / "sessions").glob(f"*/*/*/rollout-*-{native}.jsonl") if native else ()
+    found = matching(folder(files), f"sessions/*/*/*/rollout-*-{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 

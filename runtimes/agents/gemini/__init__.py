@@ -16,7 +16,7 @@ from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.gemini.reader import GeminiReader
 from runtimes.agents.shared import adapter
 from runtimes.agents.shared.hooks import spool_command
-from runtimes.files import write_private
+from runtimes.files import matching, write_private
 
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
 #: The variables it signs in with, each with its value of `security.auth.selectedType`.
@@ -88,7 +88,7 @@ class Gemini(adapter.AgentAdapter):
         write_private(project / ".project_root", str(files.workspace))
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
-        found = (gemini_files.folder(files) / "tmp").glob("*/chats/*.jsonl")
+        found = matching(gemini_files.folder(files), "tmp/*/chats/*.jsonl")
         return sorted(found, key=lambda path: path.name)
 
 

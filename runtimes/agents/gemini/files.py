@@ -14,6 +14,7 @@ from lifecycle.model.facts import Usage
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.files import Count, Time, TimedRecord, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
+from runtimes.files import matching
 
 
 class GeminiTokens(Struct, frozen=True):
@@ -72,7 +73,7 @@ def folder(files: RunFiles) -> Path:
 
 def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
     """The transcripts of a conversation: their names end with the beginning of its id."""
-    return sorted((folder(files) / "tmp").glob(f"*/chats/session-*-{native[:8]}.jsonl"))
+    return sorted(matching(folder(files), f"tmp/*/chats/session-*-{native[:8]}.jsonl"))
 
 
 class GeminiMessageParser:

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from lifecycle.model.facts import Usage
 from lifecycle.model.times import from_seconds
 from runtimes.agents.base import RunFiles
-from runtimes.agents.shared.files import Count, Dollars, decode_json, open_database
+from runtimes.agents.shared.databases import open_database
+from runtimes.agents.shared.files import Count, Dollars, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text
 
 Millis = Annotated[float, Meta(ge=0, le=4e12)]  #: Since 1970.

@@ -20,8 +20,9 @@ from runtimes.agents.opencode.files import (
     to_datetime,
 )
 from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
+from runtimes.agents.shared.databases import open_database
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, decode_json, decode_rows, open_database
+from runtimes.agents.shared.files import TEXT, decode_json, decode_rows
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen

@@ -22,7 +22,7 @@ from runtimes.agents.shared.dialogs import Dialog, text_of
 from runtimes.agents.shared.files import contains
 from runtimes.agents.shared.messages import LineMessageReader, LineParser, MessageReader
 from runtimes.agents.shared.reader import Reader
-from runtimes.files import open_regular, write_private
+from runtimes.files import make_folder, open_regular, replacing, write_private
 
 #: The providers' APIs by the prefix of a model's name: `anthropic/NAME`.
 PROVIDERS: Mapping[str, str] = {
@@ -174,9 +174,8 @@ def begin_run(
     """
     if system and agent_type.preamble == "first-message":
         prompt, system = f"{system}\n\n{prompt}", ""
-    files.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.summary.parent.mkdir(mode=0o700, exist_ok=True)
-    files.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(files.summary.parent)  # In the session's home.
+    make_folder(files.outputs)
     write_private(files.prompt, prompt)
     env = {
         "HOME": str(files.home),
@@ -255,26 +254,19 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
             f"{native!r} is not a conversation id such as 4bb28834-d7d9-428f-9c9f-9179ca24a4f5:"
             " the agent's program prints the id when it exits, with the command to resume it"
         )
-    place = pattern.format(id=native)
+    place, source = pattern.format(id=native), source.resolve()
     own = (path for path in source.glob(place) if _is_own(path.lstat()))
-    found = [path for path in own if contains(path, native)]
+    found = [path for path in own if contains(path.resolve(), native)]
     if not found:
         raise NotAdopted(
             f"you have no conversation {native}: no file of yours matches {source / place}"
         )
     original = max(found, key=lambda path: path.stat().st_size)  # Stubs are shorter.
     copy = target / original.relative_to(source)
-    copy.parent.mkdir(mode=0o700, parents=True)
-    new = copy.with_name(f"{copy.name}.new")
-    with open_regular(original) as file, open(new, "xb", opener=_private) as out:
+    with open_regular(original.resolve()) as file, replacing(copy) as out:
         shutil.copyfileobj(file, out)
-    new.rename(copy)
     return copy
 
 
 def _is_own(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -1,16 +1,14 @@
 """Reads files in folders that agents can write to.
 
-An agent may put a link or a named pipe where a file belongs, or write anything into it. Nothing
-here follows a link, waits at a pipe or raises on unexpected content.
+An agent may put a link or a named pipe where a file belongs, or write anything into it, terabytes
+of nothing too. Nothing here follows a link, waits at a pipe, reads without a bound or raises on
+unexpected content.
 """
 
-import mmap
 import os
-import sqlite3
-import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -30,9 +28,10 @@ Count = Annotated[int, Meta(ge=0, le=10**11)]
 Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
-#: What SQLite reads: the database, its write-ahead log and its rollback journal.
-_DATABASE_FILES = ("", "-wal", "-journal")
-_QUERY_STEPS = 50_000_000  #: Of SQLite's virtual machine; honest queries take far fewer.
+#: No more bytes of a file are searched in one look, in steps.
+_LOOK_BYTES, _STEP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
+#: So many bytes of new lines are read in one look; the next one continues.
+NEW_BYTES = 128 * 1024 * 1024
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
 
@@ -47,28 +46,36 @@ class TimedRecord(Struct, frozen=True):
 
 
 def contains(path: Path, text: str) -> bool:
-    """Whether a file has this text anywhere; False if the file cannot be read."""
-    with suppress(OSError, ValueError), _mapped(path) as content:
-        return content.find(text.encode()) >= 0
-    return False
+    """Whether the last 64 MiB of a file have this text; False if it cannot be read."""
+    wanted = text.encode()
+    return any(wanted in part for part in _parts_from_end(path, len(wanted)))
 
 
 def last_line_with(path: Path, text: str) -> str:
-    """Return the last complete line of a file that contains a text; empty if there is none."""
-    with suppress(OSError, ValueError), _mapped(path) as content:
-        end = content.rfind(b"\n") + 1
-        place = content.rfind(text.encode(), 0, end)
-        begin = content.rfind(b"\n", 0, max(place, 0)) + 1
-        line = content[begin : content.find(b"\n", begin)] if place >= 0 else b""
-        return line.decode(errors="replace")
+    """Return the last complete line of a file that contains a text; empty if there is none.
+
+    A line of more than 4 MiB may be missed, and so is what precedes the file's last 64 MiB.
+    """
+    wanted = text.encode()
+    for part in _parts_from_end(path, _STEP_BYTES):
+        if (place := part.rfind(wanted, 0, part.rfind(b"\n") + 1)) >= 0:
+            begin = part.rfind(b"\n", 0, place) + 1
+            return part[begin : part.find(b"\n", place)].decode(errors="replace")
     return ""
 
 
-@contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    """Map a file into memory. Raises `OSError`, and `ValueError` for an empty file."""
-    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        yield content
+def _parts_from_end(path: Path, overlap: int) -> Iterator[bytes]:
+    """Yield the last 64 MiB of a file in parts, the last one first.
+
+    Each part ends with so many bytes of the part that follows it in the file. An unreadable file
+    has no parts.
+    """
+    with suppress(OSError), open_regular(path) as file:
+        end = size = os.fstat(file.fileno()).st_size
+        while end > max(0, size - _LOOK_BYTES):
+            start = max(0, end - _STEP_BYTES)
+            yield os.pread(file.fileno(), end - start + overlap, start)
+            end = start
 
 
 def decode_json(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
@@ -90,23 +97,6 @@ def decode_rows(rows: Iterable[object], kind: type[_T]) -> Iterator[_T]:
     for row in rows:
         with suppress(msgspec.ValidationError):
             yield msgspec.convert(row, kind)
-
-
-@contextmanager
-def open_database(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open an SQLite database read-only and abort queries that run for too long.
-
-    Raises `sqlite3.Error`, also where one of its files is a link or a pipe: SQLite itself would
-    follow the link and wait at the pipe for ever.
-    """
-    for end in _DATABASE_FILES:
-        with suppress(OSError):
-            if not stat.S_ISREG(os.lstat(f"{database}{end}").st_mode):
-                raise sqlite3.OperationalError(f"{database}{end} is no regular file")
-    uri = f"{database.as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
-        connection.set_progress_handler(lambda: 1, _QUERY_STEPS)
-        yield connection
 
 
 class WatchedFile(Generic[_T]):
@@ -186,8 +176,12 @@ class LineTail:
         return []
 
     def to_end(self) -> Iterator[str]:
-        """Return the lines completed since the last call, up to the file's present end."""
-        return chain(self.new(), self._more(self._size))
+        """Return the lines completed since the last call, up to the file's present end.
+
+        Reads at most 128 MiB: the next call continues in a longer file.
+        """
+        lines = self.new()
+        return chain(lines, self._more(min(self._size, self.offset + NEW_BYTES)))
 
     def _more(self, end: int) -> Iterator[str]:
         offset = -1

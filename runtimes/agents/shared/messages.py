@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lifecycle.model.facts import Usage
-from runtimes.agents.shared.files import LineTail
+from runtimes.agents.shared.files import NEW_BYTES, LineTail
 
 
 class MessageKind(StrEnum):
@@ -66,13 +66,17 @@ class LineMessageReader:
         self._last: datetime | None = None  #: Time of the last message.
 
     def new(self) -> list[Message]:
-        """Return the next messages; see `MessageReader`. A skipped line becomes a note."""
+        """Return the next messages; see `MessageReader`. A skipped line becomes a note.
+
+        Reads at most 128 MiB of what holds no messages: the next call continues.
+        """
+        left = NEW_BYTES
         for path in self._paths():
             if path not in self._files:
                 self._files[path] = LineTail(path), self._parser()
             lines, parse = self._files[path]
             offset = -1
-            while offset != lines.offset:
+            while offset != lines.offset and left > 0:
                 offset = lines.offset
                 found = [each for line in lines.new() for each in parse(line)]
                 if lines.skipped_bytes:
@@ -81,6 +85,7 @@ class LineMessageReader:
                 if found:
                     self._last = found[-1].at
                     return found
+                left -= abs(lines.offset - offset)
         return []
 
 

@@ -1,8 +1,6 @@
 """Reading and writing files in folders where agents may have put anything."""
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,59 +11,8 @@ from runtimes.agents.shared.files import (
     contains,
     decode_lines,
     last_line_with,
-    open_database,
 )
 from runtimes.files import open_regular, read_text, write_private
-
-
-def written(place: Path) -> Path:
-    with closing(sqlite3.connect(place)) as database:
-        database.execute("create table texts as select 'hello' as text")
-        database.commit()
-    return place
-
-
-def texts(place: Path) -> list[tuple[str]]:
-    with open_database(place) as database:
-        return database.execute("select text from texts").fetchall()
-
-
-@pytest.mark.parametrize("name", ["kept.db", "kept.db-wal", "kept.db-journal"])
-@pytest.mark.parametrize("what", ["a link", "a pipe"])
-def test_links_and_pipes_are_not_opened_as_databases(tmp_path: Path, name: str, what: str) -> None:
-    place = written(tmp_path / "kept.db")
-    assert texts(place) == [("hello",)]
-    odd = tmp_path / name
-    odd.unlink(missing_ok=True)
-    if what == "a link":
-        odd.symlink_to(written(tmp_path / "of_somebody_else.db"))
-    else:
-        os.mkfifo(odd)
-    with pytest.raises(sqlite3.OperationalError, match=f"{name} is no regular file"):
-        texts(place)
-
-
-def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
-    place = written(tmp_path / "kept.db")
-    with (
-        open_database(place) as database,
-        pytest.raises(sqlite3.OperationalError, match="readonly"),
-    ):
-        database.execute("insert into texts values ('more')")
-
-
-def test_a_long_query_is_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtimes.agents.shared.files._QUERY_STEPS", 100)
-    long = """
-    with recursive n(x) as (select 1 union all select x + 1 from n where x < 100000)
-    select sum(x) from n
-    """
-    place = written(tmp_path / "kept.db")
-    with (
-        open_database(place) as database,
-        pytest.raises(sqlite3.OperationalError, match="interrupted"),
-    ):
-        database.execute(long).fetchone()
 
 
 def test_links_and_pipes_are_not_opened_as_files(tmp_path: Path) -> None:

@@ -75,6 +75,6 @@ def test_files_are_never_written_through_links(tmp_path: Path) -> None:
     moves(repository, ONE)
     (repository / REF).parent.rename(outside)
     (repository / REF).parent.symlink_to(outside)
-    with pytest.raises(OSError, match="not the folder it should be"):
+    with pytest.raises(OSError, match=r"Not a directory|symbolic link"):
         refs.replace_file(repository, REF, f"{TWO}\n".encode())
     assert (outside / "main").read_text() == f"{ONE}\n"
