@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,13 +16,17 @@ from lifecycle.model.facts import Exit
 from lifecycle.model.text import settled
 from lifecycle.model.times import from_seconds
 from runtimes.base import Launch, RuntimeFailure
-from runtimes.files import is_about_file, write_private
+from runtimes.files import is_about_file, open_regular, write_private
 from runtimes.supervise import MARK, identity
 
+_T = TypeVar("_T")
 #: Why a program was lost whose supervisor was killed. What it had started may still run.
 VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
+_RECORD_BYTES = 65_536
+#: Why a record counts as missing.
+_UNREADABLE = (OSError, msgspec.DecodeError, RecursionError)
 _MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
 
 #: Why a program was ended, by the signal that its supervisor got.
@@ -78,9 +83,11 @@ def outcome(folder: Path) -> Exit | None:
     if not started(folder) or _supervisor(folder):  # Before the record is read: it may end now.
         return None
     try:
-        record = msgspec.json.decode((folder / "exit.json").read_bytes(), type=_Record)
+        record = _read(folder / "exit.json", _Record)
         lost = _ENDED_BY.get(record.ordered_by, "")
-    except (FileNotFoundError, msgspec.DecodeError):
+    except _UNREADABLE as error:
+        if isinstance(error, OSError) and not is_about_file(error):
+            raise
         record, lost = _Record(at=_last_sign(folder)), _vanished(folder)
     return Exit(
         at=from_seconds(record.at),
@@ -92,13 +99,15 @@ def outcome(folder: Path) -> Exit | None:
 
 
 def tail(log: Path) -> str:
-    """The last 20 lines that a program printed, as plain text."""
+    """The last 20 lines that a program printed, as plain text; empty if they cannot be read."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log.parent.resolve() / log.name) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""
+            text = file.read(_TAIL_BYTES).decode(errors="replace")
+    except OSError as error:
+        if is_about_file(error):
+            return ""
+        raise
     return "\n".join(settled(text).rstrip().splitlines()[-_TAIL_LINES:])
 
 
@@ -133,13 +142,18 @@ def _supervisor(folder: Path) -> int | None:
 def _born(folder: Path) -> _Identity | None:
     """The identity the supervisor had when it started; None: unknown, or an agent forged it."""
     try:
-        return msgspec.json.decode((folder / "pid.json").read_bytes(), type=_Identity)
-    except msgspec.DecodeError:
+        return _read(folder / "pid.json", _Identity)
+    except _UNREADABLE as error:
+        if isinstance(error, OSError) and not is_about_file(error):
+            raise  # Otherwise a living run would count as ended.
         return None
-    except OSError as error:
-        if is_about_file(error):
-            return None
-        raise  # Otherwise a living run would count as ended.
+
+
+def _read(file: Path, kind: type[_T]) -> _T:
+    """Read a file of the supervisor's, which an agent that is not isolated may have replaced."""
+    place = file.parent.resolve() / file.name  # A runtime's link leads to the folder.
+    with open_regular(place, names=2) as opened:  # It gets its name by a second one.
+        return msgspec.json.decode(opened.read(_RECORD_BYTES), type=kind)
 
 
 def end_orphans(folders: Iterable[Path]) -> set[Path]:

@@ -122,10 +122,7 @@ class Tmux:
                 end = self._end(name, code, killed, at)
                 seen = replace(seen, program=Probe.DEAD, exit=end)
             looked[name] = seen
-        try:
-            lost = {name: self._lost(name) for name in known.difference(looked)}
-        except OSError as error:
-            raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
+        lost = {name: self._lost(name) for name in known.difference(looked)}
         looked |= {name: seen for name, seen in lost.items() if seen is not None}
         self._end_orphans(looked)
         return looked
@@ -252,9 +249,15 @@ class Tmux:
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:
-        """The exit recorded in the run's folder; cached, because it does not change."""
-        if name not in self._exits and (end := supervised.outcome(self._runs / name)) is not None:
-            self._exits[name] = end
+        """The exit recorded in the run's folder; cached, because it does not change.
+
+        Raises `Unavailable` where the machine is the reason that it cannot be read.
+        """
+        try:
+            if name not in self._exits and (end := supervised.outcome(self._runs / name)):
+                self._exits[name] = end
+        except OSError as error:
+            raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
         return self._exits.get(name)
 
     def _tmux(self, *args: str) -> list[str]:

@@ -321,7 +321,7 @@ def test_no_link_leads_out_of_a_sessions_files(session: OneSession, tmp_path: Pa
     (tmp_path / "secret").write_text("secret")
     session.stage.as_agent(f"ln -s {tmp_path} $HOME/out")
     records, name = session.host.records, session.file("out/secret")
-    with pytest.raises(OSError, match="leads out"):
+    with pytest.raises(OSError, match=r"leads (out|there)"):
         records.read(SESSION, name, 0, 9)
     assert records.missing(SESSION, [session.file("out/other")]) == []
     with pytest.raises(OSError, match="no file of"):

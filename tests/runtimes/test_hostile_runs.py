@@ -1,0 +1,62 @@
+"""What an agent without isolation lays in its run's folder affects no other run's state."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtimes import supervised
+from runtimes.supervise import identity
+
+#: What an agent puts in the place of a file, with another session's file.
+REPLACED: dict[str, Callable[[Path, Path], object]] = {
+    "a pipe": lambda file, victim: os.mkfifo(file),
+    "a folder": lambda file, victim: file.mkdir(),
+    "a link": lambda file, victim: file.symlink_to(victim),
+    "a list": lambda file, victim: file.write_text("[]"),
+    "another type": lambda file, victim: file.write_text('{"pid": "x", "at": []}'),
+    "numbers beyond all": lambda file, victim: file.write_text(
+        '{"pid": 99999999999999999999, "start": -1, "boot": "", "at": 1e308, "code": 1e30}'
+    ),
+    "deep nesting": lambda file, victim: file.write_text('{"x": ' + "[" * 60_000),
+    "no text": lambda file, victim: file.write_bytes(b"\xff\xfe\0"),
+    "terabytes": lambda file, victim: subprocess.run(["truncate", "-s", "4T", file], check=True),
+    "nothing": lambda file, victim: None,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a run that has ended, by a runtime's link to it."""
+    run = tmp_path / "widgets-12_r1"
+    run.mkdir()
+    (run / "pid.json").write_text('{"pid": 4000000, "start": 1, "boot": "an earlier one"}')
+    (run / "exit.json").write_text('{"at": 1000, "code": 3, "signal": null, "ordered_by": 0}')
+    (run / "output.log").write_text("its last words\n")
+    link = tmp_path / "link"
+    link.symlink_to(run)
+    return link
+
+
+def test_a_run_that_left_its_records_alone_has_exited(folder: Path) -> None:
+    end = supervised.outcome(folder)
+    assert end is not None
+    assert (end.code, end.tail, end.lost) == (3, "its last words", "")
+
+
+@pytest.mark.parametrize("name", ["pid.json", "exit.json", "output.log"])
+@pytest.mark.parametrize("what", REPLACED)
+def test_a_replaced_record_raises_nothing_and_shows_nothing(
+    folder: Path, tmp_path: Path, what: str, name: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text(json.dumps({"secret": "of another session", **(identity(os.getpid()) or {})}))
+    (folder / name).unlink()
+    REPLACED[what](folder / name, victim)
+    end = supervised.outcome(folder)
+    assert end is None or "secret" not in end.tail
+    if name != "pid.json":
+        assert end is not None
