@@ -21,7 +21,9 @@ def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
     comments = found.comments.nodes
     events = found.timeline_items.nodes
     edits = _of_type("RenamedTitleEvent", events)
-    if found.last_edited_at:
+    texts = found.user_content_edits.nodes if found.user_content_edits else ()
+    edits += [IssueEvent(actor=login_of(one.editor), at=one.edited_at) for one in texts]
+    if found.last_edited_at and all(one.edited_at != found.last_edited_at for one in texts):
         edits.append(IssueEvent(actor=login_of(found.editor), at=found.last_edited_at))
     return IssueSnapshot(
         issue=Issue(

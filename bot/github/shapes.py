@@ -148,6 +148,13 @@ class CommentNode(WrittenText, frozen=True):
     diff_hunk: str = ""
 
 
+class ContentEdit(GraphQLShape, frozen=True):
+    """https://docs.github.com/en/graphql/reference/objects#usercontentedit"""
+
+    edited_at: datetime
+    editor: Actor | None
+
+
 class IssueOrPull(GraphQLShape, frozen=True):
     """The issue or pull request with a number."""
 
@@ -162,6 +169,7 @@ class IssueOrPull(GraphQLShape, frozen=True):
     editor: Actor | None
     labels: NodeList[NamedNode]
     timeline_items: NodeList[TimelineEvent]
+    user_content_edits: NodeList[ContentEdit] | None = None
     # Not queried for a pull request:
     assignees: NodeList[Login] | None = None
     milestone: Milestone | None = None

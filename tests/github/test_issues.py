@@ -7,6 +7,7 @@ from bot.github.issues import issue_snapshot
 from bot.github.shapes import (
     Actor,
     CommentNode,
+    ContentEdit,
     IssueOrPull,
     IssueRepository,
     Milestone,
@@ -59,10 +60,16 @@ def test_edits_of_title_and_body_are_listed_oldest_first() -> None:
         author=user("zoe"),
         editor=user("ann"),
         timeline_items=NodeList(nodes=renamed),
+        user_content_edits=NodeList(
+            nodes=(
+                ContentEdit(edited_at=START + timedelta(minutes=1), editor=user("ann")),
+                ContentEdit(edited_at=START + timedelta(seconds=30), editor=user("eve")),
+            )
+        ),
     )
     reading = issue_snapshot(response, "mergewright-bot")
     assert reading.issue.private
-    assert [edit.actor for edit in reading.edits] == ["zoe", "ann", ""]
+    assert [edit.actor for edit in reading.edits] == ["zoe", "eve", "ann", ""]
 
 
 def test_a_bot_that_labels_has_the_login_it_comments_with() -> None:

@@ -35,6 +35,14 @@ class TimelineEvent(Thing):
     source: "Issue | None" = None  #: The issue or pull request that refers to this one.
 
 
+@dataclass(frozen=True)
+class ContentEdit:
+    """One edit of a text."""
+
+    editor: User
+    at: datetime
+
+
 @dataclass(eq=False, kw_only=True, repr=False)
 class Comment(Thing):
     """A comment on an issue or in a pull request's conversation."""
@@ -85,6 +93,7 @@ class Issue(Thing):
     closed_by: User | None = None
     last_edited_at: datetime | None = None
     editor: User | None = None
+    edits: list["ContentEdit"] = field(default_factory=list)  #: Of the body.
     label_list: list[Label] = field(default_factory=list)
     assignees: list[User] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -175,6 +184,7 @@ class Issue(Thing):
             changes["body"] = {"from": self.body}
             self.body = body
             self.editor, self.last_edited_at = self.world.account(by), self.world.now()
+            self.edits.append(ContentEdit(self.editor, self.last_edited_at))
         if changes:
             self.touch()
             self.publish("edited", by, changes=changes)

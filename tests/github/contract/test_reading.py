@@ -98,8 +98,8 @@ def test_an_issue_names_who_labelled_and_who_edited_it(github: GitHub, repo: Rep
     issue.label("agent", by="eve")
     issue.unlabel("agent", by="ann")
     issue.label("agent", by="ann")
-    issue.edit(by="eve", body="Please!")
-    issue.edit(by="ann", title="Retry more")
+    issue.edit(by="eve", body="Please?")  # The later edit does not hide it.
+    issue.edit(by="ann", title="Retry more", body="Please!")
     reading = github.read.issue(repo.full_name, issue.number)
     assert reading is not None
     assert not reading.is_pull

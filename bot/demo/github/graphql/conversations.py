@@ -107,6 +107,9 @@ def conversation(kind: str, known: Issue) -> Json:
         "closedAt": time(known.closed_at),
         "repository": known.repo,
         "labels": pages(lambda: known.label_list),
+        "userContentEdits": pages(
+            lambda: [{"editedAt": time(one.at), "editor": one.editor} for one in known.edits]
+        ),
         "comments": pages(lambda: known.comments),
         "timelineItems": lambda info, **given: connection(
             _timeline(known, given.get("itemTypes")), given
