@@ -180,9 +180,9 @@ def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
         if os.path.exists(file):  # noqa: PTH110 - the machine's, which has no type here.
             yield from ("--ro-bind", "/dev/null", file)
     size = str(tmp_mb * 1024 * 1024)
-    for temporary in (_TMP, "/dev/shm"):  # noqa: S108 - those of the sandbox.
+    for temporary in (_TMP, f"/var{_TMP}", "/dev/shm"):  # noqa: S108 - those of the sandbox.
         yield from ("--perms", "1777", "--size", size, "--tmpfs", temporary)
-    yield from ("--symlink", _TMP, f"/var{_TMP}", "--remount-ro", "/dev")
+    yield from ("--remount-ro", "/dev")
     yield from ("--ro-bind", _INNER, _INNER_INSIDE)
 
 

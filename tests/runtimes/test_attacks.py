@@ -1,0 +1,145 @@
+"""Attacks by a real program in a real session: each works without isolation, and fails with it."""
+
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.model.status import Probe
+from runtimes.agents.base import AgentType
+from runtimes.agents.shell import Shell
+from runtimes.base import Options
+from runtimes.host import RunRef, StartSpec
+from runtimes.isolation import seccomp
+from runtimes.isolation.base import IsolationSpec, Limits
+from runtimes.local_host import LocalHost
+from runtimes.tmux import Tmux
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
+from tests.runtimes.attacks import AS_ROOT, ATTACKS, FILTERED, PRELUDE
+from tests.world.waiting import eventually
+
+_RUN = RunRef(session="widgets-12", run=1, agent_type="shell", branch="mergewright/12-x")
+_SOURCE = Path(__file__).parents[2]
+_LIMITS = Limits(memory_mb=120, processes=30)
+
+pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of its calls")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="others may not do it anyway")
+
+
+class Machine:
+    """A machine with a bot, its operator and a session whose agent attacks them."""
+
+    def __init__(self, folder: Path, mirror: Mirror, stack: ExitStack) -> None:
+        self._folder, self._mirror = folder, mirror
+        self._data = folder / "data"
+        for file in (
+            "config/mergewright.env",
+            "data/mergewright.db",
+            "data/sessions/widgets-13_r1/inputs/prompt.md",
+            "data/sessions/widgets-13_home/notes",
+            "data/run-tokens/widgets-13_r1",
+            "data/archive/widgets-1",
+            "data/mirrors/other.git/HEAD",
+            "data/workspaces/widgets-13/checkout/README",
+            "operator/.ssh/id_ed25519",
+            "bin/mergewright",
+        ):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("secret")
+            (folder / file).chmod(0o700)
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        name = folder.name
+        for address in (str(folder / "operator" / "agent.sock"), f"\0{name}"):
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(address)
+            server.listen()
+        secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "x", "GIT_CONFIG_VALUE_0": "x"}
+        bot = ("sh", "-c", "sleep 600; : the-bot-of-this-test")
+        stack.callback(self._end, subprocess.Popen(bot, env=secrets, start_new_session=True))
+        self._env = {
+            "CONFIG": str(folder / "config"),
+            "DATA": str(self._data),
+            "COMMAND": str(folder / "bin" / "mergewright"),
+            "MIRROR": str(mirror.path),
+            "OPERATOR": str(folder / "operator"),
+            "SSH_SOCKET": str(folder / "operator" / "agent.sock"),
+            "PORT": str(listening.getsockname()[1]),
+            "ABSTRACT": name,
+            "SOURCE": str(_SOURCE),
+        }
+        self._stack = stack
+        self._run = 0
+
+    def attack(self, script: str, isolation: str) -> str:
+        """Have the agent of a new session run a script; returns `works`, or why it failed."""
+        program = (
+            f"{PRELUDE}\ndef attack():\n    {script}\n"
+            "try:\n    result = 'works' if attack() else 'no'\n"
+            "except BaseException as error:\n    result = repr(error)\n"
+            "with open('result.new', 'w') as file: file.write(result)\n"
+            "os.rename('result.new', 'result')\n"
+        )
+        kind = AgentType(
+            program="shell", command=("/usr/bin/python3", "-c", program), env=self._env
+        )
+        runtime = Tmux(Options(data=self._data / "runtime"))
+        host = LocalHost(runtime, {"shell": Shell(kind)}, self._data)
+        workspace = host.workspace(_RUN.session, _RUN.branch, self._mirror.path)
+        prepare(self._mirror, workspace, "main")
+        spec = IsolationSpec(kind=isolation, readable=(self._mirror.path,), limits=_LIMITS)
+        self._run += 1
+        run = replace(_RUN, run=self._run)
+        self._stack.callback(runtime.stop, run.name)
+        result = workspace.path / "result"
+        result.unlink(missing_ok=True)
+        host.runs.start(run, StartSpec(prompt="Attack.", isolation=spec))
+        eventually(
+            lambda: result.exists() or runtime.look()[run.name].program is Probe.DEAD, "its end"
+        )
+        return result.read_text() if result.exists() else host.runs.output(run.session, run.run)
+
+    @staticmethod
+    def _end(bot: subprocess.Popen[bytes]) -> None:
+        os.killpg(bot.pid, 9)
+        bot.wait()
+
+
+@pytest.fixture
+def machine(mirror: Mirror) -> Iterator[Machine]:
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder, ExitStack() as stack:
+        yield Machine(Path(folder).resolve(), mirror, stack)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_works_without_isolation_and_fails_with_it(machine: Machine, name: str) -> None:
+    assert machine.attack(ATTACKS[name], "none") == "works"
+    assert machine.attack(ATTACKS[name], "bubblewrap") not in ("works", "")
+
+
+@pytest.mark.parametrize("name", FILTERED)
+def test_the_filter_stops_what_namespaces_do_not(
+    machine: Machine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as removed:
+        everything = b"\x06\x00\x00\x00\x00\x00\xff\x7f"  # Return ALLOW.
+        removed.setattr(seccomp, "program", lambda: everything)
+        assert machine.attack(FILTERED[name], "bubblewrap") == "works"
+    assert machine.attack(FILTERED[name], "bubblewrap") not in ("works", "")
+
+
+@as_root
+@pytest.mark.parametrize("name", AS_ROOT)
+def test_what_root_alone_may_do_is_out_of_reach(
+    machine: Machine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as removed:
+        removed.setattr("runtimes.isolation.bubblewrap._PROC_READ_ONLY", ())
+        assert machine.attack(AS_ROOT[name], "bubblewrap") == "works"
+    assert machine.attack(AS_ROOT[name], "bubblewrap") not in ("works", "")
