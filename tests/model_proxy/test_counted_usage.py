@@ -154,6 +154,21 @@ def test_an_agent_that_hangs_up_before_the_response_is_charged_its_request(
     done.set()
 
 
+@pytest.mark.parametrize("by", ["the agent", "the bot"])
+def test_a_request_that_is_broken_off_is_not_charged(agent: Agent, by: str) -> None:
+    with agent.connects() as asking:
+        asking.putrequest("POST", "/v1/messages")
+        for name, value in (("x-api-key", agent.key), ("content-length", "4000")):
+            asking.putheader(name, value)
+        asking.endheaders(b"x" * 2000)
+        eventually(lambda: agent.streams._active, "it has begun")
+        if by == "the bot":
+            agent.proxy.stop()
+    eventually(lambda: not agent.streams._active, "it has ended")
+    agent.proxy.stop()
+    assert used(agent) == (0, 0)
+
+
 def test_a_response_without_usage_is_charged_an_estimate(agent: Agent, provider: Provider) -> None:
     provider.answers = partial(whole, body=b'{"model": "m", "text": "%s"}' % (b"y" * 400))
     path = "/v1beta/models/pro-1:generateContent"
