@@ -76,8 +76,9 @@ class ModelEndpoints(Struct, kw_only=True):
         """
         user, _, password = self._run_token(session, run).partition(".")
         url = f"http://{user}:{password}@127.0.0.1:{port}"
-        named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost,::1"}
-        return {**named, **{name.lower(): value for name, value in named.items()}}
+        named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
+        lower = {name.lower(): value for name, value in named.items()}
+        return {**named, **lower, "NODE_USE_ENV_PROXY": "1"}
 
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""

@@ -83,6 +83,7 @@ def test_programs_use_the_variables_of_a_run(
     assert session
     port = int(agent.proxy.url.rpartition(":")[2])
     given = agent.models.proxy_variables(session, 1, port)
+    assert given["no_proxy"] == given["NO_PROXY"] == "127.0.0.1,localhost"  # The model's address.
     fetch = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode(), end='')"
     for url in (f"https://{NAME}:{host.port}/secure", f"http://{NAME}:{plain.port}/plain"):
         # The certificate is that of the host: nothing between decrypts it.
