@@ -33,15 +33,16 @@ class StrandedRuns:
     store: Store
     locations: Locations
     archive: Archive
+    is_isolated: Callable[[str, str], bool]  #: Whether runs are, by project and agent type.
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     clock: Clock
 
     def report(self, why: str) -> None:
         """Report that the port is lost. `end_all` ends the runs, also after a crash."""
         text = (
-            f"The model proxy lost its port: {why}. Running agents may have sent their questions"
-            " and run tokens to the program that has it now. They are restarted with new tokens."
-            " Find that program, e.g. with `ss -ltnp`"
+            f"The model proxy lost its port: {why}. Agents without isolation may have sent their"
+            " questions and run tokens to the program that has it now. They are restarted with new"
+            " tokens. Find that program, e.g. with `ss -ltnp`"
         )
         _log.error("%s", text)
         self.store.incidents.report(INCIDENT, text, self.clock())
@@ -61,13 +62,15 @@ class StrandedRuns:
             self.store.incidents.clear(INCIDENT, self.clock())
 
     def _stranded(self) -> list[Session]:
-        """The sessions whose runs got their token before the proxy's port was written."""
+        """The sessions whose runs use the port, and got their token before it was written."""
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime
         for live in self.store.sessions.live():
             token = paths.run_token(live.id, live.run)
             session = self.store.sessions.get(live.id)
-            if session and token.exists() and token.stat().st_mtime < written:
+            if session is None or self.is_isolated(session.project, session.agent_type):
+                continue
+            if token.exists() and token.stat().st_mtime < written:
                 found.append(session)
         return found
 

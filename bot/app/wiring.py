@@ -48,6 +48,7 @@ from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
+from bot.system.isolation import is_isolated
 from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
@@ -130,7 +131,12 @@ class Wiring:
         self._wire_observe(wakes.turn_ended)
         self._wire_intake(wakes.delivered)
         self.stranded_runs = StrandedRuns(
-            store, self.locations, self.archive, self.leader_lease.may_act, clock
+            store,
+            self.locations,
+            self.archive,
+            partial(is_isolated, settings),
+            self.leader_lease.may_act,
+            clock,
         )
         self._wire_model_proxy(secrets)
         self._wire_act(wakes.acted)

@@ -40,6 +40,14 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     )
 
 
+def is_isolated(settings: Settings, project: str, agent_type: str) -> bool:
+    """Whether runs of an agent type in a project are isolated; none can be started otherwise."""
+    try:
+        return isolation_of(settings, project, agent_type) != _NONE
+    except NotIsolated:
+        return True
+
+
 def limits_of(settings: Settings) -> Limits:
     """Return the limits of isolated runs."""
     own = settings.sandbox

@@ -13,7 +13,9 @@ from tests.harness.site import Site
 @pytest.fixture
 def stranded(site: Site) -> StrandedRuns:
     store, clock = site.scenario.store, site.scenario.clock
-    return StrandedRuns(store, site.locations, site.archive, lambda: True, clock)
+    return StrandedRuns(
+        *(store, site.locations, site.archive, lambda *_: False, lambda: True, clock)
+    )
 
 
 def writes_its_port(site: Site, *, after: bool) -> None:
@@ -52,6 +54,16 @@ def test_a_run_with_a_lost_address_is_ended_and_restarted(
 def test_a_run_that_got_the_new_address_continues(site: Site, stranded: StrandedRuns) -> None:
     site.starts()
     writes_its_port(site, after=False)
+    stranded.report("the port 4711 is taken")
+    stranded.end_all()
+    assert incidents(site) == []
+    assert site.runtime.look()
+
+
+def test_an_isolated_run_continues(site: Site, stranded: StrandedRuns) -> None:
+    site.starts()
+    writes_its_port(site, after=True)
+    stranded.is_isolated = lambda project, kind: (project, kind) == ("widgets", "shell")
     stranded.report("the port 4711 is taken")
     stranded.end_all()
     assert incidents(site) == []

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bot.system.isolation import NotIsolated, isolation_of, problems, unisolated
+from bot.system.isolation import NotIsolated, is_isolated, isolation_of, problems, unisolated
 from config.settings import AgentTypeSettings, ProjectSettings, RuntimeSettings, Settings
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.bubblewrap import Bubblewrap
@@ -62,6 +62,11 @@ def test_no_agent_is_started_without_isolation_that_nobody_waived() -> None:
     assert chosen(written("none")) == "none"
     assert len(problems(written())) == 1
     assert problems(written("none")) == []
+
+
+def test_runs_are_isolated_unless_a_person_wrote_none(broken: None) -> None:
+    assert not is_isolated(written("none"), "widgets", "claude")
+    assert is_isolated(written(), "widgets", "claude")  # None can be started.
 
 
 def test_agents_without_isolation_are_named() -> None:
