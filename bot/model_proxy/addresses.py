@@ -6,6 +6,8 @@ made to the address that was checked, so that a second lookup cannot return anot
 
 import asyncio
 import socket
+from concurrent.futures import Executor
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 #: Addresses that lead to private ones (6to4, Teredo, other translations), or to a cloud's services.
@@ -17,11 +19,15 @@ _NOT_PUBLIC = tuple(
 _TRANSLATED = ip_network("64:ff9b::/96")
 
 
-async def addresses_of(host: str, port: int) -> list[str]:
-    """Return the addresses of a name; empty if it has none or cannot be looked up."""
-    loop = asyncio.get_running_loop()
+async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
+    """Return the addresses of a name; empty if it has none or cannot be looked up.
+
+    `threads` of its own: a name server of an agent can keep a lookup waiting, and those of the
+    models must not wait for it.
+    """
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(threads, look_up)
     except OSError:
         return []
     return list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -7,6 +7,7 @@ https://www.rfc-editor.org/rfc/rfc9110#section-9.3.6
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http import HTTPStatus
 
@@ -24,6 +25,7 @@ _MAX_PER_RUN = 64
 _HANDSHAKE_SECONDS = 30.0  #: From a request to the connection with its host.
 _IDLE_SECONDS = 300.0  #: A connection on which nothing was sent for so long is closed.
 _CHECK_SECONDS = 30.0  #: Interval of checks for idle connections and runs that have ended.
+_LOOKUPS = 32  #: Names that are looked up at once.
 _CHUNK = 64 * 1024
 _CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -68,6 +70,7 @@ class Tunnels:
         self._refusals = refusals
         self._open: set[_Tunnel] = set()
         self._capacity = connections()
+        self._threads = ThreadPoolExecutor(_LOOKUPS, "names")
 
     def open(self) -> None:
         """Begin to check connections, in the running loop."""
@@ -78,6 +81,7 @@ class Tunnels:
         self._checks.cancel()
         await asyncio.wait([self._checks])
         await self._refusals.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _check(self) -> None:
         """Close idle connections, and those of runs that have ended."""
@@ -149,7 +153,7 @@ class Tunnels:
             raise ProxyRefusal(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, str(invalid)) from None
         if not request.is_name or not request.allowed_by(network.allowed):
             raise self._refused(network, request)
-        addresses = await addresses_of(request.host, request.port)
+        addresses = await addresses_of(request.host, request.port, self._threads)
         public = [address for address in addresses if is_public(address)]
         if addresses and not public:
             raise self._refused(network, request, public=False)

@@ -27,7 +27,7 @@ class Names:
         monkeypatch.setattr("bot.model_proxy.tunnels.addresses_of", self._look_up)
         monkeypatch.setattr("bot.model_proxy.tunnels.is_public", self.public.__contains__)
 
-    async def _look_up(self, host: str, _: int) -> list[str]:
+    async def _look_up(self, host: str, *_: object) -> list[str]:
         self.asked.append(host)
         answers = self.addresses.get(host, [[]])
         return answers.pop(0) if len(answers) > 1 else answers[0]

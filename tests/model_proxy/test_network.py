@@ -1,10 +1,12 @@
 """Which hosts a project's setting `network` allows, and which addresses are public."""
 
+import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bot.model_proxy.addresses import is_public
+from bot.model_proxy.addresses import addresses_of, is_public
 from bot.model_proxy.proxy_requests import ProxyRequest
 
 
@@ -50,6 +52,18 @@ def test_addresses_of_this_machine_and_its_network_are_not_public(address: str) 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"])
 def test_other_addresses_are_public(address: str) -> None:
     assert is_public(address)
+
+
+def test_a_name_has_addresses_unless_it_cannot_be_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "try again")
+
+    with ThreadPoolExecutor(1) as threads:
+        assert "127.0.0.1" in asyncio.run(addresses_of("localhost", 443, threads))
+        monkeypatch.setattr(socket, "getaddrinfo", fails)
+        assert asyncio.run(addresses_of("localhost", 443, threads)) == []
 
 
 def test_an_address_of_this_machine_is_not_public(monkeypatch: pytest.MonkeyPatch) -> None:
