@@ -29,7 +29,8 @@ from runtimes.agents.shared.files import (
     decode_lines,
 )
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
-from runtimes.files import matching, read_bytes, read_text
+from runtimes.files import matching, read_bytes
+from runtimes.processes import is_running
 
 _HEAD_LINES = 20  #: A transcript's first prompt, which has a time, is within these.
 #: How the program wraps a pasted prompt of more than three lines.
@@ -152,13 +153,8 @@ def started_at(transcript: Path) -> datetime:
 
 
 def is_alive(status: ClaudeStatus) -> bool:
-    """Whether a status file's process lives: a killed program leaves the file behind.
-
-    Compares the start time of the process (proc(5), field 22 of /proc/PID/stat), because the pid
-    may belong to another process by now.
-    """
-    fields = read_text(Path(f"/proc/{status.pid}/stat"))
-    return fields.rpartition(")")[2].split()[19:20] == [status.proc_start]
+    """Whether a status file's process lives: a killed program leaves the file behind."""
+    return is_running(status.pid, status.proc_start)
 
 
 def parse_line(line: str) -> Iterator[Message]:

@@ -1,0 +1,29 @@
+"""Finds processes that are known by the pid they have in a sandbox."""
+
+from pathlib import Path
+
+from runtimes.files import read_text
+
+
+def is_running(pid: int, began: str) -> bool:
+    """Whether a process that knows itself by this pid runs, here or in a sandbox.
+
+    `began` is its start time: field 22 of /proc/PID/stat (proc(5)), the same in every namespace. It
+    tells a process from another one that got its pid later.
+    """
+    if _began(str(pid)) == began:
+        return True
+    pids = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return any(_began(one) == began and _inner_pid(one) == pid for one in pids)
+
+
+def _began(pid: str) -> str:
+    fields = read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""
+
+
+def _inner_pid(pid: str) -> int:
+    """The pid that a process knows itself by: the last of `NSpid` in proc_pid_status(5)."""
+    lines = read_text(Path(f"/proc/{pid}/status")).splitlines()
+    found = next((line for line in lines if line.startswith("NSpid:")), "NSpid: 0")
+    return int(found.split()[-1])
