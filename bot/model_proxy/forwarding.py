@@ -38,6 +38,12 @@ _FORWARDED = re.compile(
     rb"|originator|(?:x-)?session-id|thread-id|x-client-request-id|x-session-affinity"
     rb"|x-goog-api-client|x-[a-z-]+-(?:beta-features|turn-state|session-id)"
 )
+#: The parameters of queries that APIs get. Google's also accept headers as parameters:
+#: https://cloud.google.com/apis/docs/system-parameters
+_PARAMETERS = {
+    *("after", "after_id", "alt", "api-version", "before", "before_id", "beta", "client_version"),
+    *("limit", "order", "pageSize", "pageToken"),
+}
 #: The headers for the token, and then the key. Google's may also be in the query.
 _GOOGLE = b"x-goog-api-key"
 _CREDENTIALS = (b"x-api-key", _GOOGLE, b"authorization")
@@ -105,7 +111,7 @@ class ForwardedRequest:
 
         Raises `ModelUnavailable` or `ClientDisconnected`.
         """
-        query = urlencode([(name, value) for name, value in self._query if name != "key"])
+        query = urlencode([pair for pair in self._query if pair[0] in _PARAMETERS])
         posted = self._method == "POST"
         headers = [(name, value) for name, value in self._headers if _FORWARDED.fullmatch(name)]
         content, size = None, dict(self._headers).get(b"content-length")

@@ -1,4 +1,4 @@
-"""The usage of every request is counted, also where an agent or a model would not report it."""
+"""What the model proxy changes in requests, and the usage that it counts without a report."""
 
 import json
 from collections.abc import Iterator
@@ -268,6 +268,14 @@ def test_only_headers_that_programs_need_are_forwarded(
     _, received, _ = provider.asked.get(timeout=SECONDS)
     assert {name: received[name] for name in HEADERS[program]} == HEADERS[program]
     assert [name for name in STOPPED if name in received] == []
+
+
+def test_only_known_parameters_are_forwarded(agent: Agent, provider: Provider) -> None:
+    stopped = "key=x&$userProject=another&access_token=y&$httpMethod=DELETE&quotaUser=z"
+    path = "/v1beta/models/pro-1:streamGenerateContent"
+    assert agent.asks(f"{path}?{stopped}&alt=sse", content=b"{}").status_code == 200
+    asked, _, _ = provider.asked.get(timeout=SECONDS)
+    assert asked == f"/gate{path}?alt=sse"
 
 
 def test_a_compressed_request_is_refused(agent: Agent, provider: Provider) -> None:

@@ -296,6 +296,20 @@ def test_the_models_api_is_served_at_the_same_socket(agent: Agent, names: Names)
     assert status(agent, f"{ask}\r\n\r\n{{}}".encode()) == 200
 
 
+@pytest.mark.parametrize("second", ["CONNECT files.example.org:443", "GET http://evil.example/"])
+def test_a_connection_to_a_model_becomes_no_other(agent: Agent, names: Names, second: str) -> None:
+    agent.allows("open")
+    ask = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {agent.key}\r\ncontent-length: 2"
+    with connects(agent) as client:
+        client.sendall(f"{ask}\r\n\r\n{{}}".encode())
+        assert response(client).startswith(b"HTTP/1.1 200 ")
+        shown = authorization(agent.key).decode()
+        client.sendall(f"{second} HTTP/1.1\r\nhost: x\r\n{shown}\r\n\r\n".encode())
+        answer = response(client)
+    assert answer.removeprefix(b"{}")[9:12] in (b"400", b"403")
+    assert names.asked == []
+
+
 def test_connections_of_a_run_are_limited(
     agent: Agent, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
