@@ -16,7 +16,7 @@ from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import PullState, Reason
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
-from runtimes.workspaces.push_checks import holds, skips_checks, touched
+from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
 
 #: The most characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
@@ -105,7 +105,15 @@ class Publishing:
         if closing := closing_others(mirror.commits(head), session.issue.number):
             why = f"if merged, the message of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
-        if holds(mirror, head, self.redact.finds):
+        try:
+            found = holds(mirror, head, self.redact.finds)
+        except PatchTooLarge as large:
+            why = (
+                f"the changes of its commits have more than {large.megabytes} MB of text, too much"
+                " to search for secrets; commit less"
+            )
+            return Rejected(why, Reason.PUSH_REFUSED)
+        if found:
             why = "a commit contains a secret of this machine; remove it from every commit"
             return Rejected(why, Reason.PUSH_REFUSED)
         there = mirror.head_of(session.branch) or ""

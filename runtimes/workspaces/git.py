@@ -8,6 +8,7 @@ GitPython is not used: it passes the server's whole environment to git, secrets 
 
 import os
 import re
+import resource
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,10 +58,11 @@ _OUTAGE = (
     r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)"
     r"|returned error: 5\d\d|early EOF|hung up unexpectedly|unexpected disconnect"
 )
+_FULL = r"No space left|unable to write file|Disk quota|File too large|signal 25\b"
 #: Errors of git with their remedies; the first match counts.
 _REMEDIES = (
     (
-        r"No space left|unable to write file|Disk quota|File too large|signal 25\b",
+        _FULL,
         "free disk space there, then try again",
     ),
     (
@@ -92,6 +94,8 @@ class GitFailure(Exception):
     def __post_init__(self) -> None:
         matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, self.words))
         self.remedy = self.remedy or next(matching, "run the command by hand there to see more")
+        #: Whether the output had more bytes than it may have, or there is no space for it.
+        self.too_much = re.search(_FULL, self.words) is not None
         #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, self.words) is not None
 
@@ -119,13 +123,15 @@ def git(
     seconds: float = LOCAL_SECONDS,
     stdin: str | Path = "",
     into: Path | None = None,
+    most: int = 0,
     login: GitLogin | None = None,
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
     `settings` is configuration for this call, without secrets: it is passed in the environment.
     `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
-    `stdin` is text, or a file. With `into` the output goes to that file. Raises `GitFailure`.
+    `stdin` is text, or a file. With `into` the output goes to that file, with `most`
+    at most so many bytes: `GitFailure.too_much` says that there were more. Raises `GitFailure`.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
@@ -150,6 +156,8 @@ def git(
                 start_new_session=True,
                 pass_fds=descriptors,
             )
+            if most:
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
             text = stdin if isinstance(stdin, str) else None
             code, out, err = _finished(process, text, seconds)
     except subprocess.TimeoutExpired:

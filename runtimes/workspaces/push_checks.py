@@ -1,9 +1,12 @@
 """Checks commits before they are pushed: protected paths, skipped CI, secrets."""
 
 import re
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
 
-from runtimes.workspaces.git import git, pathspecs
+from runtimes.workspaces.git import GitFailure, git, pathspecs
 from runtimes.workspaces.mirror import Mirror
 
 #: GitHub runs no workflow for a push whose head commit has one of these words.
@@ -12,6 +15,20 @@ _SKIPS = re.compile(
     r"\[(?:skip ci|ci skip|no ci|skip actions|actions skip)\]|^skip-checks: *true *$",
     re.IGNORECASE | re.MULTILINE,
 )
+
+
+#: Patches of more bytes are not searched, and so not pushed.
+_PATCH_BYTES = 256 * 1024**2
+#: So much of a patch is searched at once, with an overlap of more than any secret's length.
+_PART_BYTES, _OVERLAP_BYTES = 4 * 1024**2, 256 * 1024
+
+
+class PatchTooLarge(Exception):
+    """The patches of the commits are too large to be checked."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.megabytes = megabytes
+        super().__init__(f"more than {megabytes} MB")
 
 
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
@@ -36,11 +53,32 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` matches in any commit that a push of `head` publishes."""
+    """Whether `finds` matches in any commit that a push of `head` publishes.
+
+    The patches are read in parts: a few objects may hold gigabytes of text. Raises `PatchTooLarge`.
+    """
     # Of a merge commit only changes made by hand; the merged commits are in the log themselves.
     # `--text` includes files that git takes for binary.
     show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
-    return finds(git(mirror.path, *show, "--format=raw", head, "--not", "--branches", "--"))
+    log = (*show, "--format=raw", head, "--not", "--branches", "--")
+    with tempfile.TemporaryDirectory(dir=mirror.path, prefix="tmp_") as folder:
+        patches = Path(folder, "patches")
+        try:
+            git(mirror.path, *log, into=patches, most=_PATCH_BYTES)
+        except GitFailure as failure:
+            if failure.too_much:
+                raise PatchTooLarge(_PATCH_BYTES // 1024**2) from None
+            raise
+        with patches.open("rb") as file:
+            return any(finds(part) for part in _parts(file))
+
+
+def _parts(file: BinaryIO) -> Iterator[str]:
+    """The text of a file in parts, each with the end of the one before it."""
+    before = b""
+    while data := file.read(_PART_BYTES):
+        yield (before + data).decode(errors="replace")
+        before = data[-_OVERLAP_BYTES:]
 
 
 def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from lifecycle.model.policy import PROTECTED_PATHS
+from runtimes.workspaces import push_checks
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.push_checks import holds, skips_checks, touched
+from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.repositories import Git
 from tests.runtimes.workspaces.conftest import BRANCH
@@ -154,6 +155,50 @@ def test_a_secret_is_found_in_every_commit_of_a_push(
     git(worktree.path, "rm", "--quiet", "-f", name)
     git.commit(worktree.path, "b", "2\n")
     assert holds(mirror, mirror.take(worktree), secret)
+
+
+def test_a_patch_is_searched_in_parts(worktree: Worktree, mirror: Mirror, git: Git) -> None:
+    """A megabyte of objects may hold a patch of gigabytes."""
+    parts: list[int] = []
+
+    def noted(text: str) -> bool:
+        parts.append(len(text))
+        return False
+
+    (worktree.path / "big").write_text(("." * 99 + "\n") * 200_000)
+    git(worktree.path, "add", "big")
+    git(worktree.path, "commit", "--quiet", "-m", "Add")
+    assert not holds(mirror, mirror.take(worktree), noted)
+    assert sum(parts) > 20_000_000
+    assert max(parts) < 5_000_000
+
+
+def test_no_secret_is_missed_between_two_parts(
+    worktree: Worktree, mirror: Mirror, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_checks, "_PART_BYTES", 101)
+    monkeypatch.setattr(push_checks, "_OVERLAP_BYTES", 10)
+    secrets, found = {f"secret-{number:03}" for number in range(500)}, set[str]()
+    git.commit(worktree.path, "a", "".join(sorted(secrets)))
+
+    def note(text: str) -> bool:
+        found.update(one for one in secrets if one in text)
+        return False
+
+    assert not holds(mirror, mirror.take(worktree), note)
+    assert found == secrets
+
+
+def test_a_patch_that_is_too_large_to_search_is_not_pushed(
+    worktree: Worktree, mirror: Mirror, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_checks, "_PATCH_BYTES", 2 * 1024**2)
+    git.commit(worktree.path, "big", "." * 1024**2)
+    assert not holds(mirror, mirror.take(worktree), secret)
+    git.commit(worktree.path, "big", "hunter2" + "." * 3 * 1024**2)
+    with pytest.raises(PatchTooLarge, match="more than 2 MB"):
+        holds(mirror, mirror.take(worktree), secret)
+    assert not [*mirror.path.glob("tmp_*")]
 
 
 def test_a_secret_added_in_a_merge_commit_is_found(
