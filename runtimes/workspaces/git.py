@@ -125,13 +125,15 @@ def git(
     into: Path | None = None,
     most: int = 0,
     login: GitLogin | None = None,
+    errors: str = "replace",
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
     `settings` is configuration for this call, without secrets: it is passed in the environment.
     `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
     `stdin` is text, or a file. With `into` the output goes to that file, with `most`
-    at most so many bytes: `GitFailure.too_much` says that there were more. Raises `GitFailure`.
+    at most so many bytes: `GitFailure.too_much` says that there were more. `errors` is about bytes
+    that are no UTF-8, as names of files may be: "surrogateescape" keeps them. Raises `GitFailure`.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
@@ -152,7 +154,7 @@ def git(
                 stdout=target or subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
-                errors="replace",
+                errors=errors,
                 start_new_session=True,
                 pass_fds=descriptors,
             )
@@ -171,7 +173,7 @@ def git(
     except OSError as error:
         raise GitFailure(command, place, str(error)) from None
     if code != 0:
-        words = redact(err.strip() or out.strip(), login.password)
+        words = readable(redact(err.strip() or out.strip(), login.password))
         raise GitFailure(command, place, words or _ending(code), code=code, out=out)
     return out
 
@@ -184,6 +186,11 @@ def ask(repository: Path, *args: str) -> str | None:
         if failure.code == 1:
             return None
         raise
+
+
+def readable(text: str) -> str:
+    """A text that may hold bytes of names that are no UTF-8, without them."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def redact(text: str, *secrets: str) -> str:

@@ -1,10 +1,12 @@
 """Makes and removes the repositories and folders of a session's workspace."""
 
 import os
-import shutil
+import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from runtimes.files import walk
 from runtimes.workspaces.git import NETWORK_SECONDS, git, init
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
@@ -60,28 +62,36 @@ def checkout_of(root: Path, session: str) -> Path:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, even if it is write-protected. Idempotent."""
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        return
-    except PermissionError:
-        _make_writable(folder)  # Some tools write-protect folders, e.g. module caches.
-        shutil.rmtree(folder)
+    """Remove a folder, even if it is write-protected. Idempotent. Raises `OSError`.
+
+    However deep it is nested, which the standard library does not do, nor by paths.
+    """
+    if _ran("rm", "-rf", folder):
+        _ran("chmod", "-R", "u+rwx", folder)  # Some tools write-protect folders.
+        if words := _ran("rm", "-rf", folder):
+            raise OSError(f"{folder} cannot be removed: {words[:1000]}")
 
 
-def _make_writable(folder: Path) -> None:
-    for place, names, _ in os.walk(folder):
-        for path in (Path(place, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(0o700)
+def _ran(program: str, option: str, *words: str | Path) -> str:
+    """Run a program on a folder; return its errors, empty if it succeeded."""
+    command = (program, option, *words[:-1], "--", words[-1])
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    return done.stderr.strip() or program if done.returncode else ""
+
+
+def pipe_of_git(checkout: Path) -> str:
+    """A pipe that git would wait at, because it reads files of this name; empty: there is none.
+
+    Raises `OSError`.
+    """
+    names = ("(", "-name", ".git*", "-o", "-path", "*/.git/*", ")")
+    command = ("find", checkout, "-type", "p", *names, "-print", "-quit")
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    return done.stdout.removeprefix(f"{checkout}/").removesuffix("\n")
 
 
 def files_below(root: Path, folder: str) -> Iterator[str]:
     """Files and links below a folder, without those in `.git`."""
-    for place, folders, names in os.walk(root / folder):
-        if ".git" in folders:
-            folders.remove(".git")
-        for path in (Path(place, name) for name in (*folders, *names) if name != ".git"):
-            if path.is_symlink() or path.is_file():
-                yield str(path.relative_to(root))
+    for path, status in walk(root / folder, without=".git"):
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+            yield str(path.relative_to(root))

@@ -24,8 +24,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.facts import OffBranch
-from runtimes.workspaces import refs
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, nested_repositories
+from runtimes.workspaces import preservable, refs
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, readable
 from runtimes.workspaces.repositories import checkout_of, files_below, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
@@ -163,7 +163,7 @@ class Worktree:
         with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
             log = git(self._view, "log", *shown, f"{base}..{self._checked_out()}", "--")
-            lines, entries = tuple(log.splitlines()), tuple(self._status())
+            lines, entries = tuple(log.splitlines()), tuple(map(readable, self._status()))
             return WorkspaceChanges(commits=lines, uncommitted=entries)
 
     def pack(self, commit: str, have: Collection[str], into: Path) -> None:
@@ -276,7 +276,7 @@ class Worktree:
     def put_back(self, head: str) -> list[str]:
         """Restore the held files. Returns those of which `head` has another version."""
         with self._locked():
-            return self._steering.put_back(head)
+            return [readable(name) for name in self._steering.put_back(head)]
 
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
@@ -333,8 +333,7 @@ class Worktree:
         # With its time: git reads files again that are not older than the index.
         shutil.copy2(self._view / "index", index)
         env = {"GIT_INDEX_FILE": str(index)}
-        nested = nested_repositories(status)
-        paths = "".join(f"{path}\0" for path in (".", *(f":(exclude,literal){n}" for n in nested)))
+        nested, paths = preservable.what_to_add(self.path, status)
         from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
         self._in_checkout("add", "--all", *from_stdin, env=env, stdin=paths)
         if nested:
@@ -344,6 +343,7 @@ class Worktree:
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add files of repositories nested in the checkout; git would record only their commits."""
         files = [file for folder in nested for file in files_below(self.path, folder)]
+        preservable.check_sizes(self.path, files)
         command = ("check-ignore", "-z", "--stdin")
         try:
             ignored = self._in_checkout(*command, env=env, stdin="\0".join(files))
@@ -388,8 +388,10 @@ class Worktree:
         if self.path.is_symlink() or not self.path.is_dir():
             words = "the checkout was removed or replaced"
             raise GitFailure(args[0], str(self.path), words, _BY_HAND)
+        preservable.check_pipes(self.path)
         env = {"GIT_WORK_TREE": str(self.path), **(env or {})}
-        return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin)
+        names = "surrogateescape"  # The agent's files may have any.
+        return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin, errors=names)
 
     def _make_view(self) -> None:
         """Make the bot's repository: its own settings only, the session's objects borrowed."""

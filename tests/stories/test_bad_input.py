@@ -74,7 +74,7 @@ def test_a_missing_tmux_is_reported_with_its_remedy(
 ) -> None:
     tools = world.folder / "tools"
     tools.mkdir()
-    for name in ("git", "sh", "env", "timeout"):
+    for name in ("git", "sh", "env", "timeout", "rm", "find"):
         (tools / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(tools))
     world.bot_starts()

@@ -1,0 +1,58 @@
+"""Finds files in a checkout that git would wait at, or that are too large to be kept."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from runtimes.workspaces.git import GitFailure, nested_repositories, readable
+from runtimes.workspaces.repositories import pipe_of_git
+
+#: Larger files, and more bytes together, are not preserved: git would work on them for hours.
+_FILE_BYTES, _ALL_BYTES = 1024**3, 8 * 1024**3
+_REMEDY = "remove it, or have the agent remove it"
+
+
+def check_pipes(checkout: Path) -> None:
+    """Raise `GitFailure` if git would wait at a pipe in a checkout until its time-out."""
+    if name := pipe_of_git(checkout):
+        raise GitFailure("status", str(checkout), f"{name} is no file but a pipe", _REMEDY)
+
+
+def check_sizes(checkout: Path, names: Iterable[str]) -> None:
+    """Raise `GitFailure` if these files are too large to be preserved."""
+    total = 0
+    for name in names:
+        status = _status(checkout, name)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        total += status.st_size
+        if status.st_size > _FILE_BYTES or total > _ALL_BYTES:
+            words = f"{readable(name)} has {status.st_size / 1e12:.1f} TB"
+            if status.st_size < 1e11:
+                words = f"the files up to {readable(name)} have {total / 1e9:.1f} GB"
+            raise GitFailure("add", str(checkout), f"{words}, too much to preserve", _REMEDY)
+
+
+def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:
+    """The repositories nested in a checkout, and pathspecs of the rest, each ended by a NUL.
+
+    Git adds nothing at all if a pipe is in the place of a file that it knows. Raises `GitFailure`.
+    """
+    check_sizes(checkout, (entry[3:] for entry in status))
+    nested = nested_repositories(status)
+    special = [entry[3:] for entry in status if _is_special(_status(checkout, entry[3:]))]
+    left_out = (f":(exclude,literal){name}" for name in (*nested, *special))
+    return nested, "".join(f"{spec}\0" for spec in (".", *left_out))
+
+
+def _is_special(status: os.stat_result | None) -> bool:
+    kinds = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
+    return status is not None and stat.S_IFMT(status.st_mode) not in kinds
+
+
+def _status(checkout: Path, name: str) -> os.stat_result | None:
+    try:
+        return os.lstat(checkout / name)
+    except OSError:
+        return None
