@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
+from bot.demo.agent import LOG
 from bot.demo.audit import left_over, merges, messages, problems, prompts
 from bot.demo.bot_process import BotProcess, configuration
 from bot.demo.github import GitHubServer
@@ -27,6 +28,7 @@ from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
+from runtimes.isolation import ISOLATIONS
 
 SESSION = "greetings-1"
 #: The files that the issues of `--keep` ask for.
@@ -103,14 +105,19 @@ def play(
     summary = Summary()
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
-    agent_log = folder / "agent.log"
     with contextlib.ExitStack() as stack:
         github = stack.enter_context(GitHubServer(folder / "github"))
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
         asked = stack.enter_context(ModelServer())
         others = "" if agent == "scripted" else table(agent, model, asked.url)
+        why_not = ISOLATIONS["bubblewrap"].unavailable()
+        tell(f"agents are not isolated: {why_not}" if why_not else "agents run in a sandbox")
         config = configuration(
-            folder, github.url, agent=agent, agent_log=agent_log, agent_types=others, port=port
+            *(folder, github.url),
+            agent=agent,
+            agent_types=others,
+            isolation="none" if why_not else "bubblewrap",
+            port=port,
         )
         bot = BotProcess(folder, config, scene.secrets)
         stack.callback(_end_everything, bot)
@@ -134,7 +141,7 @@ def play(
         if agent == "scripted" or model == SCRIPTED:
             summary.problems += [*problems(scene, task), *merges(scene)]
         if agent == "scripted":
-            summary.problems += messages(task, agent_log)
+            summary.problems += messages(task, folder.glob(f"data/sessions/*/spool/{LOG}"))
         elif model == SCRIPTED:
             summary.problems += prompts(asked)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)

@@ -2,8 +2,8 @@
 
 It reads its prompt from a file, works in its worktree, commits, and takes messages as they are
 pasted into its terminal. What it commits depends on words that are only in the messages, so a
-lost message is noticed. It appends every prompt and message to the file DEMO_AGENT_LOG, where the
-demo counts them.
+lost message is noticed. It appends every prompt and message to a log, where the demo counts them:
+the file DEMO_AGENT_LOG, or one in its spool, where a sandbox lets it write.
 """
 
 import json
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+LOG = "demo.jsonl"  #: In the spool of its run.
 WORK_SECONDS = 0.2  # Long enough to be observed as active.
 _FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
@@ -109,7 +110,8 @@ def note(kind: str, text: str) -> None:
         "mark": mark[1] if mark else "",
         "words": _WORD.findall(text),
     }
-    with Path(os.environ["DEMO_AGENT_LOG"]).open("a", encoding="utf-8") as log:
+    file = os.environ.get("DEMO_AGENT_LOG") or f"{os.environ['MERGEWRIGHT_RUN_DIR']}/spool/{LOG}"
+    with Path(file).open("a", encoding="utf-8") as log:
         log.write(json.dumps(entry) + "\n")
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bot.demo.bot_process import BotProcess
@@ -55,9 +55,9 @@ def merges(scene: Scene) -> Iterator[str]:
         yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
 
 
-def messages(task: Task, agent_log: Path) -> Iterator[str]:
+def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
     """Return a sentence for each message the scripted agent logged more or less than once."""
-    lines = agent_log.read_text().splitlines() if agent_log.exists() else []
+    lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
     notes = [note for note in map(json.loads, lines) if note["session"] == task.session]
     starts = [note for note in notes if note["kind"] == "prompt"]
     if len(starts) != 1:

@@ -34,11 +34,11 @@ agent = "{agent}"
 [agent-types.scripted]
 program = "shell"
 command = ["{python}", "-I", "{script}"]
-env = {{ DEMO_AGENT_LOG = "{agent_log}" }}
+{env}
 
 {agent_types}
 [runtime]
-isolation = "none"
+isolation = "{isolation}"
 
 [limits]
 sessions = {sessions}
@@ -69,7 +69,8 @@ def configuration(
     github_url: str,
     *,
     agent: str = "scripted",
-    agent_log: Path,
+    agent_log: Path | None = None,
+    isolation: str = "none",
     agent_types: str = "",
     sessions: int = 4,
     port: int = 0,
@@ -77,7 +78,8 @@ def configuration(
 ) -> str:
     """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
 
-    `agent_log` is the file in which scripted agents log what they receive; `agent_types` has
+    `agent_log` is the file in which scripted agents log what they receive; None: one in the spool
+    of each run, as isolated ones need it. `agent_types` has
     further tables; `sessions` may run at the same time; `thresholds` has `[policy]` and `[timing]`.
     """
     config = _CONFIG.format(
@@ -88,7 +90,8 @@ def configuration(
         agent=agent,
         python=sys.executable,
         script=scripted_agent.__file__,
-        agent_log=agent_log,
+        env=f'env = {{ DEMO_AGENT_LOG = "{agent_log}" }}' if agent_log else "",
+        isolation=isolation,
         agent_types=agent_types,
         sessions=sessions,
     )

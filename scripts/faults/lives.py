@@ -210,7 +210,7 @@ class Lives:
             if runs_may_repeat:
                 yield from self._received_twice(task.session)
             else:
-                yield from messages(task, self._agent_log)
+                yield from messages(task, [self._agent_log])
         yield from merges(self.scene)
         yield from self._duplicate_keys()
         for workspace in self._workspaces():
