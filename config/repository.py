@@ -106,6 +106,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "agent_tokens": _budget,
     "budget_warning": operator.le,
     "pushes_per_hour": _budget,
+    "max_file_mb": _budget,
     "protected_paths": _any,  # Those of the server stay protected with them.
 }
 

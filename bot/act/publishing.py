@@ -3,18 +3,22 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.store import FactsReader, RefreshRequest, Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
+from bot.system.secret_forms import looks_like_secret
 from bot.text import messages
 from bot.text.markdown import visible
 from bot.text.prompt_text import printable
 from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import PullState, Reason
+from runtimes.workspaces import held_commits
+from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
 
@@ -120,7 +124,8 @@ class Publishing:
         changed = touched(mirror, _base(session, mirror), there, head, publish.protected)
         if changed:
             return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
-        return None
+        why = _held(mirror, _base(session, mirror), there, publish) if publish.checked else ""
+        return Rejected(why, Reason.COMMITS_HELD) if why else None
 
     def open_pull(
         self, session: Session, head: str, draft: bool, check: FinalCheck, *, first: bool = False
@@ -174,6 +179,26 @@ class Publishing:
         """Every commit that the bot pushed to the session's branch, with the time of the push."""
         done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
+
+
+def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> str:
+    """Why a person should see these commits first; empty: nothing is wrong with them."""
+    head, most = publish.head, publish.max_file_mb
+
+    def is_ours(email: str) -> bool:
+        return email == EMAIL or any(fnmatchcase(email, one) for one in publish.commit_authors)
+
+    large = held_commits.large_files(mirror, head, most) if most else []
+    foreign = held_commits.foreign_commits(mirror, head, is_ours)
+    removed = held_commits.removed_commits(mirror, there, head, base, is_ours) if there else []
+    # Large files are not read.
+    places = [] if large else held_commits.suspicious_places(mirror, head, looks_like_secret)
+    return messages.held_commits(
+        large=[(one.path, one.size) for one in large],
+        foreign=[(one.sha, one.email) for one in foreign],
+        removed=[(one.sha, one.email) for one in removed],
+        suspicious=[(one.sha, one.path) for one in places],
+    )
 
 
 def _base(session: Session, mirror: Mirror) -> str:

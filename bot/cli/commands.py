@@ -35,7 +35,7 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
         typer.Argument(..., metavar="TEXT", help="The answer."),
     ),
     "allow": (
-        "Allow the push of a commit that changes protected paths.",
+        "Allow the push of a commit that is held, e.g. for protected paths.",
         typer.Argument(..., metavar="COMMIT", help="Commit whose push is held back."),
     ),
     "agent": (

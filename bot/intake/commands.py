@@ -106,7 +106,10 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "agent", "NAME [TYPE]", "hand the work to another agent, in a new run", _agent
         ),
         CommandSyntax(
-            "allow", "COMMIT", "push this commit although it changes protected paths", _commit
+            "allow",
+            "COMMIT",
+            "push this commit although it is held, e.g. for protected paths",
+            _commit,
         ),
         CommandSyntax(
             "answer",

@@ -46,6 +46,12 @@ COMMON = (
     SecretForm("hooks[.]slack", r"hooks\.slack\.com/services/[\w/-]{20,}"),
     SecretForm("eyJ", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
     SecretForm("AIza", r"AIza[\w-]{35}"),
+    SecretForm("glpat-", r"glpat-[\w-]{20,}"),
+    SecretForm("npm_", r"npm_[A-Za-z0-9]{36}\b"),
+    SecretForm("pypi-AgE", r"pypi-AgE[\w-]{50,}"),
+    SecretForm("[sr]k_live_", r"[sr]k_live_[A-Za-z0-9]{20,}"),
+    SecretForm("SG[.]", r"SG\.[\w-]{22}\.[\w-]{43}\b"),
+    SecretForm("AccountKey=", r"AccountKey=[A-Za-z0-9+/]{86}=="),
     SecretForm(
         "PRIVATE KEY",
         rf"{_KEY_BEGINS}(?:[\s\S]{{0,20000}}?-----END [A-Z0-9 ]{{0,40}}-----"
@@ -58,3 +64,16 @@ COMMON = (
 def pattern_of(forms: Iterable[SecretForm]) -> re.Pattern[str]:
     """One pattern for all these forms."""
     return re.compile("|".join(f"{_BEGIN if one.bounded else ''}{one.pattern}" for one in forms))
+
+
+_ANY = pattern_of((*GITHUB, *COMMON))
+_ANY_PREFIX = re.compile("|".join(one.prefix for one in (*GITHUB, *COMMON)))
+#: In the example keys of providers' documentation.
+_EXAMPLE = "EXAMPLE"
+
+
+def looks_like_secret(text: str) -> bool:
+    """Whether a text contains what has the form of a token or key, and is no provider's example."""
+    if not _ANY_PREFIX.search(text):
+        return False
+    return any(_EXAMPLE not in found[0] for found in _ANY.finditer(text))

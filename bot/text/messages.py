@@ -5,7 +5,8 @@ programs or other people wrote is neutralized before it gets into a sentence of 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
@@ -258,7 +259,32 @@ def foreign_branch(branch: str) -> str:
 
 
 #: GitHub's refusal of a push that changes a workflow without the right to do so.
+_MOST_HELD = 5  #: Files or commits of one kind.
 _NO_WORKFLOWS = re.compile(r"without `workflows?` (?:permission|scope)")
+
+
+def held_commits(
+    *,
+    large: Iterable[tuple[str, int]],
+    foreign: Iterable[tuple[str, str]],
+    removed: Iterable[tuple[str, str]],
+    suspicious: Iterable[tuple[str, str]],
+) -> str:
+    """Return why a push is held: what is wrong, and where. Empty: nothing is.
+
+    `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
+    `suspicious` commits with a file, empty for their message. Only the first of each are named.
+    """
+    reasons = (
+        (f"the file {path} has {size / 1e6:.0f} MB" for path, size in large),
+        (f"{sha[:7]} names {email} as its author or committer" for sha, email in foreign),
+        (f"it removes {sha[:7]} of {email} from the branch" for sha, email in removed),
+        (
+            f"{path or 'the message'} of {sha[:7]} contains what looks like a token or key"
+            for sha, path in suspicious
+        ),
+    )
+    return "; ".join(text for group in reasons for text in islice(group, _MOST_HELD))
 
 
 def push_refused(reason: str) -> str:

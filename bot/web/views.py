@@ -41,7 +41,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Frozen
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Reason
+from lifecycle.model.status import HELD
 from runtimes.agents.shared.messages import Message
 
 
@@ -142,7 +142,7 @@ class Views:
         return SessionDetail(
             session=summarize(session, self._queued().get(id)),
             frozen=frozen_by(facts),
-            held=facts.work.head if session.reason == Reason.PROTECTED_PATHS else "",
+            held=facts.work.head if session.reason in HELD else "",
             budgets=budget_usage(facts, self.policy_of(session.project), self.store.clock()),
             used=tuple(self.store.usage.totals("run", id)),
             refused=refused_connections(self.store.refused.of(id), session.project),

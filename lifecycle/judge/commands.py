@@ -18,7 +18,7 @@ from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
 from lifecycle.model.names import agent_names
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
-from lifecycle.model.status import TERMINAL, Merge, PullState, Reason, Status
+from lifecycle.model.status import HELD, TERMINAL, Merge, PullState, Status
 from lifecycle.read.budgets import raised, spending_line
 from lifecycle.read.merging import barred
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
@@ -103,7 +103,7 @@ def _nothing_to_cancel(judged: Judged, _command: Command) -> str:
 
 def _nothing_held(judged: Judged, command: Command) -> str:
     head = judged.view.facts.work.head
-    if judged.reason is not Reason.PROTECTED_PATHS:
+    if judged.reason not in HELD:
         return "No commit waits for permission."
     if not head.startswith(command.text):
         return f"The commit that waits for permission is `{short(head)}`."

@@ -7,7 +7,7 @@ from lifecycle.judge.stalls import Finding, Found, Row, first, since
 from lifecycle.judge.waits import checks_disputed, checks_missing
 from lifecycle.model import keys
 from lifecycle.model.key import Key
-from lifecycle.model.status import Merge, PullState, Reason
+from lifecycle.model.status import HELD, Merge, PullState, Reason
 from lifecycle.model.times import shifted, span
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
@@ -32,12 +32,13 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The unpushed commits change protected paths."""
+    """The unpushed commits change protected paths, or hold what a person should see first."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
-    if held is None or held.reason is not Reason.PROTECTED_PATHS:
+    if held is None or held.reason not in HELD:
         return None
-    why = f"{short(head)} changes protected paths and was not pushed: {held.because}"
+    what = "changes protected paths and " if held.reason is Reason.PROTECTED_PATHS else ""
+    why = f"{short(head)} {what}was not pushed: {held.because}"
     how = f"`/mergewright allow {short(head)}` pushes it anyway"
     return held._replace(key=keys.protected_paths(head), because=f"{why}; {how}")
 

@@ -114,6 +114,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Review these changes in the workspace; allow them, or write `/mergewright tell TEXT` to "
         "have the agent revert them."
     ),
+    Reason.COMMITS_HELD: Advice(
+        "Look at these commits in the workspace; allow them, or write `/mergewright tell TEXT` to "
+        "have the agent change them. A secret that was pushed must be revoked."
+    ),
     Reason.COMMIT_MESSAGES: Advice(
         "Write `/mergewright tell TEXT` to have the agent reword it, or reword it in the workspace."
     ),

@@ -63,6 +63,10 @@ class Publish(_Action, frozen=True, kw_only=True):
 
     head: str
     protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
+    #: Whether it is held for large files, foreign authors, commits it removes, suspected secrets.
+    checked: bool = False
+    max_file_mb: int = 0  #: As in the policy; same for `commit_authors`.
+    commit_authors: tuple[str, ...] = ()
 
 
 class AdoptCommits(_Action, frozen=True, kw_only=True):

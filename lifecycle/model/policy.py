@@ -148,6 +148,9 @@ class Policy(
     #: Changes to these are pushed only after `allow`: a push runs workflows with secrets.
     #: Git's patterns; a name alone matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
+    max_file_mb: int = 25  #: A commit with a larger file is held; 0: no limit.
+    #: Emails, or patterns, of authors and committers that hold no commit, besides the bot's own.
+    commit_authors: tuple[str, ...] = ()
 
     def lists(self, bot: str) -> bool:
         """Whether `bots` lists this bot, so that its comments and commands count like a person's.

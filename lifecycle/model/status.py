@@ -1,6 +1,7 @@
 """Values that describe a session: statuses, activities, reviews, reasons, merge blockers."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -136,6 +137,7 @@ class Reason(StrEnum):
     PROBE_FAILURE = "probe_failure"
     PUSH_REFUSED = "push_refused"
     PROTECTED_PATHS = "protected_paths"
+    COMMITS_HELD = "commits_held"
     COMMIT_MESSAGES = "commit_messages"
     PUSHES_USED_UP = "pushes_used_up"
     DEQUEUED = "dequeued"
@@ -170,3 +172,7 @@ class Blocker(Struct, frozen=True):
 
     name: str  #: For programs.
     sentence: str
+
+
+#: Why a push waits for the command `allow`.
+HELD: Final = frozenset({Reason.PROTECTED_PATHS, Reason.COMMITS_HELD})

@@ -26,8 +26,17 @@ def publish(judged: Judged) -> Wanted:
     if next_at := judged.view.next_push_at:
         yield Recheck(next_at)
         return
-    protected = () if allowed(facts, head) else policy.protected_paths
-    yield do.Publish(key=keys.push(head), head=head, protected=protected)
+    if allowed(facts, head):
+        yield do.Publish(key=keys.push(head), head=head)
+        return
+    yield do.Publish(
+        key=keys.push(head),
+        head=head,
+        protected=policy.protected_paths,
+        checked=True,
+        max_file_mb=policy.max_file_mb,
+        commit_authors=policy.commit_authors,
+    )
 
 
 def adopt(judged: Judged) -> Wanted:

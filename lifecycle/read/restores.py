@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import KeyKind
-from lifecycle.model.status import Reason, Status
+from lifecycle.model.status import HELD, Status
 
 #: Outcomes a session may be brought back from.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
@@ -23,7 +23,7 @@ RESTORES: Final = "start"
 
 
 def allowed(facts: Facts, head: str) -> bool:
-    """Whether a person allowed this commit to be pushed with protected paths."""
+    """Whether a person allowed this commit to be pushed, whatever it changes."""
     return any(
         command.kind == "allow" and names(facts, command, head) for command in facts.commands
     )
@@ -69,7 +69,7 @@ def _let_out(facts: Facts) -> Facts:
     """Return the facts without the refusal of a commit that a person has allowed since."""
     head = facts.work.head
     held = facts.failures.get(keys.push(head))
-    if held is None or held.reason is not Reason.PROTECTED_PATHS:
+    if held is None or held.reason not in HELD:
         return facts
     if not allowed(facts, head):
         return facts

@@ -26,6 +26,8 @@ _INHERITED = (
     *("PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"),
 )
+#: The email of the bot's commits and of those that agents make with their repository's settings.
+EMAIL = "mergewright@localhost"
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -34,9 +36,9 @@ _ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_AUTHOR_NAME": "Mergewright",
-    "GIT_AUTHOR_EMAIL": "mergewright@localhost",
+    "GIT_AUTHOR_EMAIL": EMAIL,
     "GIT_COMMITTER_NAME": "Mergewright",
-    "GIT_COMMITTER_EMAIL": "mergewright@localhost",
+    "GIT_COMMITTER_EMAIL": EMAIL,
 }
 _SETTINGS = {
     "core.hooksPath": "/dev/null",

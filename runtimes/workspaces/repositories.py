@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtimes.files import walk
-from runtimes.workspaces.git import NETWORK_SECONDS, git, init
+from runtimes.workspaces.git import EMAIL, NETWORK_SECONDS, git, init
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
 #: Run by the agent's git only; the bot's git runs no hooks.
@@ -16,7 +16,7 @@ exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trai
     "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
 """
 #: The author of the agent's commits.
-_NAME, _EMAIL = "Mergewright", "mergewright@localhost"
+_NAME = "Mergewright"
 
 
 def make_repository(
@@ -36,7 +36,7 @@ def make_repository(
             f"fetch = +refs/heads/*:refs/remotes/origin/*\n"
             f"[user]\n"
             f"name = {_NAME}\n"
-            f"email = {_EMAIL}\n"
+            f"email = {EMAIL}\n"
             f"[gc]\n"
             f"auto = 0\n"
         )

@@ -224,6 +224,15 @@ THRESHOLDS = {
     "pushes_per_hour": Threshold(10, pushed, orders("push:"), below=True, at=False),
 }
 
+
+def of_push(field: str, default: Any, other: Any) -> Choice:
+    """A setting that a push carries."""
+    work = Work(base=BASE, head=HEAD, dirty=False)
+    return Choice(
+        default, other, facts(work=work), of_action("push:", field), says=default, otherwise=other
+    )
+
+
 CHOICES = {
     "expect_checks": Choice(
         True, False, without_checks(), status, Status.APPROVED, Status.MERGEABLE
@@ -337,14 +346,9 @@ CHOICES = {
         says=False,
         otherwise=True,
     ),
-    "protected_paths": Choice(
-        PROTECTED_PATHS,
-        ("ci/**",),
-        facts(work=Work(base=BASE, head=HEAD, dirty=False)),
-        of_action("push:", "protected"),
-        says=PROTECTED_PATHS,
-        otherwise=("ci/**",),
-    ),
+    "protected_paths": of_push("protected", PROTECTED_PATHS, ("ci/**",)),
+    "max_file_mb": of_push("max_file_mb", 25, 50),
+    "commit_authors": of_push("commit_authors", (), ("*",)),
     "nothing_to_show": Choice(
         NothingToShow.ASK,
         NothingToShow.DONE,

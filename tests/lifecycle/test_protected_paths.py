@@ -16,6 +16,14 @@ from tests.lifecycle.universe import HEAD, NEXT, ago, command, done, published
 
 HELD = Failure(at=ago(60), reason=Reason.PROTECTED_PATHS, detail=".github/ci.yml, CODEOWNERS")
 
+CHECKED = do.Publish(
+    key=parse(f"push:{NEXT}"),
+    head=NEXT,
+    protected=Policy().protected_paths,
+    checked=True,
+    max_file_mb=25,
+)
+
 
 def held(*commands: Any, **failed: Any) -> Facts:
     failure = replace(HELD, **failed)
@@ -28,9 +36,7 @@ def pushes(session: Facts) -> list[do.Publish]:
 
 def test_a_push_names_its_protected_paths() -> None:
     (push,) = pushes(published(work=COMMIT))
-    assert push == do.Publish(
-        key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
-    )
+    assert push == CHECKED
     for path in (".github/**", "CODEOWNERS", "AGENTS.md", ".gitmodules", ".npmrc"):
         assert path in push.protected
 
@@ -44,6 +50,14 @@ def test_a_held_push_is_reported_with_its_paths_and_the_command() -> None:
     assert ".github/ci.yml, CODEOWNERS" in found.because
     assert f"`/mergewright allow {NEXT[:7]}`" in found.because
     assert pushes(held()) == []
+
+
+def test_a_commit_held_for_another_reason_can_be_allowed_too() -> None:
+    other = {"reason": Reason.COMMITS_HELD, "detail": "a.bin has 40 MB"}
+    found = decision(held(**other))
+    assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.COMMITS_HELD)
+    assert f"{NEXT[:7]} was not pushed: a.bin has 40 MB" in found.because
+    assert pushes(held(command("allow", at=ago(30), text=NEXT[:7]), **other))
 
 
 def test_an_allowed_commit_is_pushed_with_all_its_changes() -> None:
@@ -72,9 +86,7 @@ def test_the_next_commit_after_an_allowed_one_is_held() -> None:
     session = replace(held(earlier), done={**held().done, **applied})
     assert pushes(session) == []
     (push,) = pushes(replace(session, failures={}))
-    assert push == do.Publish(
-        key=parse(f"push:{NEXT}"), head=NEXT, protected=Policy().protected_paths
-    )
+    assert push == CHECKED
 
 
 @pytest.mark.parametrize("pushed", [True, False])

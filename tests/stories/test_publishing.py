@@ -26,6 +26,26 @@ def test_a_change_of_a_protected_path_is_pushed_only_once_a_person_allows_it(wor
     assert world.repo.git.run("show", "main:CODEOWNERS") == "* @mallory\n"
 
 
+def test_a_token_and_a_forged_author_are_held_until_a_person_allows_the_commit(
+    world: World,
+) -> None:
+    world.bot_starts()
+    issue = world.issue("Deploy the widgets").is_labelled()
+    token = "glpat-" + "x" * 20
+    forged = ["git", "commit", "-q", "-m", "Deploy", "--author", "Alice <alice@example.com>"]
+    agent = issue.agent.writes({"deploy.sh": f"TOKEN={token}\n"})
+    agent.runs(["git", "add", "--all"], forged).ends_its_turn()
+    held = issue.becomes("needs_input")
+    assert held.reason == "commits_held"
+    assert held.branch not in world.repo.heads
+    commit = held.work.head
+    for words in ("alice@example.com as its author", "deploy.sh of", "looks like a token or key"):
+        assert words in held.because
+    assert token not in "".join(issue.comments_by())
+    issue.issue.comment(f"/mergewright allow {commit[:7]}", by=ALICE)
+    assert issue.pull.pull.head == commit
+
+
 def test_the_merge_queue_merges_and_a_removal_from_it_goes_to_the_agent(
     world: World,
 ) -> None:

@@ -1,0 +1,119 @@
+"""Finds in commits, before they are pushed, what a person should see first.
+
+Every function examines the commits that a push publishes: those that no branch of GitHub has.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from runtimes.workspaces.git import git
+from runtimes.workspaces.mirror import Mirror
+
+_MEGABYTE = 1_000_000
+#: A longer line is examined in pieces of this size, each with the end of the one before.
+_PIECE_BYTES = 1_000_000
+_OVERLAP_BYTES = 1_000
+#: Commits as `SHA NUL AUTHOR NUL AUTHOR'S EMAIL NUL COMMITTER NUL COMMITTER'S EMAIL`.
+_IDENTITIES = "--format=%H%x00%an%x00%ae%x00%cn%x00%ce"
+_FILE = b"+++ b/"
+
+
+class LargeFile(NamedTuple):
+    """A file that is larger than allowed."""
+
+    path: str
+    size: int  #: In bytes.
+
+
+class ForeignCommit(NamedTuple):
+    """A commit that names somebody else as its author or committer."""
+
+    sha: str
+    name: str
+    email: str
+
+
+class SuspiciousPlace(NamedTuple):
+    """A place in a commit that looks like a secret."""
+
+    sha: str
+    path: str  #: Empty: the message.
+
+
+def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
+    """The files above this size, the largest first."""
+    listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
+    shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
+    found = []
+    for line in git(mirror.path, "cat-file", shown, stdin=listed).splitlines():
+        kind, size, *path = line.split(" ", 2)
+        if kind == "blob" and int(size) > megabytes * _MEGABYTE:
+            found.append(LargeFile(path[0] if path else "a file", int(size)))
+    return sorted(found, key=lambda one: -one.size)
+
+
+def foreign_commits(
+    mirror: Mirror, head: str, is_ours: Callable[[str], bool]
+) -> list[ForeignCommit]:
+    """The commits whose author or committer has an email that is not `is_ours`."""
+    return list(_foreign(mirror, is_ours, head, "--not", "--branches"))
+
+
+def removed_commits(
+    mirror: Mirror, there: str, head: str, base: str, is_ours: Callable[[str], bool]
+) -> list[ForeignCommit]:
+    """The commits of others that GitHub's branch has at `there`, and would not have at `head`.
+
+    Those of the base branch do not count, and no merges: an agent may rebase its own commits.
+    """
+    return list(_foreign(mirror, is_ours, there, "--no-merges", "--not", head, base))
+
+
+def suspicious_places(
+    mirror: Mirror, head: str, suspects: Callable[[str], bool]
+) -> list[SuspiciousPlace]:
+    """The places with an added line, or a message, that `suspects` matches; each place once."""
+    show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
+    # Without context it is smaller than the patch whose size `push_checks.holds` has limited.
+    names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")
+    with tempfile.NamedTemporaryFile(dir=mirror.path, prefix="tmp_") as file:
+        patch = Path(file.name)
+        form = "--format=commit %H%n%w(0,4,4)%B"
+        git(mirror.path, *show, *names, form, head, "--not", "--branches", "--", into=patch)
+        return list(dict.fromkeys(_suspicious(patch, suspects)))
+
+
+def _suspicious(patch: Path, suspects: Callable[[str], bool]) -> Iterator[SuspiciousPlace]:
+    sha = path = ""
+    added, before = False, b""  # Of a line that is longer than a piece.
+    with patch.open("rb") as lines:
+        while piece := lines.readline(_PIECE_BYTES):
+            if before:
+                pass
+            elif piece.startswith(b"commit "):
+                sha, path, added = piece.split()[1].decode(), "", False
+            elif piece.startswith(_FILE):
+                path = piece.removeprefix(_FILE).decode(errors="replace").strip().strip('"')
+                added = False
+            else:
+                added = piece.startswith((b"+", b"    "))
+            if added and suspects((before + piece).decode(errors="replace")):
+                yield SuspiciousPlace(sha, path)
+            before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
+
+
+def _foreign(
+    mirror: Mirror, is_ours: Callable[[str], bool], *revisions: str
+) -> Iterator[ForeignCommit]:
+    for line in git(mirror.path, "log", _IDENTITIES, *revisions, "--").splitlines():
+        sha, *people = line.split("\0")
+        for name, email in _pairs(people):
+            if not is_ours(email):
+                yield ForeignCommit(sha, name, email)
+                break
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return zip(words[::2], words[1::2], strict=True)

@@ -1,0 +1,123 @@
+"""Tests of what holds a push until a person has seen it: sizes, authors, removals, secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from bot.system.secret_forms import looks_like_secret
+from runtimes.workspaces.git import EMAIL
+from runtimes.workspaces.held_commits import (
+    foreign_commits,
+    large_files,
+    removed_commits,
+    suspicious_places,
+)
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.worktree import Worktree
+from tests.runtimes.repositories import Git
+from tests.runtimes.workspaces.conftest import BRANCH
+
+TOKEN = "glpat-" + "x" * 20
+
+
+def is_ours(email: str) -> bool:
+    return email == EMAIL
+
+
+def commit_as(git: Git, worktree: Worktree, name: str, *options: str) -> str:
+    """Commit a file with the identity of the session's own repository."""
+    (worktree.path / name).write_text("x\n")
+    git(worktree.path, "add", name)
+    ours = (f"user.email={EMAIL}", "user.name=Mergewright")
+    settings = [word for one in ours for word in ("-c", one)]
+    git(worktree.path, *settings, "commit", "--quiet", "-m", f"Add {name}", *options)
+    return git(worktree.path, "rev-parse", "HEAD")
+
+
+def test_a_large_file_is_found_in_every_commit(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    git.commit(worktree.path, "small", "x" * 1_000_000)
+    git.commit(worktree.path, "a large file", "x" * 2_000_001)
+    git(worktree.path, "rm", "--quiet", "a large file")
+    git.commit(worktree.path, "b", "1\n")
+    head = mirror.take(worktree)
+    assert large_files(mirror, head, 2) == [("a large file", 2_000_001)]
+    mirror.push(head, BRANCH, "")
+    assert large_files(mirror, mirror.take(worktree), 1) == []  # GitHub has it already.
+
+
+@pytest.mark.parametrize("forged", [(), ("--author", "Ada <ada@example.com>")])
+def test_a_commit_in_the_name_of_another_person_is_found(
+    worktree: Worktree,
+    mirror: Mirror,
+    git: Git,
+    monkeypatch: pytest.MonkeyPatch,
+    forged: tuple[str, ...],
+) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.delenv(f"GIT_{who}_EMAIL", raising=False)
+        monkeypatch.delenv(f"GIT_{who}_NAME", raising=False)
+    sha = commit_as(git, worktree, "a", *forged)
+    found = foreign_commits(mirror, mirror.take(worktree), is_ours)
+    assert found == ([(sha, "Ada", "ada@example.com")] if forged else [])
+
+
+def test_a_forged_committer_is_found_too(worktree: Worktree, mirror: Mirror, git: Git) -> None:
+    forged = ("-c", "user.email=eve@example.com", "-c", "user.name=Eve")
+    author = ("--author", f"Mergewright <{EMAIL}>")
+    git(worktree.path, *forged, "commit", "--quiet", "--allow-empty", "-m", "x", *author)
+    (found,) = foreign_commits(mirror, mirror.take(worktree), is_ours)
+    assert found.email == "eve@example.com"
+
+
+def test_commits_of_people_that_a_push_would_remove_are_found(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    """The bot pushed a merge with a person's commit, and the agent went back behind it."""
+    first = commit_as(git, worktree, "a")
+    person = commit_as(git, worktree, "b", "--author", "Ada <ada@example.com>")
+    ours = commit_as(git, worktree, "c")
+    there = mirror.take(worktree)
+    mirror.push(there, BRANCH, "")
+    base = mirror.head_of("main") or ""
+    git(worktree.path, "reset", "--quiet", "--hard", first)
+    git.commit(worktree.path, "d", "1\n")
+    head = mirror.take(worktree)
+    assert removed_commits(mirror, there, head, base, is_ours) == [
+        (person, "Ada", "ada@example.com")
+    ]
+    assert removed_commits(mirror, there, ours, base, is_ours) == []
+    assert removed_commits(mirror, there, head, there, is_ours) == []  # Merged meanwhile.
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message", "path"),
+    [
+        ("a/b c", f"x\nkey = {TOKEN}\n", "Add", "a/b c"),
+        ("a", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "Add", "a"),
+        ("a", "x\n", f"Use {TOKEN}", ""),
+        ("a", "x" * 1_500_000 + f" {TOKEN}\n", "Add", "a"),
+    ],
+)
+def test_what_looks_like_a_secret_is_found_with_its_place(
+    worktree: Worktree, mirror: Mirror, git: Git, name: str, text: str, message: str, path: str
+) -> None:
+    (worktree.path / name).parent.mkdir(exist_ok=True)
+    sha = git.commit(worktree.path, name, text, message)
+    git(worktree.path, "rm", "--quiet", name)
+    git.commit(worktree.path, "b", "AKIAIOSFODNN7EXAMPLE sk-learn npm_config\n")
+    head = mirror.take(worktree)
+    assert suspicious_places(mirror, head, looks_like_secret) == [(sha, path)]
+
+
+def test_a_removed_secret_of_the_base_branch_is_no_finding(
+    worktree: Worktree, mirror: Mirror, person: Path, git: Git
+) -> None:
+    git.commit(person, "a", f"{TOKEN}\n")
+    git(person, "push", "--quiet", "origin", "main")
+    mirror.refresh()
+    git(worktree.path, "fetch", "--quiet", "origin", "main")
+    git(worktree.path, "reset", "--quiet", "--hard", "FETCH_HEAD")
+    git.commit(worktree.path, "a", "none\n")
+    assert suspicious_places(mirror, mirror.take(worktree), looks_like_secret) == []
