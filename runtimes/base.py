@@ -14,6 +14,9 @@ from msgspec import Struct
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 
+#: The socket in a run's folder by which the bot asks a program in a sandbox.
+PORT_SOCKET = "port.sock"
+
 
 class Launch(Struct, frozen=True, kw_only=True):
     """One run of a program, ready to start."""
@@ -27,6 +30,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     #: `supervise.REPORT`, ignores every signal but SIGKILL, and ends with all that is in it.
     contained: bool = False
     opens: Mapping[int, Path] = {}  #: Files that `argv` reads, by the descriptor it gets.
+    #: UNIX sockets to make in `dir`, by the descriptor at which `argv` accepts connections. No path
+    #: that an agent can replace leads the bot to them.
+    listens: Mapping[int, str] = {}
     #: Control groups that `argv` begins in: folders to make, with the limits to write there.
     groups: Mapping[str, Mapping[str, str]] = {}
 

@@ -150,21 +150,31 @@ class LocalRuns:
         argv = _bootstrapped(spec.bootstrap, command.argv)
         env = {**spec.isolation.env, **command.env}
         launch = Launch(name=run.name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
-        self.runtime.start(self._isolated(launch, adapter.command, files, spec.isolation))
+        programs = program_files(
+            adapter.command,
+            env.get("PATH") or os.environ.get("PATH", os.defpath),
+            hidden=[self.workspaces.parent],
+        )
+        shown = (*programs, *command.reads)
+        self.runtime.start(self._isolated(launch, shown, command.port, files, spec.isolation))
         return command.native_id
 
     def _isolated(
-        self, launch: Launch, command: Sequence[str], files: RunFiles, spec: IsolationSpec
+        self,
+        launch: Launch,
+        programs: Sequence[Path],
+        port: int,
+        files: RunFiles,
+        spec: IsolationSpec,
     ) -> Launch:
         """Wrap a run's program. Its paths are the bot's own: no agent can write what names them."""
-        path = launch.env.get("PATH") or os.environ.get("PATH", os.defpath)
-        programs = program_files(command, path, hidden=[self.workspaces.parent])
         own = [files.workspace, files.repository, files.home, files.outputs]
         sandbox = Sandbox(
             writable=tuple(map(_real_parent, own)),
             readable=(_real_parent(files.inputs), *spec.readable, *programs),
             proxy=spec.proxy,
             limits=spec.limits,
+            port=port,
         )
         return ISOLATIONS[spec.kind].wrap(launch, sandbox)
 

@@ -60,6 +60,7 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
         "env": env,
         "contained": launch.contained,
         "opens": {str(number): str(path) for number, path in launch.opens.items()},
+        "listens": {str(number): name for number, name in launch.listens.items()},
         "groups": launch.groups,
     }
     write_private(launch.dir / "launch.json", json.dumps(value))

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.times import from_seconds
+from runtimes.base import PORT_SOCKET
 from runtimes.files import read_text
 
 _ID = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
@@ -113,6 +114,11 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         return self.outputs / "hooks.jsonl"
 
     @property
+    def port_socket(self) -> Path:
+        """Where the program's port answers the bot, if it is in a sandbox; see `Launch.listens`."""
+        return self.dir / PORT_SOCKET
+
+    @property
     def conversation(self) -> Path:
         """The program's own id of the run's conversation, written before the program starts."""
         return self.dir / "conversation"
@@ -170,3 +176,5 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     env: Mapping[str, str]
     native_id: str = ""  #: The conversation's id, where the adapter chooses it.
+    port: int = 0  #: Of loopback, at which the bot asks the program; 0: none.
+    reads: tuple[Path, ...] = ()  #: Scripts of Mergewright's own that `argv` names.

@@ -41,6 +41,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     #: The folder with the proxy's socket; it may appear later. None: no network.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
+    port: int = 0  #: Of its loopback, which answers the bot at `PORT_SOCKET`; 0: none.
 
 
 class IsolationSpec(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from runtimes.base import Launch, RuntimeFailure
+from runtimes.base import PORT_SOCKET, Launch, RuntimeFailure
 from runtimes.files import write_private
 from runtimes.isolation import seccomp
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
@@ -35,6 +35,7 @@ _INNER_INSIDE = "/run/mergewright/inner.py"
 _PROXY_INSIDE = "/run/mergewright/proxy"
 _TMP = "/tmp"  # noqa: S108 - as above, of the sandbox.
 _SECCOMP = 9  #: The descriptor of the filter. Shells redirect those of one digit only.
+_PORT = 8  #: That of the socket by which the bot reaches the program's port.
 _USER = 1000
 _TRY_SECONDS = 20
 #: Of the temporary folders, which are in memory and count as the run's: a share of its limit.
@@ -136,8 +137,12 @@ class Bubblewrap:
         new.replace(filter_file)
         limits = sandbox.limits
         per_process = 0 if "memory" in self.limited else limits.memory_mb * 1024 * 1024
-        numbers = (PROXY_PORT if sandbox.proxy else 0, f"{_PROXY_INSIDE}/{PROXY_SOCKET}")
-        inner = (python(), "-I", "-S", _INNER_INSIDE, *numbers, limits.processes, per_process, "--")
+        numbers: tuple[object, ...] = (
+            PROXY_PORT if sandbox.proxy else 0,
+            f"{_PROXY_INSIDE}/{PROXY_SOCKET}",
+        )
+        numbers += (_PORT if sandbox.port else 0, sandbox.port, limits.processes, per_process)
+        inner = (python(), "-I", "-S", _INNER_INSIDE, *numbers, "--")
         argv = (
             *("bwrap", *_NAMESPACES, "--seccomp", _SECCOMP),
             *_system(own / "etc", limits.memory_mb // _TMP_SHARE or _TMP_MB),
@@ -156,6 +161,7 @@ class Bubblewrap:
             cwd=Path("/"),
             contained=True,
             opens={_SECCOMP: filter_file},
+            listens={_PORT: PORT_SOCKET} if sandbox.port else {},
             groups=groups,
         )
 

@@ -1,10 +1,13 @@
-"""First process of a sandbox: `python -I -S inner.py PORT SOCKET PROCESSES BYTES -- ARGV`.
+"""First process of a sandbox.
+
+    python -I -S inner.py PORT SOCKET LISTENER SERVED PROCESSES BYTES -- ARGV
 
 A program of its own, with the standard library alone. It starts ARGV as the terminal's foreground
-group, forwards connections to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none), reaps what
-is left without a parent, and reports the program's end to the supervisor (`supervise.REPORT`). Then
-it ends the other processes: with SIGTERM, and after two seconds by its own end, which as that of
-the first process of a PID namespace kills the others: pid_namespaces(7).
+group, and forwards connections: those to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none),
+and those to the socket at the descriptor LISTENER to 127.0.0.1:SERVED (LISTENER 0: none). It reaps
+what is left without a parent, and reports the program's end to the supervisor (`supervise.REPORT`).
+Then it ends the other processes: with SIGTERM, and after two seconds by its own end, which as that
+of the first process of a PID namespace kills the others: pid_namespaces(7).
 
 PROCESSES and BYTES limit what the program may have: the processes in all, the memory of each one.
 0: no limit.
@@ -25,13 +28,20 @@ _LEFTOVERS_GRACE_SECONDS = 2.0
 _CHUNK = 65536
 
 
-def main(port: int, path: str, processes: int, memory: int, argv: list[str]) -> int:
+def main(
+    port: int, path: str, inherited: int, served: int, processes: int, memory: int, argv: list[str]
+) -> int:
     """Run the program to its end."""
     os.set_inheritable(_REPORT, False)
-    listener = _listener(port) if port else None
+    forwarded: list[tuple[socket.socket, str | tuple[str, int]]] = []
+    if port:
+        forwarded.append((_listener(port), path))
+    if inherited:
+        os.set_inheritable(inherited, False)
+        forwarded.append((socket.socket(fileno=inherited), ("127.0.0.1", served)))
     program = _start(argv, processes, memory)
-    if listener:
-        _thread.start_new_thread(_forward, (listener, path))
+    for listener, target in forwarded:
+        _thread.start_new_thread(_forward, (listener, target))
     status = None
     while status is None:
         pid, ended = os.waitpid(-1, 0)
@@ -92,8 +102,8 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _forward(listener: socket.socket, path: str) -> None:
-    """Forward each connection to the proxy. One that the proxy does not take is closed."""
+def _forward(listener: socket.socket, target: str | tuple[str, int]) -> None:
+    """Forward each connection. One that the target does not take is closed."""
     while True:
         try:
             client, _ = listener.accept()
@@ -101,22 +111,23 @@ def _forward(listener: socket.socket, path: str) -> None:
             time.sleep(0.1)
             continue
         with contextlib.suppress(RuntimeError):  # No further thread.
-            _thread.start_new_thread(_connect, (client, path))
+            _thread.start_new_thread(_connect, (client, target))
 
 
-def _connect(client: socket.socket, path: str) -> None:
-    with client, socket.socket(socket.AF_UNIX) as proxy:
+def _connect(client: socket.socket, target: str | tuple[str, int]) -> None:
+    family = socket.AF_UNIX if isinstance(target, str) else socket.AF_INET
+    with client, socket.socket(family) as server:
         try:
-            proxy.connect(path)
+            server.connect(target)
         except OSError:
             return
         done = _thread.allocate_lock()
         done.acquire()
         try:
-            _thread.start_new_thread(_pump, (client, proxy, done))
+            _thread.start_new_thread(_pump, (client, server, done))
         except RuntimeError:
             return
-        _pump(proxy, client, None)
+        _pump(server, client, None)
         done.acquire()
 
 
@@ -141,5 +152,10 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    _port, _path, _processes, _memory, _, *_argv = sys.argv[1:]
-    sys.exit(main(int(_port), _path, int(_processes), int(_memory), _argv))
+    _port, _path, _listens, _served, _processes, _memory, _, *_argv = sys.argv[1:]
+    sys.exit(
+        main(
+            *(int(_port), _path, int(_listens), int(_served), int(_processes), int(_memory)),
+            argv=_argv,
+        )
+    )

@@ -6,16 +6,18 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.status import Probe
-from runtimes.base import RuntimeFailure
+from runtimes.base import PORT_SOCKET, RuntimeFailure
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from runtimes.sockets import loopback_connection
 from tests.runtimes.stages import IsolatedStage
 from tests.world.waiting import eventually
 
@@ -198,6 +200,23 @@ def test_programs_reach_the_proxy_also_after_its_restart(bubblewrapped: Isolated
     with proxy(folder):
         bubblewrapped.runtime.send(NAME, "three", key="c")
         shows(bubblewrapped, "heard three")
+
+
+def test_the_bot_reaches_the_one_port_that_a_program_serves(bubblewrapped: IsolatedStage) -> None:
+    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, port=4096)
+    server = "/usr/bin/python3 -m http.server 4096 --bind 127.0.0.1"
+    bubblewrapped.shell(NAME, f"echo hello >file; {server}")
+    forwarded = bubblewrapped.dir(NAME) / PORT_SOCKET
+
+    def answer() -> bytes:
+        with closing(loopback_connection(4096, forwarded, 5.0)) as connection:
+            try:
+                connection.request("GET", "/file")
+                return connection.getresponse().read()
+            except (OSError, HTTPException):
+                return b""
+
+    eventually(lambda: answer() == b"hello\n", "its answer")
 
 
 def test_memory_and_processes_are_limited(bubblewrapped: IsolatedStage) -> None:

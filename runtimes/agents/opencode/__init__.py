@@ -97,11 +97,18 @@ class OpenCode(adapter.AgentAdapter):
         argv = [*self._command, "--port", str(server.port), *self._type.args]
         if not native:
             argv.append(f"--prompt={adapter.prompt_argument(files, prompt)}")
-            return LaunchSpec(argv=tuple(argv), env=env)
-        script = (sys.executable, "-I", "-S", first_message.__file__)
+            return LaunchSpec(argv=tuple(argv), env=env, port=server.port)
+        # A sandbox has the Python that runs this, without its environment.
+        script = (str(Path(sys.executable).resolve()), "-I", "-S", first_message.__file__)
         given = (str(port.server_file(files)), native, str(files.prompt))
         argv = [*script, *given, "--", *argv, "--session", native]
-        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
+        return LaunchSpec(
+            argv=tuple(argv),
+            env=env,
+            native_id=native,
+            port=server.port,
+            reads=(Path(first_message.__file__),),
+        )
 
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
         return (opencode_files.database(files),)

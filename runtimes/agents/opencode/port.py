@@ -19,6 +19,7 @@ from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.question_forms import parse_answers, parse_questions
 from runtimes.files import read_text
+from runtimes.sockets import loopback_connection
 
 _TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
 _RESPONSE_BYTES = 1024 * 1024
@@ -86,7 +87,7 @@ def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
         raise OSError(f"{server_file(files)} does not say where the program answers")
     credentials = b64encode(f"opencode:{server.password}".encode()).decode()
     headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_TIMEOUT_SECONDS)
+    connection = loopback_connection(server.port, files.port_socket, _TIMEOUT_SECONDS)
 
     def request(method: str, path: str, body: bytes | None = None) -> bytes:
         connection.request(method, path, body, headers)

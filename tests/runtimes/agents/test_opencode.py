@@ -117,7 +117,7 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     files.conversation.unlink()
     kind = AgentType(program="opencode", command=("sleep",))
     launch = OpenCode(kind).prepare(files, "Go on: ä", ID)
-    assert launch.argv[0] == sys.executable
+    assert launch.argv[0] == str(Path(sys.executable).resolve())
     assert launch.argv[launch.argv.index("--") + 1] == "sleep"
     place = launch.argv.index("--")
     with subprocess.Popen((*launch.argv[:place], "--", "sleep", "60")) as program:
