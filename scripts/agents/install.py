@@ -1,5 +1,7 @@
 """Installs the agents' programs into a cache, each version once."""
 
+import base64
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     version: str
     npm: str = ""
+    integrity: str = ""
     python: str = ""
     subagent_tools: tuple[str, ...] = ()
     permission: str = "bash echo asked > asked.txt"
@@ -45,23 +48,39 @@ def install(program: str, release: Release) -> Path:
         sys.stderr.write(f"installing {program} {release.version} ...\n")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for command in _commands(folder, release):
-            _run(command)
+        if release.npm:
+            _install_from_npm(folder, release)
+        else:
+            _install_from_pypi(folder, release)
         complete.touch()
     return folder / "bin" / program
 
 
-def _commands(folder: Path, release: Release) -> list[list[str]]:
-    if release.npm:
-        package = f"{release.npm}@{release.version}"
-        npm = ["npm", "install", "--global", "--no-audit", "--no-fund", "--loglevel=error"]
-        return [[*npm, "--prefix", str(folder), package]]
+def _install_from_npm(folder: Path, release: Release) -> None:
+    """Install a package whose hash is the listed one. Raises `CannotRun`.
+
+    npm itself checks the packages that it depends on against the registry only.
+    """
+    package = f"{release.npm}@{release.version}"
+    _run(["npm", "pack", "--silent", "--pack-destination", str(folder), package])
+    (archive,) = folder.glob("*.tgz")
+    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if release.integrity != f"sha512-{digest}":
+        raise CannotRun(
+            f"{package} has another hash than `integrity` in {_LISTED.name}: sha512-{digest}"
+        )
+    npm = ["npm", "install", "--global", "--no-audit", "--no-fund", "--loglevel=error"]
+    _run([*npm, "--prefix", str(folder), str(archive)])
+
+
+def _install_from_pypi(folder: Path, release: Release) -> None:
     package = f"{release.python}=={release.version}"
     if shutil.which("uv"):
-        install = ["uv", "pip", "install", "--quiet", "--python", str(folder), package]
-        return [["uv", "venv", "--quiet", "--allow-existing", str(folder)], install]
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package]
-    return [[sys.executable, "-m", "venv", str(folder)], pip]
+        _run(["uv", "venv", "--quiet", "--allow-existing", str(folder)])
+        _run(["uv", "pip", "install", "--quiet", "--python", str(folder), package])
+        return
+    _run([sys.executable, "-m", "venv", str(folder)])
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package])
 
 
 def _run(command: list[str]) -> None:

@@ -105,19 +105,49 @@ def test_a_trial_without_permission_fetches_nothing(
     assert fetched == []
 
 
-def test_a_program_is_fetched_once_and_an_incomplete_one_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+#: Of "the package".
+_INTEGRITY = (
+    "sha512-jjb8r/nhhANO0PV22GZdh5epVe5w5CrCN0r9d4Jm"
+    "R/IAZmgxqikDxLPfJASfN5iLXv+b/bNMcFhzn76iBs5tug=="
+)
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that the installation runs; npm fetches "the package"."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    ran: list[list[str]] = []
-    monkeypatch.setattr(installing, "_run", ran.append)
+    commands: list[list[str]] = []
+
+    def run(command: list[str]) -> None:
+        commands.append(command)
+        if command[1] == "pack":
+            (cached("codex", "1.2.3") / "codex.tgz").write_text("the package")
+
+    monkeypatch.setattr(installing, "_run", run)
+    return commands
+
+
+def test_a_program_is_fetched_once_and_an_incomplete_one_again(ran: list[list[str]]) -> None:
     (cached("codex", "1.2.3") / "lib").mkdir(parents=True)  # Of an interrupted installation.
-    release = Release(version="1.2.3", npm="codex-package")
+    release = Release(version="1.2.3", npm="codex-package", integrity=_INTEGRITY)
     assert install("codex", release) == cached("codex", "1.2.3") / "bin" / "codex"
-    assert [command[-1] for command in ran] == ["codex-package@1.2.3"]
+    archive = str(cached("codex", "1.2.3") / "codex.tgz")
+    assert [command[-1] for command in ran] == ["codex-package@1.2.3", archive]
     assert not (cached("codex", "1.2.3") / "lib").exists()
     install("codex", release)
-    assert len(ran) == 1
+    assert len(ran) == 2
+
+
+def test_a_package_with_another_hash_is_not_installed(ran: list[list[str]]) -> None:
+    release = Release(version="1.2.3", npm="codex-package", integrity="sha512-other")
+    for _ in range(2):
+        with pytest.raises(CannotRun, match="has another hash"):
+            install("codex", release)
+    assert [command[1] for command in ran] == ["pack", "pack"]
+
+
+def test_every_npm_package_has_its_hash() -> None:
+    assert [name for name, one in releases().items() if one.npm and not one.integrity] == []
 
 
 def test_without_a_network_the_failure_is_reported(
