@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 #: How many workspaces are examined at once, so that a huge one does not delay the others.
 _EXAMINERS = 2
+#: A bot that has not looked at all agents for so long is not ready.
+_SWEEP_LATE_SECONDS, _SWEEPS_MISSED = 60.0, 12
 #: How often workers look for what is due by the clock; new events wake them at once.
 _BEAT_SECONDS = 0.5
 #: The pause between two looks at agents that were sent something.
@@ -61,6 +63,8 @@ class App:
         self._clock = clock
         self._crash_point = crash_point
         self._reconciled_all = False  #: Since this bot leads, and since a policy changed.
+        #: When this bot last looked at all agents, or began to lead, on the monotonic clock.
+        self._swept: float | None = None
         self._clock_jumped = False  #: Whether an incident about the machine's clock is open.
         self._stopping = Event()
         wakes = Wakes(
@@ -168,12 +172,20 @@ class App:
     def health(self) -> Health:
         """The state that the health routes report."""
         reason = self.wiring.store.damage or self.wiring.leader_lease.standby_reason
-        return Health(scheduler=self._ticker.running, standby_reason=reason)
+        age = None if self._swept is None else time.monotonic() - self._swept
+        late = max(_SWEEP_LATE_SECONDS, _SWEEPS_MISSED * self._settings.timing.sweep_seconds)
+        return Health(
+            scheduler=self._ticker.running,
+            standby_reason=reason,
+            sweep_age=age,
+            sweep_late=age is not None and age > late,
+        )
 
     # -- what wakes workers ----------------------------------------------------------------------
 
     def _lead(self) -> None:
         """Start acting: this bot got the lease."""
+        self._swept = time.monotonic()
         clock, store = self._clock, self.wiring.store
         if isinstance(clock, SteadyClock) and (recorded := store.history.newest()):
             clock.continue_from(recorded)
@@ -258,7 +270,9 @@ class App:
             _wake(self._reconcile, self._outbox, self._github)
 
     def _sweep_agents(self) -> None:
-        if self.wiring.agent_observer.sweep():
+        changed = self.wiring.agent_observer.sweep()
+        self._swept = time.monotonic()
+        if changed:
             self._reconcile.wake()
 
     def _confirm_receipts(self) -> None:

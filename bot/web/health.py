@@ -15,6 +15,9 @@ class Health(Struct, frozen=True, kw_only=True):
     scheduler: bool  #: Whether the scheduler is running.
     #: Why this instance does not act: another one does, or its database is damaged; empty: it acts.
     standby_reason: str = ""
+    #: Seconds since all agents were last looked at; None: this instance does not act.
+    sweep_age: float | None = None
+    sweep_late: bool = False  #: Whether that is too long ago: no state of an agent is known.
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -24,6 +27,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
     store_writable: bool
     scheduler_running: bool
     standby_reason: str
+    sweep_age_seconds: float | None  #: Since all agents were last looked at.
     incidents: tuple[str, ...]  #: Keys of the open incidents.
 
 
@@ -40,12 +44,13 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
         with suppress(StoreFailure):
             incidents = tuple(incident.key for incident in store.incidents.current())
         now = health()  # After the store was used, which may have met damage.
-        able = writable and now.scheduler and not now.standby_reason
+        able = writable and now.scheduler and not now.standby_reason and not now.sweep_late
         answer = Readiness(
             ready=able,
             store_writable=writable,
             scheduler_running=now.scheduler,
             standby_reason=now.standby_reason,
+            sweep_age_seconds=None if now.sweep_age is None else round(now.sweep_age, 1),
             incidents=incidents,
         )
         return Response(answer, status_code=200 if able else 503)

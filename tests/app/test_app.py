@@ -6,6 +6,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -280,3 +281,25 @@ def test_a_jump_of_the_machines_clock_is_an_incident_until_it_is_right_again(
     ahead = timedelta()
     eventually(lambda: not incidents.current(), "it is over")
     app.stop()
+
+
+def test_a_bot_whose_looks_at_agents_fail_is_not_ready(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(settings, SECRETS)
+    assert app.health().sweep_age is None
+
+    def fails(self: object) -> int:
+        raise RuntimeError("a look fails")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.observe.agents.AgentObserver.sweep", fails)
+        app._swept = time.monotonic() - 100
+        with pytest.raises(RuntimeError):
+            app._sweep_agents()
+        assert (app.health().sweep_age or 0) >= 100
+        assert app.health().sweep_late
+    app._sweep_agents()
+    assert not app.health().sweep_late
+    app.wiring.store.close()
+    app.wiring.github.close()

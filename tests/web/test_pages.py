@@ -275,6 +275,7 @@ def test_health_needs_no_token(site: Site) -> None:
         "store_writable": True,
         "scheduler_running": True,
         "standby_reason": "",
+        "sweep_age_seconds": None,
         "incidents": [],
     }
 
