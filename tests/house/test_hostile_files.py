@@ -29,6 +29,7 @@ FORBIDDEN = {
 #: What is called like that and opens no file of an agent, by module.
 ALLOWED = {
     "runtimes.agents.shared.adapter": {"glob"},  # Of the operator's own conversations.
+    "runtimes.agents.opencode.port": {"connect"},  # To the program's port.
     "runtimes.local_records": {"iterdir"},  # Of the folder of all sessions.
     "bot.archive.archiver": {"open", "walk", "iterdir"},  # Of the archive.
 }

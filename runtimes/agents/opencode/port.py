@@ -4,9 +4,11 @@ https://opencode.ai/docs/server. Each run has a port of its own on loopback, beh
 """
 
 import http.client
+import socket
+import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +24,8 @@ from runtimes.files import read_text
 from runtimes.sockets import loopback_connection
 
 _TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
+#: For all requests on one connection: an agent may listen at the port, and answer byte by byte.
+_DEADLINE_SECONDS = 3.0
 _RESPONSE_BYTES = 1024 * 1024
 #: The choices of a permission, each with the API's word for it.
 PERMISSION_CHOICES = {"Allow once": "once", "Allow always": "always", "Reject": "reject"}
@@ -99,9 +103,28 @@ def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
 
     with closing(connection):
         try:
-            yield request
+            connection.connect()
+            with _cut_off(connection.sock, _DEADLINE_SECONDS):
+                yield request
         except http.client.HTTPException as error:
             raise OSError(f"its port does not answer: {error!r}") from error
+
+
+@contextmanager
+def _cut_off(sock: socket.socket, seconds: float) -> Iterator[None]:
+    """End what a connection waits for after so many seconds: reads return nothing any more."""
+
+    def cut() -> None:
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
