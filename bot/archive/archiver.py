@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,6 +33,10 @@ _Read = Callable[[int, int], bytes]
 #: A file is the one that was copied if so many bytes before the copy's end are the same.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
+#: Larger files are not archived.
+_MOST_BYTES = 1024**3
+#: So many copies of a file before it was replaced are kept, the earliest ones.
+_MOST_COPIES = 20
 #: The first bytes of an SQLite database: https://www.sqlite.org/fileformat.html
 _DATABASE = b"SQLite format 3\0"
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
@@ -65,13 +68,19 @@ class Archive:
 
     def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to the files of a session's runs since the last call."""
+        failures = []
         for run in range(1, session.run + 1):
             for name, version in self._records.files(self._locations.run_of(session, run)).items():
-                with self._lock, suppress(FileNotFoundError):
-                    known = self._known.setdefault(session.id, {})
-                    if known.get(name) != version:
-                        self._copy(session.id, name)
-                        known[name] = version
+                try:
+                    with self._lock, suppress(FileNotFoundError):
+                        known = self._known.setdefault(session.id, {})
+                        if known.get(name) != version:
+                            self._copy(session.id, name)
+                            known[name] = version
+                except OSError as error:  # The others of the session are archived all the same.
+                    failures.append(error)
+        if failures:
+            raise failures[0]
 
     def pack(self, session: str) -> None:
         """Compress the copies of an ended session. Idempotent, also after a crash."""
@@ -153,10 +162,13 @@ class Archive:
         copy.touch(mode=0o600)
         read = partial(self._records.read, session, name)
         size = self._records.size(session, name)
+        if size > _MOST_BYTES:  # Nothing may be in most of it, and a copy has all its bytes.
+            raise OSError(f"{name} is too large to be archived: {size} bytes")
         with copy.open("rb+") as out:
             begun = out.seek(0, os.SEEK_END)
             if not self._continues(read, out, begun):
-                shutil.copyfile(copy, _free(copy))
+                if earlier := _free(copy):
+                    shutil.copyfile(copy, earlier)
                 begun = out.truncate(0)
             # The copy may end in the beginning of a secret that was not written completely.
             start = out.seek(max(0, begun - self._redact.longest))
@@ -208,10 +220,11 @@ def lay_out(archived: Path, folder: Path) -> None:
             shutil.copyfileobj(source, out, _STEP_BYTES)
 
 
-def _free(copy: Path) -> Path:
-    """A free name for the copy of a file before it was replaced."""
-    names = (copy.with_name(f"{copy.name}.{number}") for number in count(1))
-    return next(name for name in names if not name.exists() and not _packed(name).exists())
+def _free(copy: Path) -> Path | None:
+    """A free name for the copy of a file before it was replaced; None: it was, too many times."""
+    names = (copy.with_name(f"{copy.name}.{number}") for number in range(1, _MOST_COPIES + 1))
+    free = (name for name in names if not name.exists() and not _packed(name).exists())
+    return next(free, None)
 
 
 def _files(folder: Path) -> Iterator[Path]:
