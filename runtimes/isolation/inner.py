@@ -13,13 +13,14 @@ PROCESSES and BYTES limit what the program may have: the processes in all, the m
 0: no limit.
 """
 
+# Importing socket, signal, json and contextlib takes longer than all else that a sandbox adds
+# (measured).
+# ruff: noqa: SIM105
+import _signal as signal  # type: ignore[import-not-found]
+import _socket
 import _thread
-import contextlib
-import json
 import os
 import resource
-import signal
-import socket
 import sys
 import time
 
@@ -33,12 +34,12 @@ def main(
 ) -> int:
     """Run the program to its end."""
     os.set_inheritable(_REPORT, False)
-    forwarded: list[tuple[socket.socket, str | tuple[str, int]]] = []
+    forwarded: list[tuple[_socket.socket, str | tuple[str, int]]] = []
     if port:
         forwarded.append((_listener(port), path))
     if inherited:
         os.set_inheritable(inherited, False)
-        forwarded.append((socket.socket(fileno=inherited), ("127.0.0.1", served)))
+        forwarded.append((_socket.socket(fileno=inherited), ("127.0.0.1", served)))
     program = _start(argv, processes, memory)
     for listener, target in forwarded:
         _thread.start_new_thread(_forward, (listener, target))
@@ -47,7 +48,7 @@ def main(
         pid, ended = os.waitpid(-1, 0)
         if pid == program:
             status = ended
-    os.write(_REPORT, json.dumps({"status": status, "at": time.time()}).encode())
+    os.write(_REPORT, f'{{"status": {status}, "at": {time.time()}}}'.encode())
     os.close(_REPORT)
     _end_others()
     return 0
@@ -84,71 +85,80 @@ def _start(argv: list[str], processes: int, memory: int) -> int:
 
 
 def _end_others() -> None:
-    for number in (signal.SIGTERM, signal.SIGCONT):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, number)
-    deadline = time.monotonic() + _LEFTOVERS_GRACE_SECONDS
-    with contextlib.suppress(ChildProcessError):
+    try:
+        os.kill(-1, signal.SIGTERM)
+        os.kill(-1, signal.SIGCONT)
+        deadline = time.monotonic() + _LEFTOVERS_GRACE_SECONDS
         while time.monotonic() < deadline:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
                 time.sleep(0.01)
+    except (ProcessLookupError, ChildProcessError):
+        pass  # There is none.
 
 
-def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listener(port: int) -> _socket.socket:
+    listener = _socket.socket()
+    listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     listener.listen(128)
     return listener
 
 
-def _forward(listener: socket.socket, target: str | tuple[str, int]) -> None:
+def _forward(listener: _socket.socket, target: str | tuple[str, int]) -> None:
     """Forward each connection. One that the target does not take is closed."""
     while True:
         try:
-            client, _ = listener.accept()
+            client = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
         except OSError:  # Too many are open.
             time.sleep(0.1)
             continue
-        with contextlib.suppress(RuntimeError):  # No further thread.
+        try:
             _thread.start_new_thread(_connect, (client, target))
+        except RuntimeError:  # No further thread.
+            client.close()
 
 
-def _connect(client: socket.socket, target: str | tuple[str, int]) -> None:
-    family = socket.AF_UNIX if isinstance(target, str) else socket.AF_INET
-    with client, socket.socket(family) as server:
-        try:
-            server.connect(target)
-        except OSError:
-            return
-        done = _thread.allocate_lock()
-        done.acquire()
-        try:
-            _thread.start_new_thread(_pump, (client, server, done))
-        except RuntimeError:
-            return
+def _connect(client: _socket.socket, target: str | tuple[str, int]) -> None:
+    server = _socket.socket(_socket.AF_UNIX if isinstance(target, str) else _socket.AF_INET)
+    done = _thread.allocate_lock()
+    done.acquire()
+    try:
+        server.connect(target)
+        _thread.start_new_thread(_pump, (client, server, done))
         _pump(server, client, None)
         done.acquire()
+    except (OSError, RuntimeError):
+        pass  # The other side sees the end.
+    finally:
+        client.close()
+        server.close()
 
 
-def _pump(source: socket.socket, target: socket.socket, done: "_thread.LockType | None") -> None:
+def _pump(source: _socket.socket, target: _socket.socket, done: "_thread.LockType | None") -> None:
     """Copy until the source ends, and pass its end on."""
     try:
         while data := source.recv(_CHUNK):
             target.sendall(data)
-    except OSError:
-        for end in (source, target):  # The other direction cannot go on either.
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+    except OSError:  # The other direction cannot go on either.
+        _shut(source, _socket.SHUT_RDWR)
+        _shut(target, _socket.SHUT_RDWR)
+    _shut(target, _socket.SHUT_WR)
     if done:
         done.release()
 
 
+def _shut(end: _socket.socket, how: int) -> None:
+    try:
+        end.shutdown(how)
+    except OSError:
+        pass  # It is closed.
+
+
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):
+    try:
         os.write(2, f"mergewright: {text}\n".encode(errors="replace"))
+    except OSError:
+        pass  # The terminal may be closed.
 
 
 if __name__ == "__main__":
