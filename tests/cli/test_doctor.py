@@ -243,6 +243,7 @@ def test_agents_are_isolated_unless_the_configuration_forbids_it(
     lines: LineTail, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment.file.write_text(deployment.file.read_text().replace('isolation = "none"', ""))
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
     assert lines()["isolation"].split()[1].startswith("bubblewrap")
     why = "bubblewrap is not installed: apt-get install bubblewrap"
     monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: why)

@@ -26,7 +26,7 @@ from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.stages import processes
+from tests.runtimes.stages import needs, processes
 from tests.world.waiting import eventually
 
 SESSION, BRANCH = "widgets-12", "mergewright/12-x"
@@ -73,6 +73,7 @@ class LocalStage:
     """This machine as a host, with a tmux server of its own."""
 
     def __init__(self, folder: Path, mirror: Mirror, isolation: str) -> None:
+        needs(isolation)
         self.mirror = mirror
         self.isolation = IsolationSpec(kind=isolation, readable=(mirror.path,))
         self._folder = folder

@@ -4,20 +4,23 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+import pytest
 from msgspec.structs import replace
 
 from runtimes.base import Launch, Options, Runtime, Seen
 from runtimes.isolation import ISOLATIONS
-from runtimes.isolation.base import Sandbox
+from runtimes.isolation.base import Limits, Sandbox
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 from tests.world.fake_runtime import FakeRuntime
 
 #: No files, network or limits.
 NOTHING = Sandbox(writable=())
+_FEW = Limits(processes=1)
 #: A program controlled by its `control` pipe, which records its input.
 PUPPET = """
 exec 3<&0
@@ -163,10 +166,35 @@ class TmuxStage:
         (self.work(name) / "control").write_text(f"{order}\n")
 
 
+def needs(isolation: str, limited_processes: bool = False) -> None:
+    """Skip the test on a machine where this isolation does not work.
+
+    With `limited_processes` also where a sandbox cannot limit these: without control groups, Linux
+    does not limit those of root (RLIMIT_NPROC in getrlimit(2)).
+    """
+    if isolation == "bubblewrap" and (why := _without_bubblewrap()):
+        pytest.skip(f"bubblewrap does not work here: {why}")
+    if limited_processes and os.geteuid() == 0 and ISOLATIONS[isolation].unlimited(_FEW):
+        pytest.skip("root needs control groups to limit processes")
+
+
+@cache
+def _without_bubblewrap() -> str:
+    """Why bubblewrap by itself does not work here: the product's own answer is what is tested."""
+    namespaces = ("--unshare-user", "--unshare-pid", "--unshare-net")
+    command = ("bwrap", *namespaces, "--ro-bind", "/", "/", "--proc", "/proc", "true")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except FileNotFoundError:
+        return "it is not installed"
+    return done.stderr.strip() if done.returncode else ""
+
+
 class IsolatedStage(TmuxStage):
-    """Real programs in a sandbox, in tmux."""
+    """Real programs in a sandbox, in tmux. Skips the test where the isolation does not work."""
 
     def __init__(self, folder: Path, isolation: str, sandbox: Sandbox = NOTHING) -> None:
+        needs(isolation)
         super().__init__(folder.resolve())
         self._isolation = ISOLATIONS[isolation]
         #: What the programs get besides their working folder.

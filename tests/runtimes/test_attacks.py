@@ -23,6 +23,7 @@ from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from tests.runtimes.attacks import AS_ROOT, ATTACKS, FILTERED, PRELUDE
+from tests.runtimes.stages import needs
 from tests.world.waiting import eventually
 
 _RUN = RunRef(session="widgets-12", run=1, agent_type="shell", branch="mergewright/12-x")
@@ -113,12 +114,14 @@ class Machine:
 
 @pytest.fixture
 def machine(mirror: Mirror) -> Iterator[Machine]:
+    needs("bubblewrap")
     with tempfile.TemporaryDirectory(prefix="mw-") as folder, ExitStack() as stack:
         yield Machine(Path(folder).resolve(), mirror, stack)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_works_without_isolation_and_fails_with_it(machine: Machine, name: str) -> None:
+    needs("bubblewrap", limited_processes="processes" in name)
     assert machine.attack(ATTACKS[name], "none") == "works"
     assert machine.attack(ATTACKS[name], "bubblewrap") not in ("works", "")
 

@@ -18,7 +18,7 @@ from runtimes.base import PORT_SOCKET, RuntimeFailure
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
 from runtimes.sockets import loopback_connection
-from tests.runtimes.stages import IsolatedStage
+from tests.runtimes.stages import IsolatedStage, needs
 from tests.world.waiting import eventually
 
 NAME = "app-1_r1"
@@ -52,10 +52,10 @@ def supervisor(stage: IsolatedStage) -> int:
     return pid
 
 
-def test_every_isolation_works_here() -> None:
-    assert {name: kind.unavailable() for name, kind in ISOLATIONS.items()} == dict.fromkeys(
-        ISOLATIONS, ""
-    )
+@pytest.mark.parametrize("name", ISOLATIONS)
+def test_an_isolation_works_here(name: str) -> None:
+    needs(name)
+    assert ISOLATIONS[name].unavailable() == ""
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,14 @@ def test_the_bot_reaches_the_one_port_that_a_program_serves(bubblewrapped: Isola
 
 
 def test_memory_and_processes_are_limited(bubblewrapped: IsolatedStage) -> None:
+    needs("bubblewrap", limited_processes=True)
     limits = Limits(memory_mb=64, processes=20, cpus=1.0)
     bubblewrapped.sandbox = replace(bubblewrapped.sandbox, limits=limits)
     hungry = "x = b'x' * (200 << 20)"
     many = "import os\nwhile True:\n  if not os.fork(): os.execlp('sleep', 'sleep', '600')"
-    bubblewrapped.shell(NAME, f'/usr/bin/python3 -c "{hungry}" && echo fed; echo $?; cat')
+    bubblewrapped.shell(NAME, f'/usr/bin/python3 -c "{hungry}" && echo fed || echo refused; cat')
     bubblewrapped.run("app-2_r1", "sh", "-c", f'/usr/bin/python3 -c "{many}"; cat')
-    shows(bubblewrapped, "137")
+    shows(bubblewrapped, "refused")
     shows(bubblewrapped, "Resource temporarily unavailable", "app-2_r1")
     launch = bubblewrapped.launch("app-3_r1")
     for name in (NAME, "app-2_r1"):

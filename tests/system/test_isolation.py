@@ -23,6 +23,12 @@ def chosen(settings: Settings) -> str:
     return isolation_of(settings, "widgets", "claude")
 
 
+@pytest.fixture(autouse=True)
+def works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which bubblewrap works, unless a test uses `broken`."""
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which bubblewrap does not work."""
