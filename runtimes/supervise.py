@@ -154,13 +154,18 @@ def _listen(folder: str, names: dict[str, str]) -> None:
             os.dup2(listener.fileno(), int(number))
 
 
-def _join(group: str, limits: dict[str, str]) -> None:
+def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
     """Make a control group with its limits, and move this process into it: cgroups(7)."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(group)
-    for name, value in (*limits.items(), ("cgroup.procs", "0")):
-        with open(f"{group}/{name}", "w", encoding="ascii") as file:
-            file.write(value)
+    try:
+        for name, value in (*limits.items(), ("cgroup.procs", "0")):
+            with open(f"{group}/{name}", "w", encoding="ascii") as file:
+                file.write(value)
+    except FileNotFoundError:  # A bot that starts removes groups without processes.
+        if tries == 1:
+            raise
+        _join(group, limits, tries - 1)
 
 
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:

@@ -25,6 +25,7 @@ VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _RECORD_BYTES = 65_536
+_GROUPS = "groups.json"  #: Names the control groups of a run.
 #: Why a record counts as missing.
 _UNREADABLE = (OSError, msgspec.DecodeError, RecursionError)
 _MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
@@ -64,6 +65,8 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
         "groups": launch.groups,
     }
     write_private(launch.dir / "launch.json", json.dumps(value))
+    if launch.groups:
+        write_private(launch.dir / _GROUPS, json.dumps([*launch.groups]))
 
 
 def started(folder: Path) -> bool:
@@ -132,6 +135,7 @@ def end(folder: Path, grace_seconds: float) -> None:
             )
         for pid in survivors:
             _end(pid, signal.SIGKILL, 0.2)
+    remove_groups(folder)
 
 
 def _supervisor(folder: Path) -> int | None:
@@ -168,6 +172,14 @@ def end_orphans(folders: Iterable[Path]) -> set[Path]:
         found.add(marks[mark])
         _end(pid, signal.SIGKILL, 0.0)
     return found
+
+
+def remove_groups(folder: Path) -> None:
+    """Remove the control groups of a run, which a killed supervisor leaves. Idempotent."""
+    with suppress(*_UNREADABLE):
+        for group in _read(folder / _GROUPS, tuple[str, ...]):
+            with suppress(OSError):  # It is gone, or a process of it has not ended yet.
+                Path(group).rmdir()
 
 
 def _vanished(folder: Path) -> str:

@@ -246,6 +246,7 @@ class Tmux:
             if run in found:
                 log.warning("%s: ended processes that outlived their supervisor", name)
             else:
+                supervised.remove_groups(run)
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:

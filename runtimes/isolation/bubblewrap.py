@@ -10,6 +10,7 @@ could type into that terminal is refused by the seccomp filter, so no session of
 https://github.com/containers/bubblewrap
 """
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -149,12 +150,8 @@ class Bubblewrap:
             *_given(sandbox, launch),
             *("--remount-ro", "/", "--chdir", launch.cwd, "--", *inner, *launch.argv),
         )
-        try:
-            groups = self._groups.groups(launch.name, limits)
-        except OSError as error:
-            raise RuntimeFailure(
-                f"no control group can be made for {launch.name}: {error}"
-            ) from None
+        # Other bots of this machine may have runs of the same name.
+        number = hashlib.sha256(os.fsencode(launch.dir)).hexdigest()[:8]
         return replace(
             launch,
             argv=tuple(map(str, argv)),
@@ -162,7 +159,7 @@ class Bubblewrap:
             contained=True,
             opens={_SECCOMP: filter_file},
             listens={_PORT: PORT_SOCKET} if sandbox.port else {},
-            groups=groups,
+            groups=self._groups.groups(f"{launch.name}-{number}", limits),
         )
 
 

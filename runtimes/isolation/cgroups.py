@@ -9,66 +9,56 @@ from runtimes.isolation.base import Limits
 
 _ROOT = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
-_FOLDER = "mergewright"
+_PREFIX = "mergewright-"  #: Of the names of groups.
 _PERIOD = 100_000  #: Microseconds.
 _CONTROLLERS = ("memory", "pids", "cpu")
 
 
 class ControlGroups:
-    """The places below which groups can be made, one for each controller.
+    """The places in which groups can be made, one for each controller.
 
     Of version 2, one place serves all; of version 1, each controller has a hierarchy of its own.
     """
 
     def __init__(self, root: Path = _ROOT, own: Path = _OWN) -> None:
-        self._second: Path | None = None
-        self._first: dict[str, Path] = {}
         groups = dict(_memberships(own))
+        self._places: dict[str, Path] = {}
+        self._files = _first
         if (root / "cgroup.controllers").is_file():
-            self._second = _delegated(root, groups.get("", "/"))
-        else:
-            for name in _CONTROLLERS:
-                place = root / name / groups.get(name, "/").lstrip("/")
-                if os.access(place, os.W_OK) and (root / name / "cgroup.procs").exists():
-                    self._first[name] = place / _FOLDER
+            self._files = _second
+            if place := _delegated(root, groups.get("", "/")):
+                known = _words(place / "cgroup.subtree_control")
+                self._places = {name: place for name in _CONTROLLERS if name in known}
+            return
+        for name in _CONTROLLERS:
+            place = root / name / groups.get(name, "/").lstrip("/")
+            if os.access(place, os.W_OK) and (root / name / "cgroup.procs").exists():
+                self._places[name] = place
 
     @property
     def limited(self) -> frozenset[str]:
         """What can be limited: `memory`, `pids`, `cpu`."""
-        if self._second:
-            return frozenset(_words(self._second / "cgroup.subtree_control")) & {*_CONTROLLERS}
-        return frozenset(self._first)
+        return frozenset(self._places)
 
     def groups(self, name: str, limits: Limits) -> dict[str, Mapping[str, str]]:
-        """Return the groups of a run with their limits, as in `Launch.groups`; makes their parents.
+        """Return the groups of a run with their limits, as in `Launch.groups`.
 
-        Raises `OSError`.
+        The name must be unique on the machine.
         """
-        values = {kind: value for kind, value in _values(limits) if kind in self.limited}
-        if self._second:
-            files = {k: v for kind in values for k, v in _second(kind, limits).items()}
-            return {str(self._second / f"{_FOLDER}-{name}"): files} if files else {}
         found: dict[str, Mapping[str, str]] = {}
-        for kind in values:
-            self._first[kind].mkdir(exist_ok=True)
-            found[str(self._first[kind] / name)] = _first(kind, limits)
+        wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
+        for kind, place in self._places.items():
+            if wanted[kind]:
+                group = str(place / f"{_PREFIX}{name}")
+                found[group] = {**found.get(group, {}), **self._files(kind, limits)}
         return found
 
     def remove_empty(self) -> None:
         """Remove the groups of runs that have ended; one with processes stays: rmdir fails."""
-        places = [*self._first.values()]
-        entries = [entry for place in places if place.is_dir() for entry in place.iterdir()]
-        if self._second:
-            entries += self._second.glob(f"{_FOLDER}-*")
-        for entry in entries:
-            if entry.is_dir():
+        for place in self._places.values():
+            for group in place.glob(f"{_PREFIX}*"):
                 with suppress(OSError):
-                    entry.rmdir()
-
-
-def _values(limits: Limits) -> Iterator[tuple[str, float]]:
-    all_of_them = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
-    return ((kind, value) for kind, value in all_of_them.items() if value)
+                    group.rmdir()
 
 
 def _first(kind: str, limits: Limits) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
+from runtimes import supervised
 from runtimes.base import Launch, Options, Runtime, Seen
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Limits, Sandbox
@@ -207,3 +208,8 @@ class IsolatedStage(TmuxStage):
         launch = super().launch(name, *argv, env=env)
         writable = (*self.sandbox.writable, launch.cwd)
         return self._isolation.wrap(launch, replace(self.sandbox, writable=writable))
+
+    def close(self) -> None:
+        super().close()
+        for run in (self.data / "runs").iterdir():
+            supervised.end(run, 0.0)  # Removes control groups, too.

@@ -229,7 +229,24 @@ def test_memory_and_processes_are_limited(bubblewrapped: IsolatedStage) -> None:
     bubblewrapped.run("app-2_r1", "sh", "-c", f'/usr/bin/python3 -c "{many}"; cat')
     shows(bubblewrapped, "refused")
     shows(bubblewrapped, "Resource temporarily unavailable", "app-2_r1")
-    launch = bubblewrapped.launch("app-3_r1")
     for name in (NAME, "app-2_r1"):
+        groups = bubblewrapped.launch(name).groups
         bubblewrapped.runtime.stop(name)
-    assert [group for group in launch.groups if Path(group).with_name(NAME).exists()] == []
+        assert not any(Path(group).exists() for group in groups)
+
+
+def test_groups_of_a_killed_supervisor_are_removed(bubblewrapped: IsolatedStage) -> None:
+    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, limits=Limits(memory_mb=64))
+    bubblewrapped.start(NAME)
+    groups = list(map(Path, bubblewrapped.launch(NAME).groups))
+    if not groups:
+        pytest.skip("this user may make no control groups here")
+    procs = [group / "cgroup.procs" for group in groups]
+    eventually(lambda: all(one.exists() and one.read_text() for one in procs), "its processes")
+    os.kill(supervisor(bubblewrapped), signal.SIGKILL)
+
+    def are_gone() -> bool:
+        bubblewrapped.runtime.look()
+        return not any(group.exists() for group in groups)
+
+    eventually(are_gone, "their removal")

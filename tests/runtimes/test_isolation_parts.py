@@ -82,8 +82,8 @@ def test_version_1_has_a_group_for_each_controller(tmp_path: Path) -> None:
     groups = first_version(tmp_path, "memory", "cpu")
     assert groups.limited == {"memory", "cpu"}
     assert groups.groups("app-1", LIMITS) == {
-        f"{tmp_path}/memory/a/mergewright/app-1": {"memory.limit_in_bytes": "104857600"},
-        f"{tmp_path}/cpu/a/mergewright/app-1": {
+        f"{tmp_path}/memory/a/mergewright-app-1": {"memory.limit_in_bytes": "104857600"},
+        f"{tmp_path}/cpu/a/mergewright-app-1": {
             "cpu.cfs_period_us": "100000",
             "cpu.cfs_quota_us": "150000",
         },
@@ -120,8 +120,9 @@ def test_a_machine_without_control_groups_limits_nothing(tmp_path: Path) -> None
 
 def test_groups_of_ended_runs_are_removed(tmp_path: Path) -> None:
     groups = first_version(tmp_path, "memory")
-    for name in ("empty", "used"):
-        (tmp_path / "memory" / "a" / "mergewright" / name).mkdir(parents=True)
-    (tmp_path / "memory" / "a" / "mergewright" / "used" / "x").touch()
+    place = tmp_path / "memory" / "a"
+    for name in ("mergewright-empty", "mergewright-used", "other"):
+        (place / name).mkdir()
+    (place / "mergewright-used" / "x").touch()
     groups.remove_empty()
-    assert [one.name for one in (tmp_path / "memory" / "a" / "mergewright").iterdir()] == ["used"]
+    assert {one.name for one in place.iterdir()} == {"mergewright-used", "other"}
