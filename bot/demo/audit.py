@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bot.demo.bot_process import BotProcess
 from bot.demo.model import ModelServer
@@ -55,14 +56,19 @@ def merges(scene: Scene) -> Iterator[str]:
         yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
 
 
+def notes(logs: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return what scripted agents logged in these files, of which some may be missing."""
+    lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
 def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
     """Return a sentence for each message the scripted agent logged more or less than once."""
-    lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
-    notes = [note for note in map(json.loads, lines) if note["session"] == task.session]
-    starts = [note for note in notes if note["kind"] == "prompt"]
+    own = [note for note in notes(logs) if note["session"] == task.session]
+    starts = [note for note in own if note["kind"] == "prompt"]
     if len(starts) != 1:
         yield f"{task.session}: the agent was started {len(starts)} times, not once"
-    received = [note for note in notes if note["kind"] == "message"]
+    received = [note for note in own if note["kind"] == "message"]
     for word in (task.check_word, task.review_word):
         times = sum(word in note["words"] for note in received)
         if times != 1:
@@ -89,6 +95,14 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
         yield f"the worktree of {session} is still there"
     for pid, command in processes_of(bot.folder):
         yield f"process {pid} still runs: {command}"
+    for group in control_groups_of(paths.host):
+        yield f"the control group {group} is left"
+
+
+def control_groups_of(host: Path) -> Iterator[str]:
+    """Return the control groups that are left of runs in a host's folder."""
+    for file in host.glob("sessions/*/groups.json"):
+        yield from (group for group in json.loads(file.read_bytes()) if Path(group).exists())
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,6 @@
 """Whole lives of many sessions: a stand-in GitHub, people, agents, and bots on one database."""
 
 import contextlib
-import json
 import re
 import subprocess
 import sys
@@ -15,13 +14,22 @@ from typing import Any, Self
 
 import httpx
 
-from bot.demo.audit import merges, messages, problems, processes_of
+from bot.demo.agent import LOG
+from bot.demo.audit import (
+    control_groups_of,
+    merges,
+    messages,
+    notes,
+    problems,
+    processes_of,
+)
 from bot.demo.bot_process import BotProcess, configuration
 from bot.demo.github import GitHubServer
 from bot.demo.scene import BOT, Scene
 from bot.system.locations import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options, Runtime
+from runtimes.isolation import ISOLATIONS
 from scripts.faults.proxy import Proxy
 
 #: A resync period, within which doubled effects are removed, and some time to act.
@@ -59,7 +67,8 @@ class Lives:
         self.violations_seen: list[str] = []  #: What a fault saw while it was played.
         self._disk_mb = disk_mb
         self._descriptors = descriptors
-        self._agent_log = folder / "agent.log"
+        # A full disk must not keep agents from logging what they receive.
+        self._isolated = not disk_mb and not ISOLATIONS["bubblewrap"].unavailable()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -106,7 +115,10 @@ class Lives:
     def start_bot(self) -> BotProcess:
         """Start a bot; the second bot of a database is on standby."""
         config = configuration(
-            self.folder, self.proxy.url, agent_log=self._agent_log, sessions=self.sessions
+            *(self.folder, self.proxy.url),
+            agent_log=None if self._isolated else self.folder / LOG,
+            isolation="bubblewrap" if self._isolated else "none",
+            sessions=self.sessions,
         )
         name, secrets = f"bot-{len(self.bots)}", self.scene.secrets
         bot = BotProcess(
@@ -128,8 +140,7 @@ class Lives:
 
     def messages_received(self) -> int:
         """How many messages agents have received, by their own log."""
-        log = self._agent_log
-        return log.read_text().count('"kind": "message"') if log.exists() else 0
+        return sum(note["kind"] == "message" for note in notes(self._agent_logs()))
 
     def label_issues(self) -> None:
         """Have the person open and label all issues at once."""
@@ -210,22 +221,30 @@ class Lives:
             if runs_may_repeat:
                 yield from self._received_twice(task.session)
             else:
-                yield from messages(task, [self._agent_log])
+                yield from messages(task, self._agent_logs())
         yield from merges(self.scene)
         yield from self._duplicate_keys()
         for workspace in self._workspaces():
             yield f"the workspace {workspace} is left"
 
     def left_over(self) -> Iterator[str]:
-        """Return a sentence for each process that is left; ask once all bots are stopped."""
+        """Return a sentence for each process or group left; ask once all bots are stopped."""
         for pid, command in processes_of(self.folder):
             yield f"process {pid} still runs: {command}"
+        for group in control_groups_of(self.paths.host):
+            yield f"the control group {group} is left"
+
+    def _agent_logs(self) -> list[Path]:
+        """Where agents log what they receive."""
+        return [self.folder / LOG, *self.paths.host.glob(f"sessions/*/spool/{LOG}")]
 
     def _received_twice(self, session: str) -> Iterator[str]:
         """Return a sentence for each message that one run received more than once."""
-        lines = self._agent_log.read_text().splitlines() if self._agent_log.exists() else []
-        notes = [note for note in map(json.loads, lines) if note["session"] == session]
-        times = Counter((note["run"], note["mark"]) for note in notes if note["kind"] == "message")
+        times = Counter(
+            (note["run"], note["mark"])
+            for note in notes(self._agent_logs())
+            if note["session"] == session and note["kind"] == "message"
+        )
         for (run, mark), count in times.items():
             if count > 1:
                 yield f"{session}: run {run} received the message {mark} {count} times"
