@@ -287,10 +287,8 @@ class Worktree:
         remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
-            if (
-                completed is not None
-                and refs.modified(gone / self._view.name / self._marker.name) != completed
-            ):
+            found = refs.modified(gone / self._view.name / self._marker.name)
+            if completed not in (None, found):
                 gone.rename(self.place)
                 return False
         remove_tree(gone)
