@@ -34,7 +34,7 @@ _INNER = Path(__file__).with_name("inner.py")
 #: Where a sandbox has `inner.py`, and the folder with the proxy's socket.
 _INNER_INSIDE = "/run/mergewright/inner.py"
 _PROXY_INSIDE = "/run/mergewright/proxy"
-_TMP = "/tmp"  # noqa: S108 - as above, of the sandbox.
+_TMP = "/tmp"  # noqa: S108 - that of the sandbox.
 _SECCOMP = 9  #: The descriptor of the filter. Shells redirect those of one digit only.
 _PORT = 8  #: That of the socket by which the bot reaches the program's port.
 _USER = 1000

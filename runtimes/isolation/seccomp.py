@@ -2,8 +2,9 @@
 
 What programs for development need stays allowed. The filter does not replace the namespaces; it
 keeps the parts of the kernel out of reach that namespaces do not cover, and that its exploits use.
-Assembled here, because the bindings of libseccomp are not on PyPI and numbers are all that is
-needed. https://docs.kernel.org/userspace-api/seccomp_filter.html
+Assembled here: the bindings of libseccomp on PyPI (pyseccomp) have had no release since 2021 and
+need a system library, and numbers are all that a filter needs.
+https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
 import errno

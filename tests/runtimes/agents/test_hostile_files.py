@@ -43,7 +43,7 @@ ATTACKS: dict[str, Callable[[Path, Path], object]] = {
     "a named pipe": lambda place, victim: os.mkfifo(place),
     "a folder": lambda place, victim: place.mkdir(),
     "a link to a device": lambda place, victim: place.symlink_to("/dev/zero"),
-    "a magic link": lambda place, victim: place.symlink_to("/proc/self/root/etc/passwd"),
+    "a magic link": lambda place, victim: place.symlink_to(f"/proc/self/root{victim}"),
     "a linked folder": lambda place, victim: _replace(place.parent, victim.parent),
     "a linked folder above": lambda place, victim: _replace(
         place.parent.parent, victim.parent.parent
