@@ -164,6 +164,8 @@ def git(
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
             text = stdin if isinstance(stdin, str) else None
             code, out, err = _finished(process, text, seconds)
+            if most and into and into.stat().st_size > most:  # It was faster than its limit.
+                code = -signal.SIGXFSZ
     except subprocess.TimeoutExpired:
         words = f"it did not end within {seconds:g} seconds"
         remedy = "look for a slow disk or network, then try again"
