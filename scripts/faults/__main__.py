@@ -30,7 +30,7 @@ class Result(Struct, kw_only=True):
     violations: list[str]
 
 
-def play(fault: Fault, seed: int, sessions: int) -> Result:
+def play(fault: Fault, seed: int, sessions: int, *, isolated: bool) -> Result:
     """Play one run of a fault, and audit it from outside."""
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-faults-"))
@@ -47,7 +47,10 @@ def play(fault: Fault, seed: int, sessions: int) -> Result:
 
     violations: list[str] = []
     with Lives(
-        folder, sessions, log, disk_mb=fault.disk_mb, descriptors=fault.descriptors
+        *(folder, sessions, log),
+        disk_mb=fault.disk_mb,
+        descriptors=fault.descriptors,
+        isolated=isolated,
     ) as lives:
         lives.module = fault.module
         for _ in range(fault.bots):
@@ -78,6 +81,7 @@ def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
         copy_without(defence, tree)
         command = [sys.executable, "-m", "scripts.faults", "--only", defence.fault]
         command += ["--sessions", str(options.sessions), "--json", str(found)]
+        command.append("--not-isolated")  # A sandbox ends what the bot no longer does.
         if options.seed is not None:
             command += ["--seed", str(options.seed)]
         for _ in range(options.runs):
@@ -103,6 +107,9 @@ def main() -> int:
         action="store_true",
         help="play each fault in a copy without its defence; one that sees no violation fails",
     )
+    parser.add_argument(
+        "--not-isolated", action="store_true", help="play it with agents that are not isolated"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     options = parser.parse_args()
     chosen = options.only or names
@@ -113,7 +120,7 @@ def main() -> int:
         for _ in range(options.runs):
             seed = secrets.randbelow(2**32) if options.seed is None else options.seed
             print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
-            result = play(fault, seed, options.sessions)
+            result = play(fault, seed, options.sessions, isolated=not options.not_isolated)
             results.append(result)
             for violation in result.violations:
                 print(f"VIOLATION: {violation}")

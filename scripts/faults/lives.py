@@ -51,10 +51,12 @@ class Lives:
         *,
         disk_mb: int = 0,
         descriptors: int = 0,
+        isolated: bool = True,
     ) -> None:
         """`log` receives each fault and what came of it.
 
         `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot.
+        Agents are `isolated` where bubblewrap works.
         """
         self.folder = folder
         self.sessions = sessions
@@ -68,7 +70,7 @@ class Lives:
         self._disk_mb = disk_mb
         self._descriptors = descriptors
         # A full disk must not keep agents from logging what they receive.
-        self._isolated = not disk_mb and not ISOLATIONS["bubblewrap"].unavailable()
+        self._isolated = isolated and not disk_mb and not ISOLATIONS["bubblewrap"].unavailable()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
