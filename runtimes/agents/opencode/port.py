@@ -119,7 +119,6 @@ def _cut_off(sock: socket.socket, seconds: float) -> Iterator[None]:
             sock.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(seconds, cut)
-    timer.daemon = True
     timer.start()
     try:
         yield
