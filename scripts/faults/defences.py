@@ -90,7 +90,10 @@ DEFENCES: Sequence[Defence] = (
     Defence(
         "supervisors",
         "what outlived a killed supervisor is found and ended",
-        (Removal("runtimes/tmux.py", "        self._end_orphans(looked)\n", ""),),
+        (
+            Removal("runtimes/tmux.py", "        self._end_orphans(looked)\n", ""),
+            Removal("runtimes/supervised.py", "list(_marked(folder))", "[]"),
+        ),
     ),
     Defence(
         "connections",
