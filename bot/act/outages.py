@@ -29,12 +29,33 @@ _FULL_BYTES = 1024 * 1024
 _PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
 
 
-def _writes(folder: Path) -> bool:
-    """Whether a file of some size can be written; quotas count, too."""
+def _disks(data: Path) -> list[Path]:
+    """The data folder, and the folders in it that are on disks of their own."""
     try:
-        with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.write(bytes(_PROBE_BYTES))
-            probe.flush()
+        device = data.stat().st_dev
+        found = [Path(one.path) for one in os.scandir(data) if one.is_dir(follow_symlinks=False)]
+        return [data, *(one for one in found if one.stat().st_dev != device)]
+    except OSError:
+        return [data]
+
+
+def _full(data: Path) -> Path | None:
+    """The first of these folders whose disk is full."""
+    for folder in _disks(data):
+        with suppress(OSError):
+            disk = os.statvfs(folder)
+            if disk.f_bavail * disk.f_frsize < _FULL_BYTES:
+                return folder
+    return None
+
+
+def _writes(data: Path) -> bool:
+    """Whether files of some size can be written on each disk; quotas count, too."""
+    try:
+        for folder in _disks(data):
+            with tempfile.TemporaryFile(dir=folder) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
     except OSError:
         return False
     return True
@@ -106,7 +127,7 @@ class Outages:
     """The outages that are not over, as incidents. One thread calls `look`."""
 
     incidents: IncidentsTable
-    folder: Path  #: The folder on the disk that must not be full.
+    folder: Path  #: The data folder: no disk with a part of it must be full.
     clock: Clock
     workers: Executor
     github_answers: Callable[[], bool]  #: Asks GitHub, which may take long.
@@ -130,7 +151,7 @@ class Outages:
     def met(self, message: str) -> bool:
         """Whether a failure with this message is due to an outage of this machine."""
         found = [one.key for one in RESOURCES if one.words.search(message)]
-        if not found and self._is_full():
+        if not found and _full(self.folder):
             found = ["disk"]
         for key in found:
             self._open.setdefault(key, False)
@@ -141,7 +162,7 @@ class Outages:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        if self._is_full():
+        if _full(self.folder):
             self._open.setdefault("disk", False)
         with suppress(StoreFailure):  # A full disk has no space for its incident; later it has.
             if not self._loaded:
@@ -156,7 +177,7 @@ class Outages:
 
     def _follow(self, resource: Resource) -> None:
         if not self._open[resource.key]:
-            text = resource.text.format(folder=self.folder) + _ENDS
+            text = resource.text.format(folder=_full(self.folder) or self.folder) + _ENDS
             self.incidents.report(resource.key, text, self.clock())
             self._open[resource.key] = True
         if resource.over(self.folder) if resource.over else self._github_is_back():
@@ -171,10 +192,3 @@ class Outages:
             return False
         answer, self._answer = self._answer, None
         return answer.result()
-
-    def _is_full(self) -> bool:
-        try:
-            disk = os.statvfs(self.folder)
-        except OSError:
-            return False
-        return disk.f_bavail * disk.f_frsize < _FULL_BYTES

@@ -91,7 +91,7 @@ def test_a_port_in_use_is_reported_before_anything_starts(world: World) -> None:
         type(world.app)(settings, world.secrets)  # type: ignore[misc]
 
 
-def test_a_full_disk_is_reported_and_no_partial_workspace_is_used(world: World) -> None:
+def test_a_start_waits_for_space_on_the_disk_of_the_workspaces(world: World) -> None:
     data = world.folder / "data" / "workspaces"
     data.mkdir(parents=True)
     mounted = subprocess.run(
@@ -102,9 +102,13 @@ def test_a_full_disk_is_reported_and_no_partial_workspace_is_used(world: World) 
     try:
         world.repo.push("main", {"large.bin": "x" * 500_000}, by=ALICE)
         world.bot_starts()
-        session = world.issue("Add widgets").is_labelled().becomes("errored")
-        assert "unable to write" in session.because
-        assert "free disk space" in session.because
+        session = world.issue("Add widgets").is_labelled()
+        incident = eventually(world.store.incidents.current, "an incident is shown")[0]
+        assert f"the disk with {data} is full" in incident.text
+        grown = ["mount", "-o", "remount,size=64m", str(data)]
+        subprocess.run(grown, check=True, capture_output=True)
+        session.becomes("working")
+        eventually(lambda: not world.store.incidents.current(), "that is over")
     finally:
         world.close()
         subprocess.run(["umount", str(data)], check=True)
