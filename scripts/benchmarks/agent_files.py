@@ -14,6 +14,7 @@ from typing import NamedTuple
 from runtimes.agents.base import RunFiles
 from runtimes.agents.opencode import files as opencode_files
 from runtimes.agents.opencode import port as opencode_port
+from runtimes.files import write_private
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 #: The id of every conversation.
@@ -121,7 +122,8 @@ def _status(files: RunFiles, _port: int) -> None:
 
 
 def _answers(files: RunFiles, port: int) -> None:
-    opencode_port.server_file(files).write_text(json.dumps({"port": port, "password": "none"}))
+    server = json.dumps({"port": port, "password": "none"})
+    write_private(opencode_port.server_file(files), server)
 
 
 @contextmanager
