@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import is_sha
+from runtimes.workspaces.repositories import remove_locks
 from runtimes.workspaces.worktree import Worktree
 
 
@@ -17,10 +18,11 @@ def prepare(
 ) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    A complete workspace is left as it is. A missing or damaged one is made again: what is left is
-    preserved as the work of `run`, and the branch begins at the session's known work (pushed,
-    fetched or preserved), if there is any. Safe to repeat. Returns the commit the work is based on.
-    None: it has to be made, and `may_make`, asked right before, forbids it.
+    A complete workspace is left as it is, but for locks of a git that was killed. A missing or
+    damaged one is made again: what is left is preserved as the work of `run`, and the branch begins
+    at the session's known work (pushed, fetched or preserved), if there is any. Safe to repeat.
+    Returns the commit the work is based on. None: it has to be made, and `may_make`, asked right
+    before, forbids it.
 
     Raises `GitFailure`.
     """
@@ -32,6 +34,8 @@ def prepare(
     if workspace.whole:
         if not workspace.base():
             workspace.set_base(mirror.merge_base(at, mirror.take(workspace)))
+        if may_make():
+            remove_locks(workspace.repository)
         return workspace.base()
     mirror.preserve(workspace, run)
     start, files = mirror.known_work(workspace.session, workspace.branch) or (at, None)

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from runtimes.files import walk
@@ -17,6 +18,7 @@ exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trai
 """
 #: The author of the agent's commits.
 _NAME = "Mergewright"
+_FILES = 10_000  #: No more files are searched for locks.
 
 
 def make_repository(
@@ -59,6 +61,16 @@ def _quoted(value: str) -> str:
 def checkout_of(root: Path, session: str) -> Path:
     """The folder in which a session's agent works."""
     return Path(os.path.realpath(root)) / session / "checkout"
+
+
+def remove_locks(repository: Path) -> None:
+    """Remove the locks of refs, indexes and settings that a killed git left in a repository.
+
+    Call it only while no git runs there: an agent's would fail at them. Raises `OSError`.
+    """
+    for path, _ in islice(walk(repository, without="objects"), _FILES):
+        if path.suffix == ".lock":  # No branch has such a name: git-check-ref-format(1).
+            path.unlink(missing_ok=True)
 
 
 def remove_tree(folder: Path) -> None:

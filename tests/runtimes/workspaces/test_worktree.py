@@ -70,6 +70,27 @@ def test_preparing_a_whole_workspace_changes_nothing(
     assert (worktree.path / "b").exists()
 
 
+def test_locks_of_a_killed_git_are_removed_before_the_next_run(
+    worktree: Worktree, mirror: Mirror, git: Git, tmp_path: Path
+) -> None:
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "index.lock").touch()
+    (worktree.repository / "linked").symlink_to(outside)
+    locked = [
+        *("worktrees/checkout/index.lock", "worktrees/checkout/HEAD.lock", "config.lock"),
+        *("packed-refs.lock", f"refs/heads/{worktree.branch}.lock"),
+    ]
+    for name in locked:
+        (worktree.repository / name).touch()
+    with pytest.raises(AssertionError, match=r"index\.lock"):
+        git.commit(worktree.path, "a", "1")
+    prepare(mirror, worktree, "main", may_make=lambda: False)
+    assert all((worktree.repository / name).exists() for name in locked)
+    prepare(mirror, worktree, "main")
+    git.commit(worktree.path, "a", "1")
+    assert (outside / "index.lock").exists()
+
+
 @pytest.mark.parametrize("missing", ["bot.git/made", "bot.git", "repository.git", "checkout"])
 def test_a_half_made_workspace_is_made_again(
     worktree: Worktree, workspace: Callable[[], Worktree], missing: str, mirror: Mirror
