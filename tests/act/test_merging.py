@@ -1,15 +1,18 @@
 """Merging: access is checked again, and agents' commit messages have no effect."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
+from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, Rejected, RetryLater
 from bot.github.write_access import WriteAccess
 from bot.store import Observation
+from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.actions import Enqueue, MergePull
+from lifecycle.model.actions import DeleteBranch, Enqueue, MergePull
 from lifecycle.model.facts import Pull, Verdict
 from lifecycle.model.policy import MergeMethod
 from tests.harness.site import Site, git
@@ -208,3 +211,23 @@ def test_a_merge_commit_credits_nobody_again(merger: Merger) -> None:
     merger.commits("Add it\n\nSigned-off-by: Ann <ann@example.org>")
     _, message = merger.lands(MERGE)
     assert message.endswith("Closes #12")
+
+
+@pytest.mark.parametrize(
+    ("push_to", "home", "onto"),
+    [("repository", "acme/widgets", "main"), ("fork", "bot/widgets", "")],
+)
+def test_open_pull_requests_based_on_a_deleted_branch_get_the_base_of_the_merged_one(
+    site: Site, push_to: Any, home: str, onto: str
+) -> None:
+    """None can be based on a branch of a fork."""
+    projects = cast("dict[str, ProjectSettings]", site.locations.projects)
+    projects["widgets"] = replace(projects["widgets"], push_to=push_to, fork="bot/widgets")
+    github: Any = SimpleNamespace(write=MagicMock())
+    github.write.delete_branch.return_value = ""
+    branch = site.session.branch
+    deletion = DeleteBranch(key=keys.delete_branch(branch), branch=branch, sha="a", base="main")
+    site.scenario.orders(site.id, deletion)
+    (due,) = site.scenario.store.outbox.due(site.scenario.clock())
+    assert site.dispatcher(github).do(due, lambda: None) == Completed()
+    github.write.delete_branch.assert_called_once_with(home, branch, "a", onto)
