@@ -294,10 +294,16 @@ def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
 
 
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs the project's setup lines before the agent's command."""
+    """Return a command that runs the project's setup lines before the agent's command.
+
+    Where one fails, the output says so: its exit code is all that people learn otherwise, and it
+    looks like the agent's.
+    """
     if not lines:
         return argv
-    return ("/bin/sh", "-ec", "\n".join((*lines, 'exec "$@"')), "bootstrap", *argv)
+    failed = "A setup command of the project (bootstrap) failed with exit code $?."
+    script = (f"trap 'echo \"{failed}\"' EXIT", *lines, "trap - EXIT", 'exec "$@"')
+    return ("/bin/sh", "-ec", "\n".join(script), "bootstrap", *argv)
 
 
 def _real_parent(path: Path) -> Path:

@@ -124,3 +124,33 @@ def test_the_branch_is_pushed_to_a_fork_when_configured(world: World) -> None:
     issue.becomes("merged")
     eventually(lambda: branch not in fork.heads, "its branch is deleted there")
     assert world.repo.git.run("show", "main:widgets.txt") == "two\n"
+
+
+def test_a_project_has_its_own_setup_commands_and_merge_message(world: World) -> None:
+    world.project = """
+bootstrap = ["count=1", "echo $count >ready.txt"]
+merge-title = "{issue}: {title}"
+merge-message = "{body}\\n\\nSee #{number}."
+"""
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    issue.agent.writes_summary("Add one\n\nThere is a widget.")
+    issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
+    issue.pull.ci_passes().reviewer_approves()
+    issue.becomes("merged")
+    assert world.repo.git.run("show", "main:ready.txt") == "1\n"
+    merged = world.repo.git.commit(world.repo.heads["main"]).message
+    assert merged.startswith("1: Add one\n\nThere is a widget.")
+    assert "\n\nSee #2.\n\n" in merged
+
+
+def test_a_failed_setup_command_is_shown_and_no_agent_starts(world: World) -> None:
+    world.project = """bootstrap = ["echo no compiler >&2", "(exit 3)", "echo never"]"""
+    app = world.bot_starts({"restarts": 0})
+    issue = world.issue("Add widgets").is_labelled()
+    assert "exited with code 3" in issue.becomes("errored").because
+    shown = app.wiring.locations.host.runs.output(issue.id, 1)
+    assert "no compiler" in shown
+    assert "A setup command of the project (bootstrap) failed with exit code 3." in shown
+    assert "never" not in shown
+    assert issue.agent.received == []

@@ -44,7 +44,7 @@ events = "{events}"
 [projects.widgets]
 repository = "acme/widgets"
 agent = "scripted"
-{fork}
+{project}
 [installation]
 {installation}
 [agent-types.scripted]
@@ -105,7 +105,7 @@ class World:
         self.repo.webhook(f"http://127.0.0.1:{self.port}/webhooks/github", SECRET)
         self.app: App | None = None
         self.app_id = ""
-        self.fork = ""  #: The lines of the configuration about a fork.
+        self.project = ""  #: Further lines of the project's table in the configuration.
         self.installation = ""  #: Those about the App's installations.
 
     # -- the bot
@@ -123,7 +123,7 @@ class World:
     def bot_has_a_fork(self) -> Repository:
         """Have the bot push its branches to its own fork."""
         fork = self.repo.fork(BOT)
-        self.fork = f'push-to = "fork"\nfork = "{fork.full_name}"'
+        self.project = f'push-to = "fork"\nfork = "{fork.full_name}"'
         return fork
 
     def settings(
@@ -143,7 +143,7 @@ class World:
                 data=self.folder / "data",
                 url=self.github.url,
                 app_id=self.app_id,
-                fork=self.fork,
+                project=self.project,
                 installation=self.installation,
                 python=sys.executable,
                 scripted_agent=Path(__file__).with_name("scripted_agent.py"),
