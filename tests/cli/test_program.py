@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from bot.app import process
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.bubblewrap import Bubblewrap
 from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment, Result
 
 HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
@@ -125,6 +127,18 @@ def test_a_configuration_with_which_no_agent_could_work_is_refused(
     assert (result.code, result.out) == (2, "")
     for problem in problems:
         assert problem in result.err
+
+
+@pytest.mark.usefixtures("secrets")
+def test_a_configuration_that_names_no_isolation_is_refused_where_none_works(
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ISOLATIONS, "bubblewrap", Bubblewrap())  # It has not been tried yet.
+    monkeypatch.setenv("PATH", str(deployment.file.parent))  # No bwrap is there.
+    result = mergewright("config", "check", str(deployment.file))
+    assert (result.code, result.out) == (2, "")
+    assert "agents cannot be isolated here: bubblewrap is not installed: apt-get" in result.err
+    assert 'write isolation = "none" under [runtime]' in result.err
 
 
 def test_every_problem_of_a_configuration_is_printed(
