@@ -1,13 +1,20 @@
-"""The stand-in's pages of issues and pull requests."""
+"""The stand-in's pages of issues and pull requests, and the demo that keeps them running."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
+from tests.world.waiting import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -70,3 +77,39 @@ def test_a_person_reviews_on_the_page_of_a_pull_request(
     assert httpx.get(github.url, trust_env=False).text == listed
     for missing in ("acme/widgets/issues/99", "acme/gears", "acme/widgets/pull/1/nothing"):
         assert httpx.get(f"{github.url}{missing}", trust_env=False).status_code == 404
+
+
+def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path: Path) -> None:
+    log, port = tmp_path / "log", free_port()
+
+    def printed(what: str) -> list[str]:
+        return re.findall(what, log.read_text())
+
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "bot.demo", "--keep", "--port", str(port)],
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        ) as demo,
+        httpx.Client(trust_env=False, follow_redirects=True) as browser,
+    ):
+        try:
+            to_try = r"(http\S+/issues/\d+)  Add "
+            eventually(lambda: demo.poll() is not None or len(printed(to_try)) == 3, "it is kept")
+            assert demo.poll() is None, log.read_text()
+            for issue in printed(to_try):
+                assert "Add the label mergewright" in browser.get(issue).text
+            page = browser.get(printed(r"signed in: (http\S+)")[-1]).text
+            ((login, token),) = re.findall(
+                r'action="(\S+/login)".* name="token" value="(\S+)"', page
+            )
+            assert login == f"http://127.0.0.1:{port}/login"
+            assert "greetings-1" in browser.post(login, data={"token": token}).text
+        finally:
+            os.killpg(demo.pid, signal.SIGINT)  # As Ctrl-C in a terminal does.
+        assert demo.wait(PATIENCE) == 0, log.read_text()
+    assert printed("Traceback") == []
+    (config,) = printed(r"--config (\S+)")
+    assert not Path(config).parent.exists()

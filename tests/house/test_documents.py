@@ -57,6 +57,12 @@ def test_documented_scripts_exist() -> None:
     assert [pair for pair in named if not (ROOT / pair[1]).is_file()] == []
 
 
+def test_the_readme_begins_with_what_a_newcomer_types() -> None:
+    typed = [line for document, line in lines() if document == "README.md"]
+    assert typed[0].startswith("git clone ")
+    assert typed[1] == "./scripts/demo"
+
+
 def test_links_between_documents_resolve() -> None:
     dead = [
         f"{name}: {target}"
