@@ -24,9 +24,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.facts import OffBranch
-from runtimes.workspaces import preservable, refs
+from runtimes.workspaces import preservable, refs, repositories
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, readable
-from runtimes.workspaces.repositories import checkout_of, files_below, make_repository, remove_tree
 from runtimes.workspaces.steering import Steering
 
 COMMITS = 250  #: No more commits of a branch are listed.
@@ -56,7 +55,7 @@ class Worktree:
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
         self._sign_off = sign_off
-        self.path = checkout_of(root, session)
+        self.path = repositories.checkout_of(root, session)
         self.place = self.path.parent
         self.repository = self.place / "repository.git"
         self._tip = refs.Tip(self.repository, f"refs/heads/{branch}")
@@ -110,7 +109,7 @@ class Worktree:
     def repair(self) -> None:
         """Make the bot's view again, if an agent has spoiled it, to read the work."""
         if self.spoiled:
-            remove_tree(self._view)
+            repositories.remove_tree(self._view)
             self._make_view()
             self.set_base("")
 
@@ -128,7 +127,7 @@ class Worktree:
             return False
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
-        make_repository(
+        repositories.make_repository(
             self.repository, self.path, self._origin, self.branch, start, sign_off=self._sign_off
         )
         self._make_view()
@@ -284,14 +283,14 @@ class Worktree:
         False: it stays, since its time of completion is not `completed`, where that is given.
         """
         gone = self.place.with_name(f".{self.session}.gone")
-        remove_tree(gone)
+        repositories.remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
             found = refs.modified(gone / self._view.name / self._marker.name)
             if completed not in (None, found):
                 gone.rename(self.place)
                 return False
-        remove_tree(gone)
+        repositories.remove_tree(gone)
         return True
 
     @contextmanager
@@ -301,8 +300,7 @@ class Worktree:
             raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
         with (self._view / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for left in self._view.glob("index*.lock"):
-                left.unlink()  # Left by a git that was killed.
+            repositories.remove_locks(self._view)
             yield
 
     def snapshot(
@@ -340,7 +338,7 @@ class Worktree:
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add files of repositories nested in the checkout; git would record only their commits."""
-        files = [file for folder in nested for file in files_below(self.path, folder)]
+        files = [file for folder in nested for file in repositories.files_below(self.path, folder)]
         preservable.check_sizes(self.path, files)
         command = ("check-ignore", "-z", "--stdin")
         try:

@@ -163,7 +163,7 @@ def test_an_interrupted_removal_does_not_look_like_work(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("runtimes.workspaces.worktree.remove_tree", killed)
+        patched.setattr("runtimes.workspaces.repositories.remove_tree", killed)
         with pytest.raises(KeyboardInterrupt):
             worktree.remove()
     again = workspace()

@@ -204,8 +204,11 @@ def test_a_file_that_is_committed_twice_between_two_looks_is_clean(
     assert not worktree.dirty()
 
 
-def test_a_killed_status_does_not_block_the_next(worktree: Worktree, git: Git) -> None:
-    (worktree.place / "bot.git" / "index.lock").touch()
+@pytest.mark.parametrize("lock", ["index.lock", "index.files.lock", "HEAD.lock"])
+def test_a_killed_git_of_the_bot_does_not_block_the_next(
+    worktree: Worktree, git: Git, lock: str
+) -> None:
+    (worktree.place / "bot.git" / lock).touch()
     git.commit(worktree.path, "a", "1")
     assert not worktree.dirty()
 
