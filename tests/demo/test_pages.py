@@ -88,7 +88,11 @@ def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path
     with (
         log.open("wb") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "bot.demo", "--keep", "--port", str(port)],
+            # A shell that runs the tests in the background has them ignore SIGINT.
+            [
+                *("env", "--default-signal=INT"),
+                *(sys.executable, "-m", "bot.demo", "--keep", "--port", str(port)),
+            ],
             stdout=file,
             stderr=file,
             start_new_session=True,
@@ -109,7 +113,12 @@ def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path
             assert "greetings-1" in browser.post(login, data={"token": token}).text
         finally:
             os.killpg(demo.pid, signal.SIGINT)  # As Ctrl-C in a terminal does.
-        assert demo.wait(PATIENCE) == 0, log.read_text()
+            try:
+                ended = demo.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                os.killpg(demo.pid, signal.SIGKILL)
+                raise
+        assert ended == 0, log.read_text()
     assert printed("Traceback") == []
     (config,) = printed(r"--config (\S+)")
     assert not Path(config).parent.exists()
