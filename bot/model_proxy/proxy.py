@@ -158,9 +158,11 @@ class ModelProxy:
         finally:
             for one in (asking, *ends):
                 one.cancel()
-            await asyncio.wait((asking, *ends))
-            self._active -= Counter([asked.token])
-            asked.release()
+            try:
+                await asyncio.wait((asking, *ends))
+            finally:  # The server cancels this too, if it takes long.
+                self._active -= Counter([asked.token])
+                asked.release()
         await self._record_usage(asked, answer, gave_up=asking.cancelled())
         if not asking.cancelled():
             asking.result()  # Raise unexpected exceptions.

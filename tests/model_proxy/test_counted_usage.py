@@ -1,5 +1,6 @@
 """What the model proxy changes in requests, and the usage that it counts without a report."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from bot.model_proxy import request_bodies
+from bot.system import http_server
 from tests.harness.model_proxies import SECONDS, Agent, Provider, begin, piece, whole
 from tests.world.waiting import eventually
 
@@ -164,10 +166,30 @@ def test_a_request_that_is_broken_off_is_not_charged(agent: Agent, by: str) -> N
         eventually(lambda: agent.streams._active, "it has begun")
         if by == "the bot":
             agent.proxy.stop()
-    if by == "the agent":
-        eventually(lambda: not agent.streams._active, "it has ended")
+    eventually(lambda: not agent.streams._active, "it has ended")
     agent.proxy.stop()
     assert used(agent) == (0, 0)
+
+
+def test_a_request_is_released_where_its_end_is_cancelled(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends_late(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()
+
+    agent.proxy.stop()
+    monkeypatch.setattr(http_server, "_STOP_SECONDS", 0)
+    proxy = agent.proxy = agent.another_proxy()
+    monkeypatch.setattr(proxy, "_ask", ends_late)
+    proxy.start()
+    with agent.connects() as asking:
+        asking.request("POST", "/v1/messages", b"x", headers={"x-api-key": agent.key})
+        eventually(lambda: proxy._active, "it has begun")
+        proxy.stop()
+    assert not proxy._active
 
 
 def test_a_response_without_usage_is_charged_an_estimate(agent: Agent, provider: Provider) -> None:
