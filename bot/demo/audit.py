@@ -10,7 +10,7 @@ from typing import Any
 from bot.demo.bot_process import BotProcess
 from bot.demo.model import ModelServer
 from bot.demo.model.script import steps
-from bot.demo.scene import BOT, Scene, Task
+from bot.demo.scene import Scene, Task
 from bot.system.locations import Paths
 
 #: The comment under the last issue of a project that has nothing left to do.
@@ -29,10 +29,10 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
         yield f"#{number}: the pull request was not merged"
     if task.issue.state != "closed":
         yield f"#{number}: the issue was not closed"
-    posted = [(c.body, "the issue") for c in task.issue.comments if c.user.login == BOT]
-    posted += [(c.body, "the pull request") for c in pull.comments if c.user.login == BOT]
+    posted = [(c.body, "the issue") for c in task.issue.comments if c.user.login == scene.bot]
+    posted += [(c.body, "the pull request") for c in pull.comments if c.user.login == scene.bot]
     in_threads = [comment for thread in pull.threads for comment in thread.comments]
-    posted += [(c.body, "a thread") for c in in_threads if c.user.login == BOT]
+    posted += [(c.body, "a thread") for c in in_threads if c.user.login == scene.bot]
     for (_, place), times in Counter(posted).items():
         if times > 1:
             yield f"#{number}: the same comment was posted {times} times on {place}"
@@ -51,7 +51,7 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
 def merges(scene: Scene) -> Iterator[str]:
     """Return a sentence if the bot merged more or less often than there are tasks."""
     base = scene.repo.default_branch
-    moves = [move for move in scene.repo.moves if move.branch == base and move.user == BOT]
+    moves = [move for move in scene.repo.moves if move.branch == base and move.user == scene.bot]
     if len(moves) != len(scene.tasks):
         yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
 

@@ -26,6 +26,8 @@ data = "{data}"
 
 [github]
 api-url = "{url}api/v3/"
+app-id = "{app_id}"
+allowed-owners = ["{owner}"]
 
 [projects.greetings]
 repository = "{repository}"
@@ -73,6 +75,7 @@ def configuration(
     isolation: str = "none",
     agent_types: str = "",
     sessions: int = 4,
+    app_id: str = "",
     port: int = 0,
     thresholds: str = THRESHOLDS,
 ) -> str:
@@ -80,13 +83,16 @@ def configuration(
 
     `agent_log` is the file in which scripted agents log what they receive; None: one in the spool
     of each run, as isolated ones need it. `agent_types` has
-    further tables; `sessions` may run at the same time; `thresholds` has `[policy]` and `[timing]`.
+    further tables; `sessions` may run at the same time; a bot without an `app_id` has a token;
+    `thresholds` has `[policy]` and `[timing]`.
     """
     config = _CONFIG.format(
         port=port or free_port(),
         data=folder / "data",
         url=github_url,
+        app_id=app_id,
         repository=REPOSITORY,
+        owner=REPOSITORY.partition("/")[0],
         agent=agent,
         python=sys.executable,
         script=scripted_agent.__file__,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import git
 
 from bot.demo.github import GitHubServer
+from bot.demo.github.app_keys import key_pair
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.reviews import Thread
@@ -63,11 +64,17 @@ class Scene:
     """Sets up the stand-in, and plays CI and the reviewer as heads move."""
 
     def __init__(
-        self, github: GitHubServer, tell: Callable[[str, str], None], *, spelled_out: bool = False
+        self,
+        github: GitHubServer,
+        tell: Callable[[str, str], None],
+        *,
+        spelled_out: bool = False,
+        app: bool = False,
     ) -> None:
         """`tell` receives each event with where to look at it.
 
-        `spelled_out`: requests contain the commands for the scripted model.
+        `spelled_out`: requests contain the commands for the scripted model. `app`: the bot
+        authenticates as a GitHub App, not with a token.
         """
         self._github = github
         self._tell = tell
@@ -77,9 +84,9 @@ class Scene:
         self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.page_token = secrets.token_urlsafe(12)
         self._model_key = secrets.token_urlsafe(24)
-        github.bot_account(BOT, token=self.token)
         self.repo = github.repository(REPOSITORY, files=_FILES)
-        self.repo.permission(BOT, "write")
+        self._set_up_bot(app=app)
+        self.repo.permission(self.bot, "write")
         for login in (PERSON, REVIEWER):
             github.user(login)
             self.repo.permission(login, "write")
@@ -90,10 +97,21 @@ class Scene:
         """The bot's environment: its secrets, and the key of the scripted model."""
         return {
             KEY: self._model_key,
-            "MERGEWRIGHT_GITHUB_TOKEN": self.token,
+            **self._credentials,
             "MERGEWRIGHT_WEBHOOK_SECRET": self.secret,
             "MERGEWRIGHT_PAGE_TOKEN": self.page_token,
         }
+
+    def _set_up_bot(self, *, app: bool) -> None:
+        """Give the bot an account: that of an installed App, or one with a token."""
+        if not app:
+            self.bot, self.app_id = self._github.bot_account(BOT, token=self.token).login, ""
+            self._credentials = {"MERGEWRIGHT_GITHUB_TOKEN": self.token}
+            return
+        keys = key_pair()
+        made = self._github.app(BOT, keys.public)
+        self.bot, self.app_id = made.bot.login, str(made.id)
+        self._credentials = {"MERGEWRIGHT_GITHUB_PRIVATE_KEY": keys.private}
 
     def open_issue(self, file: str = "greeting.txt", *, labelled: bool = True) -> Issue:
         """Have the person open an issue that asks for a file, and label it."""
@@ -174,12 +192,15 @@ class Scene:
         for thread in pull.threads:
             # A person reads the answer before they are content with it.
             deadline = time.monotonic() + _ANSWER_SECONDS
-            while not _answered(thread) and time.monotonic() < deadline:
+            while not self._answered(thread) and time.monotonic() < deadline:
                 time.sleep(0.05)
             thread.resolve(by=REVIEWER)
         if pull.head == head:
             pull.review(by=REVIEWER, state="APPROVED", body="Thank you!")
             self._tell(f"@{REVIEWER} approves {head[:7]}", pull.url)
+
+    def _answered(self, thread: Thread) -> bool:
+        return thread.comments[-1].user.login == self.bot
 
     def _spelled(self, file: str, *words: str) -> str:
         """The scripted model's commands for a greeting with these words."""
@@ -188,10 +209,6 @@ class Scene:
         greeting = "\\n".join(("Hello.", *words))
         commit = f"git add {file} && git commit --quiet -m 'Greet with {len(words)} words'"
         return f"\n#do: write {file} {greeting}\n#do: bash {commit}\n"
-
-
-def _answered(thread: Thread) -> bool:
-    return thread.comments[-1].user.login == BOT
 
 
 def _word() -> str:

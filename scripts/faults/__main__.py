@@ -50,6 +50,7 @@ def play(fault: Fault, seed: int, sessions: int, *, isolated: bool) -> Result:
         *(folder, sessions, log),
         disk_mb=fault.disk_mb,
         descriptors=fault.descriptors,
+        app=fault.app,
         isolated=isolated,
     ) as lives:
         lives.module = fault.module

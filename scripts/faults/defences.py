@@ -69,6 +69,11 @@ DEFENCES: Sequence[Defence] = (
         (Removal("bot/app/process.py", "clock=SteadyClock()", "clock=utc_now"),),
     ),
     Defence(
+        "app-clock",
+        "an App signs by GitHub's time",
+        (Removal("bot/github/transport.py", "self._clock() + self._ahead", "self._clock()"),),
+    ),
+    Defence(
         "disk",
         "a full disk costs no try",
         (

@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from bot.demo.audit import processes_of
+from bot.github.auth import RENEW_EARLY
 from bot.store import StoreDamaged
 from bot.store.opening import PAGE_BYTES
 from scripts.faults.lives import Lives
@@ -35,6 +37,7 @@ class Fault:
     module: str = "bot.cli"  #: What the bots run.
     runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
     disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
+    app: bool = False  #: Whether the bot is an App, not an account with a token.
     descriptors: int = 0  #: The open files a bot may have, for good; 0: the limit of this machine.
     seconds: float = 120.0  #: The time without progress after which they are a violation.
     most_seconds: float = 900.0  #: The time after which unfinished lives are one in any case.
@@ -42,6 +45,9 @@ class Fault:
 
 #: A bot with nothing to do makes fewer requests in five seconds.
 _FEW_REQUESTS = 25
+#: GitHub accepts no signature that was made more than a minute ahead. A bot that starts more than
+#: five minutes ahead takes its agents for idle.
+_AHEAD_SECONDS = (120.0, 240.0)
 #: What outlives a supervisor is ended within two looks; a busy machine makes them late.
 _ORPHAN_SECONDS = 30.0
 
@@ -131,10 +137,24 @@ def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     for number in range(1, 6):
         if over.wait(dice.uniform(1.0, 6.0)):
             return
-        seconds = dice.uniform(-3600.0, 3600.0) if number < 5 else 0.0
-        with lives.clock.open("a") as file:
-            file.write(f"{time.time()} {seconds}\n")
-        lives.log(f"the clock is {seconds:+.0f} s wrong ({number})")
+        _set_clock(lives, dice.uniform(-3600.0, 3600.0) if number < 5 else 0.0)
+
+
+def app_clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Restart the bot while the clock is minutes ahead, then set it wrong like `clock`.
+
+    GitHub goes by its own time when it checks what an App signs, and when it ends the App's tokens.
+    The bot renews them every few seconds here.
+    """
+    (bot,) = lives.bots
+    lives.github.world.token_lasts = RENEW_EARLY + timedelta(seconds=5)
+    if over.wait(dice.uniform(0.5, 4.0)):
+        return
+    bot.kill()
+    _set_clock(lives, dice.uniform(*_AHEAD_SECONDS))
+    bot.start()
+    lives.wait_for_leader()  # It reads the clock when it starts.
+    clock(lives, dice, over)
 
 
 def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -229,6 +249,13 @@ FAULTS: Sequence[Fault] = (
         module="scripts.faults.shifted_bot",
         about="the machine's clock jumps",
     ),
+    Fault(
+        name="app-clock",
+        inject=app_clock,
+        module="scripts.faults.shifted_bot",
+        app=True,
+        about="the machine's clock jumps, and the bot is an App",
+    ),
     Fault(name="disk", inject=disk, disk_mb=192, about="the disk is full"),
     Fault(name="damage", inject=damage, about="the database is damaged"),
     Fault(
@@ -246,6 +273,13 @@ FAULTS: Sequence[Fault] = (
         about="idle connections use up descriptors",
     ),
 )
+
+
+def _set_clock(lives: Lives, seconds: float) -> None:
+    """Set the machine's clock wrong by so many seconds from now on."""
+    with lives.clock.open("a") as file:
+        file.write(f"{time.time()} {seconds}\n")
+    lives.log(f"the clock is {seconds:+.0f} s wrong")
 
 
 def _zero_a_page(database: Path, dice: random.Random) -> None:

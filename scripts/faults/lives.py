@@ -25,7 +25,7 @@ from bot.demo.audit import (
 )
 from bot.demo.bot_process import BotProcess, configuration
 from bot.demo.github import GitHubServer
-from bot.demo.scene import BOT, Scene
+from bot.demo.scene import Scene
 from bot.system.locations import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options, Runtime
@@ -51,12 +51,13 @@ class Lives:
         *,
         disk_mb: int = 0,
         descriptors: int = 0,
+        app: bool = False,
         isolated: bool = True,
     ) -> None:
         """`log` receives each fault and what came of it.
 
-        `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot.
-        Agents are `isolated` where bubblewrap works.
+        `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot. The
+        bot is an `app`, or has a token. Agents are `isolated` where bubblewrap works.
         """
         self.folder = folder
         self.sessions = sessions
@@ -69,13 +70,14 @@ class Lives:
         self.violations_seen: list[str] = []  #: What a fault saw while it was played.
         self._disk_mb = disk_mb
         self._descriptors = descriptors
+        self._app = app
         # A full disk must not keep agents from logging what they receive.
         self._isolated = isolated and not disk_mb and not ISOLATIONS["bubblewrap"].unavailable()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.github = self._stack.enter_context(GitHubServer(self.folder / "github"))
-        self.scene = Scene(self.github, lambda what, where: None)
+        self.scene = Scene(self.github, lambda what, where: None, app=self._app)
         self.proxy = self._stack.enter_context(Proxy(self.github.url))
         if self._disk_mb:
             self._mount()
@@ -121,6 +123,7 @@ class Lives:
             agent_log=None if self._isolated else self.folder / LOG,
             isolation="bubblewrap" if self._isolated else "none",
             sessions=self.sessions,
+            app_id=self.scene.app_id,
         )
         name, secrets = f"bot-{len(self.bots)}", self.scene.secrets
         bot = BotProcess(
@@ -254,7 +257,9 @@ class Lives:
     def _duplicate_keys(self) -> Iterator[str]:
         """Return a sentence for each key that several comments carry."""
         items = self.scene.repo.issues_and_pulls.values()
-        bodies = [one.body for item in items for one in item.comments if one.user.login == BOT]
+        bodies = [
+            one.body for item in items for one in item.comments if one.user.login == self.scene.bot
+        ]
         keys = Counter(key for body in bodies for key in _MARKER.findall(body))
         for key, times in keys.items():
             if times > 1:

@@ -1,14 +1,16 @@
 """REST rules: permissions, validation, pages, ETags, limits and planned faults."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import httpx
 import jwt
 import pytest
 
+from bot.demo.github.app_keys import key_pair
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Client
-from tests.world.app_key import PRIVATE, PUBLIC, key_pair
+from tests.world.app_key import PRIVATE, PUBLIC
 from tests.world.faulty_github import FaultyGitHub
 
 Ask = Callable[..., Client]
@@ -205,10 +207,14 @@ def test_an_app_gets_an_installation_token_with_its_key(
         signed(good, stranger),
         signed({**good, "exp": now - 60}),
         signed({**good, "exp": now + 3600}),
+        signed({**good, "iat": now + 60}),
         signed({**good, "iss": "1"}),
         ask("wrights"),
     ]
-    assert [each("GET", "app").status_code for each in refused] == [401] * 5
+    assert [each("GET", "app").status_code for each in refused] == [401] * 6
+    github.world.token_lasts = timedelta()
+    late = signed(good)("POST", f"app/installations/{installation['id']}/access_tokens").json()
+    assert ask(late["token"])("GET", here).status_code == 401
 
 
 def test_only_apps_create_check_runs(ask: Ask, repo: Repository, here: str) -> None:

@@ -13,12 +13,13 @@ import jwt
 import pytest
 import respx
 
+from bot.demo.github.app_keys import KeyPair, key_pair
 from bot.github.auth import RENEW_EARLY, Credentials
 from bot.github.client import GitHub
 from bot.github.errors import REINSTALL, NotInstalled, Refused, TryLater
 from bot.system.clock import SteadyClock
 from tests.github.conftest import API, GRAPHQL, NOW, REPO
-from tests.world.app_key import PRIVATE, PUBLIC, KeyPair, key_pair
+from tests.world.app_key import PRIVATE, PUBLIC
 
 SETTINGS = {"default_branch": "main", "private": False, "clone_url": "there"}
 

@@ -1,31 +1,6 @@
-"""Key pairs of a GitHub App, in the format that GitHub issues."""
+"""The key pair of the GitHub App in tests."""
 
-from typing import NamedTuple
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
-
-class KeyPair(NamedTuple):
-    """Both parts, as PEM."""
-
-    private: str
-    public: str
-
-
-def key_pair() -> KeyPair:
-    """Create a key pair."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return KeyPair(private.decode(), public.decode())
-
+from bot.demo.github.app_keys import key_pair
 
 #: A key pair that tests may share.
 PRIVATE, PUBLIC = key_pair()

@@ -155,6 +155,7 @@ class World:
         self.users: dict[str, User] = {}
         self.apps: dict[str, App] = {}
         self.tokens: dict[str, Token] = {}
+        self.token_lasts = timedelta(hours=1)  #: How long an installation token is valid.
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
         self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
         self._ids = count(1_000_001)
@@ -211,9 +212,9 @@ class World:
     def installation_token(
         self, app: App, installation: int, narrowed: dict[str, str] | None
     ) -> tuple[str, datetime]:
-        """Create an installation token that is valid for an hour."""
+        """Create an installation token."""
         secret = f"ghs_{self.identity('T')['node_id']}"
-        until = self.now() + timedelta(hours=1)
+        until = self.now() + self.token_lasts
         self.tokens[secret] = Token(
             user=app.bot,
             app=app,

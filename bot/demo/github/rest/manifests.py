@@ -5,9 +5,7 @@ import re
 import secrets
 from urllib.parse import parse_qs, urlencode
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
+from bot.demo.github.app_keys import key_pair
 from bot.demo.github.http import Answer, Request, Route, not_found
 from bot.demo.github.repository import Forge
 from bot.demo.github.shapes import base
@@ -32,25 +30,17 @@ def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
 
 def register(world: Forge, manifest: base.Json, owner: str) -> str:
     """Create the App that a manifest describes; return the code that its keys are given out for."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
+    keys = key_pair()
     with world.lock:
         slug = re.sub(r"[^a-z0-9]+", "-", manifest["name"].lower()).strip("-")
-        app = world.app(slug, public.decode())
+        app = world.app(slug, keys.public)
         app.owner = world.account(owner)
         app.owners = set()
         app.permissions = dict(manifest["default_permissions"])
         app.events = tuple(manifest.get("default_events", ()))
         app.hook = (manifest["hook_attributes"]["url"], secrets.token_hex(20))
         code = secrets.token_hex(20)
-        world.app_codes[code] = (app, pem.decode())
+        world.app_codes[code] = (app, keys.private)
     return code
 
 
