@@ -3,20 +3,29 @@
 Every action is checked right before its effect, but a process can be suspended between the two: by
 a signal, a debugger, or with its machine. When it continues, a request or a `git push` that was on
 its way takes effect, although another bot has carried the same action out meanwhile. A `git push`
-even outlives its process. What can be doubled so are the actions that were due when this bot began
-to lead; each is found again by its key.
+even outlives its process. What can be doubled so are the actions that were due when it was
+replaced; each is found again by its key. The store keeps them, because the bot that replaced it may
+itself be replaced or started again before it continues.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher, marker_of
 from bot.github.errors import GitHubFailure
-from bot.store import DueAction, FactsReader, OutboxTable, Session, SessionsTable
+from bot.store import (
+    DueAction,
+    FactsReader,
+    InheritedAction,
+    OutboxTable,
+    Session,
+    SessionsTable,
+)
 from bot.system.clock import Clock
 from lifecycle.model import actions, keys
 from lifecycle.model.key import KeyKind
@@ -26,7 +35,7 @@ from runtimes.workspaces.git import GitFailure
 
 log = logging.getLogger(__name__)
 
-#: How often the actions are looked at after the former leader has ended.
+#: How often the actions are looked at after a former leader has ended.
 _LOOKS = 2
 #: How long a former leader is expected to come back, where its end cannot be observed.
 _LONGEST = timedelta(days=1)
@@ -36,39 +45,44 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 
 @dataclass(eq=False)
 class LateEffects:
-    """Removes doubled effects, in each resync until the former leader has ended."""
+    """Removes doubled effects, in each resync until the former leaders have ended."""
 
     outbox: OutboxTable
     sessions: SessionsTable
     facts: FactsReader
     dispatcher: ActionDispatcher
-    former_runs: Callable[[], bool]  #: Whether the former leader may still run.
+    may_run: Callable[[str], bool]  #: Whether a former leader may still run.
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     clock: Clock
-    _suspects: list[DueAction] = field(default_factory=list, init=False)
-    _looks: int = field(default=0, init=False)  #: Since the former leader has ended.
-    _since: datetime | None = field(default=None, init=False)
-
-    def begin(self) -> None:
-        """Note which actions a former leader may be carrying out; this bot begins to lead."""
-        self._suspects, self._looks, self._since = self.outbox.every_due(), 0, self.clock()
+    #: How often this bot has looked since a former leader has ended.
+    _looks: Counter[str] = field(default_factory=Counter, init=False)
 
     def remove(self) -> None:
         """Remove what was doubled by now."""
-        if not self._suspects or self._since is None:
-            return
-        expected = self.former_runs() and self.clock() < self._since + _LONGEST
-        for due in self._suspects:
+        suspects = self.outbox.inherited()
+        ended = {one.former for one in suspects if not self.may_run(one.former)}
+        failed = set[int]()
+        for due in {one.seq: one for one in suspects}.values():
             if not self.may_act():
                 return
             try:
                 self._remove(due)
             except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
                 log.warning("%s: %s: not compared: %s", due.subject, due.action.key, failure)
-                expected = True  # In the next resync.
-        self._looks = 0 if expected else self._looks + 1
-        if self._looks >= _LOOKS:
-            self._suspects = []
+                failed.add(due.seq)
+
+        def expected(one: InheritedAction) -> bool:
+            again = one.former not in ended or one.seq in failed
+            return again and self.clock() < one.at + _LONGEST
+
+        for former in {one.former for one in suspects}:
+            if any(expected(one) for one in suspects if one.former == former):
+                self._looks[former] = 0
+                continue
+            self._looks[former] += 1
+            if self._looks[former] >= _LOOKS:
+                self.outbox.forget_inherited(former)
+                del self._looks[former]
 
     def _remove(self, due: DueAction) -> None:
         github, action = self.dispatcher.github, due.action
@@ -106,6 +120,8 @@ class LateEffects:
         done = [entry.action for entry in self.outbox.of(due.session) if entry.state == "done"]
         newest = next((one for one in done if _place(one) == _place(action)), action)
         if newest != action:
+            if isinstance(newest, actions.ReportCheck):
+                newest = replace(newest, check=None)  # GitHub shows the one that came last.
             self.dispatcher.do(replace(due, action=newest), lambda: None)
 
     def _release_again(self, session: Session) -> None:

@@ -190,7 +190,6 @@ class App:
         if isinstance(clock, SteadyClock) and (recorded := store.history.newest()):
             clock.continue_from(recorded)
         store.incidents.clear("clock", clock())
-        self.wiring.late_effects.begin()
         self.wiring.outbox.begin()
         self.wiring.model_proxy.start()
         self._ticker.start()

@@ -45,7 +45,7 @@ from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import RefreshBudget
 from bot.observe.repositories import AccessObserver, RepositoryConfig
 from bot.observe.resync import Resync
-from bot.store import Store, StoreFailure
+from bot.store import Store, StoreFailure, may_run
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
 from bot.system.isolation import is_isolated
@@ -264,7 +264,7 @@ class Wiring:
         )
         self.late_effects = LateEffects(
             *(store.outbox, store.sessions, store.facts, dispatcher),
-            *(store.lease.former_runs, self.leader_lease.may_act, clock),
+            *(may_run, self.leader_lease.may_act, clock),
         )
         attempts = Attempts(
             most=settings.timing.action_tries,

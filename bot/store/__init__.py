@@ -22,7 +22,7 @@ from bot.store.errors import (
 )
 from bot.store.history import BOT, HistoryTable
 from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
-from bot.store.lease import LeaseTable, this_process
+from bot.store.lease import LeaseTable, may_run, this_process
 from bot.store.observations import ObservationsTable
 from bot.store.opening import (
     check_version,
@@ -58,6 +58,7 @@ from bot.store.values import (
     FailedDelivery,
     HistoryKind,
     HistoryRow,
+    InheritedAction,
     LiveSession,
     LoadedSession,
     NewCommand,

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.store.database import Fence, StoreTable
+from bot.store.outbox import INHERIT
 from bot.store.rows import from_timestamp
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -22,13 +23,6 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
 class LeaseTable(StoreTable):
     """The one row that names the leader, with an expiry and an epoch."""
 
-    #: The leader whose lease was taken over without being released; empty: there was none.
-    former = ""
-
-    def former_runs(self) -> bool:
-        """Whether the former leader may still run, as one that was suspended does."""
-        return bool(self.former) and not _gone(self.former)
-
     def acquire(
         self, owner: str, now: datetime, seconds: float, expired: datetime | None = None
     ) -> int | None:
@@ -36,7 +30,7 @@ class LeaseTable(StoreTable):
 
         Another's lease has run out if it does not outlast `expired`; by default, `now`. A leader
         from `this_process` whose process is gone is replaced at once. The epoch grows
-        with every change of the leader.
+        with every change of the leader, and what was due is noted as inherited (`OutboxTable`).
 
         Raises:
             StoreBusy: another process is stopped in the middle of a write.
@@ -50,7 +44,8 @@ class LeaseTable(StoreTable):
             until = (expired or now).timestamp()
             if leader and leader["expires"] > until and not _gone(leader["owner"]):
                 return None
-            self.former = leader["owner"] if leader else ""
+            former = leader["owner"] if leader else ""
+            connection.execute(INHERIT, (former, now.timestamp()))
             (taken,) = connection.execute(_TAKE_OVER, (owner, expires)).fetchall()
             return int(taken["epoch"])
 
@@ -79,6 +74,11 @@ def this_process() -> str:
     """Return this process's owner name, `host:boot:pid:start`, which tells others if it runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
+
+
+def may_run(former: str) -> bool:
+    """Whether a former leader may still run, as one that was suspended does."""
+    return bool(former) and not _gone(former)
 
 
 def _gone(owner: str) -> bool:

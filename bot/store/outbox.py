@@ -16,6 +16,7 @@ from bot.store.values import (
     AwaitedReceipt,
     DueAction,
     HistoryKind,
+    InheritedAction,
     Observation,
     OutboxEntry,
     Receipt,
@@ -40,9 +41,14 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY sessions.created, seq LIMIT ?2"""
-EVERY_DUE = """SELECT seq, coalesce(session, '') AS session,
-        coalesce(outbox.repository, sessions.repository) AS repository, action, attempts, receipt
-    FROM outbox LEFT JOIN sessions ON sessions.id = session WHERE state = 'due'"""
+#: Inside the transaction that replaces a leader, so that no later one misses any.
+INHERIT = """INSERT INTO inherited (former, seq, session, repository, at, action)
+    SELECT ?1, seq, coalesce(session, ''), coalesce(outbox.repository, sessions.repository), ?2,
+        action
+    FROM outbox LEFT JOIN sessions ON sessions.id = session WHERE state = 'due'
+    ON CONFLICT DO NOTHING"""
+_INHERITED = "SELECT former, at, seq, session, repository, action FROM inherited ORDER BY seq"
+_FORGET = "DELETE FROM inherited WHERE former = ?"
 ENDS_PROGRAM = """SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
     AND action ->> 'type' IN ('stop', 'release') LIMIT 1"""
 OF_SESSION = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
@@ -77,6 +83,7 @@ _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING sessio
 _Data = Mapping[str, str | bool]
 
 _due = RowDecoder(DueAction, "outbox", "seq")
+_inherited = RowDecoder(InheritedAction, "inherited", "seq")
 _entry = RowDecoder(OutboxEntry, "outbox", "seq")
 _awaited = RowDecoder(AwaitedReceipt, "outbox", "seq")
 
@@ -99,9 +106,16 @@ class OutboxTable(StoreTable):
         """
         return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
 
-    def every_due(self) -> list[DueAction]:
-        """All actions that are not carried out yet, also those that wait for their next attempt."""
-        return list(skip_corrupt(_due, self._all(EVERY_DUE)))
+    def inherited(self) -> list[InheritedAction]:
+        """The actions that were due when a leader was replaced, in the order of their decisions.
+
+        Also those that were done or withdrawn since. Several former leaders may have the same one.
+        """
+        return list(skip_corrupt(_inherited, self._all(_INHERITED)))
+
+    def forget_inherited(self, former: str) -> None:
+        """Delete what was inherited of a former leader, which has ended."""
+        self._execute(_FORGET, (former,))
 
     def ends_program(self, session: str) -> bool:
         """Whether an action that ends the session's program is due."""

@@ -272,6 +272,17 @@ _STATEMENTS = (
         epoch INTEGER NOT NULL,
         expires REAL NOT NULL
     ) STRICT""",
+    # The actions that were due when a leader was replaced, which it may carry out late. former: its
+    # name; empty if it gave the lease back. at: when it was replaced.
+    """CREATE TABLE inherited (
+        former TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        repository TEXT NOT NULL,
+        at REAL NOT NULL,
+        action TEXT NOT NULL,
+        PRIMARY KEY (former, seq)
+    ) STRICT, WITHOUT ROWID""",
     "CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at REAL NOT NULL) STRICT",
     # A scope is empty (everything), `project:NAME` or `session:ID`.
     """CREATE TABLE freezes (scope TEXT PRIMARY KEY, actor TEXT NOT NULL, at REAL NOT NULL)

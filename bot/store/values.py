@@ -323,6 +323,14 @@ class DueAction(Struct, frozen=True, kw_only=True):
         return self.session or f"{self.repository} {self.seq}"
 
 
+class InheritedAction(DueAction, frozen=True, kw_only=True):
+    """An action that was due when a leader was replaced: that one may carry it out late."""
+
+    former: str  #: The replaced leader's name; empty if it gave the lease back.
+    at: datetime  #: When it was replaced.
+    attempts: int = 0
+
+
 class OutboxEntry(Struct, frozen=True, kw_only=True):
     """An action in the outbox, with its attempts and its result."""
 

@@ -5,6 +5,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from msgspec.structs import replace
 
 from bot.act.late_effects import LateEffects
 from bot.github.errors import TryLater
@@ -19,6 +20,15 @@ WORKING = actions.ShowStatus(key=parse("show_status:12:0:a"), number=12, status=
 MERGED = actions.ShowStatus(key=parse("show_status:12:1:b"), number=12, status=Status.MERGED)
 COMMENT = actions.Comment(key=keys.ready_to_merge("a"), number=34, topic="ready")
 REPLY = actions.Reply(key=parse("reply:a"), number=34, threads=("T1", "T2"), topic="done_in")
+CHECKS = [
+    actions.ReportCheck(
+        key=parse(f"report_check:a:{edits}:x"),
+        head="a",
+        check=7,
+        summary=actions.StatusSummary(session="", agent="", branch="", status=status, because=""),
+    )
+    for edits, status in enumerate((Status.WORKING, Status.MERGED))
+]
 PUSH = actions.Publish(key=keys.push("a" * 40), head="a" * 40)
 DELETION = actions.DeleteBranch(
     key=keys.delete_branch("mergewright/12-it-breaks"), branch="mergewright/12-it-breaks", sha="a"
@@ -26,20 +36,25 @@ DELETION = actions.DeleteBranch(
 
 
 class Late:
-    """A leader that begins while these actions of a session are due."""
+    """A leader that replaces another one while these actions of a session are due."""
 
     def __init__(self, scenario: Any, *due: Action) -> None:
         self.store, self.clock = scenario.store, scenario.clock
         self.id: str = scenario.session()
         scenario.orders(self.id, *due, run=1)
-        self.runs = self.leads = True
+        self.running, self.leads = {"former", "second"}, True
         self.dispatcher = MagicMock()
         self.dispatcher.locations.projects = {"widgets": SimpleNamespace(home="acme/widgets")}
+        self.leader_is("former")
+        self.leader_is("second")
+
+    def leader_is(self, name: str) -> None:
+        """Replace the leader, whose lease has run out."""
+        assert self.store.lease.acquire(name, self.clock(), 0.0)
         self.effects = LateEffects(
             *(self.store.outbox, self.store.sessions, self.store.facts, self.dispatcher),
-            *(lambda: self.runs, lambda: self.leads, self.clock),
+            *(self.running.__contains__, lambda: self.leads, self.clock),
         )
-        self.effects.begin()
 
     @property
     def github(self) -> Any:
@@ -60,8 +75,8 @@ class Late:
 
     def does_all(self) -> None:
         """Carry out everything that is due."""
-        for due in self.store.outbox.every_due():
-            self.store.outbox.mark_done(due.seq, "", self.clock())
+        for entry in self.store.outbox.of(self.id):
+            self.store.outbox.mark_done(entry.seq, "", self.clock())
 
 
 def test_duplicates_of_comments_and_replies_are_removed_by_their_keys(scenario: Any) -> None:
@@ -88,6 +103,14 @@ def test_an_older_state_is_replaced_by_the_newest(scenario: Any) -> None:
     assert due.action == MERGED
 
 
+def test_the_check_run_that_came_last_gets_the_newest_state(scenario: Any) -> None:
+    late = Late(scenario, *CHECKS)
+    late.does_all()
+    late.effects.remove()
+    ((due, _),) = [call.args for call in late.dispatcher.do.call_args_list]
+    assert due.action == replace(CHECKS[1], check=None)
+
+
 def test_a_branch_that_is_pushed_again_is_deleted_only_after_its_deletion(scenario: Any) -> None:
     late = Late(scenario, PUSH, DELETION)
     late.effects.remove()
@@ -111,13 +134,22 @@ def looks(late: Late, times: int) -> int:
 def test_a_leader_looks_until_the_former_one_has_ended_and_twice_after(scenario: Any) -> None:
     late = Late(scenario, COMMENT)
     assert looks(late, 5) == 5
-    late.runs = False
+    late.running.clear()
+    assert looks(late, 5) == 2
+
+
+def test_a_leader_that_replaces_the_next_one_looks_too(scenario: Any) -> None:
+    late = Late(scenario, COMMENT)
+    late.does_all()
+    late.leader_is("third")
+    assert looks(late, 5) == 5
+    late.running.remove("former")
     assert looks(late, 5) == 2
 
 
 def test_a_failed_look_is_repeated(scenario: Any) -> None:
     late = Late(scenario, COMMENT)
-    late.runs = False
+    late.running.clear()
     late.github.write.remove_duplicates.side_effect = TryLater("GitHub cannot be reached")
     assert looks(late, 5) == 5
     late.github.write.remove_duplicates.side_effect = None

@@ -138,7 +138,8 @@ def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
     incidents = {one.key: one.text for one in store.incidents.current()}
     assert incidents.keys() == {"session widgets-1", "session widgets-2"}
     assert "cannot judge it (LookupError: as it happens)" in incidents["session widgets-1"]
-    notices = [one.action for one in store.outbox.every_due() if not one.session]
+    due = store.outbox.due(reconciling.scenario.clock())
+    notices = [one.action for one in due if not one.session]
     assert [(one.number, one.topic) for one in notices] == [(1, "attention")]
     assert reconciling.reconciler.reconcile_due() == 0
     reconciling.scenario.clock.passes(30)

@@ -47,6 +47,8 @@ def test_every_row_of_a_repository_follows_its_new_configured_name(
         key=keys.report_configuration("feed", "b"), head="feed", path="p", problems=()
     )
     store.configurations.set(Configuration(repository=REPOSITORY, blob="b"), [report])
+    for leader in ("former", "second"):
+        store.lease.acquire(leader, now, 0)
 
     before = store.db.write(names)
     assert before == {table: [REPOSITORY] for table in before}, "every table has a row"
