@@ -39,7 +39,7 @@ def head(**headers: str | int) -> bytes:
 def answer(connection: socket.socket) -> bytes:
     """The response up to the end of its only line."""
     received = b""
-    while not (b"\r\n\r\n" in received and received.endswith(b"\n")):
+    while not received.partition(b"\r\n\r\n")[2].endswith(b"\n"):
         part = connection.recv(65536)
         if not part:
             break
