@@ -238,7 +238,8 @@ class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
     """
 
     transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
-    durable_days: Days = 365.0  #: History, decisions, usage.
+    #: Everything else of ended sessions but their cost, which counts on its day.
+    durable_days: Annotated[float, Meta(ge=1, le=36_500)] = 365.0
     preserved_days: Days = 90.0  #: Preserved work, counted from its preservation.
     archive_seconds: Seconds = 60.0  #: Interval between copies of transcripts.
 

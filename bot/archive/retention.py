@@ -5,7 +5,7 @@ Data of a session that is not over is never removed. Every step is safe to repea
 
 import fcntl
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.archive.archiver import Archive
-from bot.store import ResourceOwner, Store
+from bot.store import DatedKind, ResourceOwner, Store
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from config.settings import RetentionSettings as Days
@@ -35,7 +35,12 @@ _NOT_OVER = "its session is not over"
 class Thing(StrEnum):
     """A kind of data."""
 
-    DELIVERIES = "deliveries"
+    DELIVERIES = DatedKind.DELIVERIES.value
+    ACTIONS = DatedKind.ACTIONS.value
+    COMMANDS = DatedKind.COMMANDS.value
+    OUTSIDERS = DatedKind.OUTSIDERS.value
+    INCIDENTS = DatedKind.INCIDENTS.value
+    SESSION = "session"
     RUN = "run folder"
     ARCHIVE = "archive"
     HISTORY = "history"
@@ -130,7 +135,7 @@ class Retention:
         running = sorted(self.locations.host.runtime.look()) if orphans else []
         owners = {owner.id: owner for owner in self.store.sessions.owners()}
 
-        yield self._deliveries()
+        yield from self._dated()
         for owner in owners.values():
             yield from self._history(owner)
         for folder in folders:
@@ -142,33 +147,49 @@ class Retention:
         for session in archived:
             if (known := owners.get(session)) is not None or orphans:
                 yield self._archived(session, known)
-        yield from self._preserved(owners)
+        preserved = list(self._preserved(owners))
+        yield from preserved
+        kept = {folder.session for folder in folders}.union(archived)
+        kept.update(found.item.name.partition(" ")[0] for found in preserved)
+        for owner in owners.values():
+            yield from self._session(owner, kept)
         yield from self._strays(running, owners)
 
     # -- by age ----------------------------------------------------------------------------------
 
-    def _deliveries(self) -> _Found:
-        days = self.days.transient_days
-        size = self.store.deliveries.processed_size(self.clock() - timedelta(days=days))
-        verdict = size.rows > 0, f"processed more than {days:g} days ago"
-
-        def remove() -> None:
+    def _dated(self) -> Iterator[_Found]:
+        """Rows that belong to no session that is kept."""
+        for kind in DatedKind:
+            short = kind in (DatedKind.DELIVERIES, DatedKind.ACTIONS)
+            days = self.days.transient_days if short else self.days.durable_days
             before = self.clock() - timedelta(days=days)
-            self.store.deliveries.prune(before)
-            self.store.outbox.prune(before)
-
-        name = f"{size.rows} webhooks"
-        return _found(Thing.DELIVERIES, name, verdict, remove, lambda: size.bytes)
+            size = self.store.expiry.dated(kind, before)
+            if size.rows:
+                verdict = True, f"older than {days:g} days"
+                remove = partial(self.store.expiry.delete_dated, kind, before)
+                yield _found(
+                    Thing(kind), f"{size.rows} rows", verdict, remove, partial(int, size.bytes)
+                )
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
         verdict = self._expired(owner, self.days.durable_days)
-        if verdict[0] and (size := self.store.history.size(owner.id)).rows:
-            remove = self._if_over(owner, partial(self.store.history.delete, owner.id))
+        if verdict[0] and (size := self.store.expiry.history(owner.id)).rows:
+            remove = self._if_over(owner, partial(self.store.expiry.delete_history, owner.id))
             yield _found(Thing.HISTORY, owner.id, verdict, remove, lambda: size.bytes)
 
+    def _session(self, owner: ResourceOwner, kept: Container[str]) -> Iterator[_Found]:
+        """What is left of a session in the database, once nothing of it is left elsewhere."""
+        verdict = self._expired(owner, self.days.durable_days)
+        if not verdict[0] or owner.id in kept:
+            return
+        if owner.requested:  # The next full pass would open a session for it.
+            verdict = False, "its issue is open and still asks for an agent"
+        remove = partial(self.store.expiry.delete_session, owner.id, self.clock())
+        yield _found(Thing.SESSION, owner.id, verdict, remove)
+
     def _folder(self, folder: Folder, owner: ResourceOwner) -> Iterator[_Found]:
-        if folder.kind is FolderKind.HOME:
-            return  # Removed with the workspace.
+        if folder.kind is FolderKind.HOME and owner.run:
+            return  # Removed with the workspace, which a session that never ran has not.
         days, parts = self.days.transient_days, [folder]
         remove: Callable[[], object] = partial(self._records.remove, folder)
         if folder.kind is FolderKind.WORKSPACE:

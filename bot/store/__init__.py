@@ -20,6 +20,7 @@ from bot.store.errors import (
     StoreFull,
     StoreUnusable,
 )
+from bot.store.expiry import DatedKind, ExpiryTable
 from bot.store.history import BOT, HistoryTable
 from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, may_run, this_process
@@ -134,6 +135,7 @@ class Store:
         self.cursors = CursorsTable(db)
         self.decisions = DecisionsTable(db)
         self.deliveries = DeliveriesTable(db)
+        self.expiry = ExpiryTable(db)
         self.facts = FactsReader(db)
         self.freezes = FreezesTable(db)
         self.history = HistoryTable(db)

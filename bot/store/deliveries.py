@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from datetime import datetime
 
 from bot.store.commands import add_commands
 from bot.store.database import StoreTable
@@ -16,10 +15,7 @@ from bot.store.values import (
     NewCommand,
     ProcessedDelivery,
     RefreshRequest,
-    StoredSize,
 )
-
-PRUNE_STEP = 1000
 
 _INSERT = "INSERT INTO deliveries (id, event, at, body)"
 _ROW = "(?, ?, ?, ?)"
@@ -36,10 +32,6 @@ WAITING = """SELECT id, event, at, body FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
-PROCESSED_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
-    FROM deliveries WHERE done_at < ?"""
-PRUNE = """DELETE FROM deliveries WHERE id IN
-    (SELECT id FROM deliveries WHERE done_at < ? LIMIT ?)"""
 
 _delivery = RowDecoder(Delivery, "deliveries")
 _failed = RowDecoder(FailedDelivery, "deliveries")
@@ -123,23 +115,6 @@ class DeliveriesTable(StoreTable):
         """Have failed deliveries processed again; returns how many of these had failed."""
         values = [(name,) for name in ids]
         return self._db.write(lambda connection: connection.executemany(_RETRY, values).rowcount)
-
-    def processed_size(self, before: datetime) -> StoredSize:
-        """The size of the deliveries processed before then, which `prune` deletes."""
-        (row,) = self._all(PROCESSED_SIZE, (before.timestamp(),))
-        return StoredSize(**dict(row))
-
-    def prune(self, before: datetime) -> int:
-        """Delete the deliveries processed before then; returns how many.
-
-        Deletes in small transactions, so that other writes are not held up.
-        """
-        values = (before.timestamp(), PRUNE_STEP)
-        total = deleted = self._execute(PRUNE, values)
-        while deleted == PRUNE_STEP:
-            deleted = self._execute(PRUNE, values)
-            total += deleted
-        return total
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:

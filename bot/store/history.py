@@ -7,23 +7,13 @@ from typing import Any
 
 from bot.store.database import StoreTable
 from bot.store.rows import RowDecoder, encoded, from_timestamp, skip_corrupt
-from bot.store.values import HistoryKind, HistoryRow, StoredSize
+from bot.store.values import HistoryKind, HistoryRow
 from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
 NEWEST = "SELECT at FROM history WHERE seq = (SELECT max(seq) FROM history)"
-SIZE = """SELECT count(*) AS rows,
-        coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
-    FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
-_DELETE = (
-    "DELETE FROM decision_records WHERE history IN (SELECT seq FROM history WHERE session = ?)",
-    "DELETE FROM history WHERE session = ?",
-    "DELETE FROM usage WHERE session = ?",
-    "DELETE FROM model_usage WHERE session = ?",
-    "DELETE FROM refused_hosts WHERE session = ?",
-)
 
 _CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"
 _WAKE = f"UPDATE sessions {_CHANGED} WHERE id = :id"
@@ -56,20 +46,6 @@ class HistoryTable(StoreTable):
         """The time of the last event of any session."""
         row = self._first(NEWEST)
         return from_timestamp(row["at"]) if row else None
-
-    def size(self, session: str) -> StoredSize:
-        """The size of a session's history with its decision records."""
-        (row,) = self._all(SIZE, (session,))
-        return StoredSize(**dict(row))
-
-    def delete(self, session: str) -> None:
-        """Delete the history and the usage of a session. The session itself remains."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            for statement in _DELETE:
-                connection.execute(statement, (session,))
-
-        self._db.write(work)
 
 
 def add_history(

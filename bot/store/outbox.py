@@ -64,7 +64,6 @@ _FAILED = """UPDATE outbox SET state = 'failed', reason = ?, error = ?, done_at 
 _RESET_DUE = "UPDATE outbox SET next_at = ?1 WHERE state = 'due' AND next_at < ?1"
 _DEFER = """UPDATE outbox SET next_at = :until, error = coalesce(nullif(:why, ''), error)
     WHERE seq = :seq AND state = 'due'"""
-PRUNE_ACTIONS = "DELETE FROM outbox WHERE session IS NULL AND done_at < ?"
 _SENT = """UPDATE outbox SET state = 'sent', receipt = ?, error = ''
     WHERE seq = ? AND state = 'due' RETURNING session"""
 _NOTE = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'due'"
@@ -199,10 +198,6 @@ class OutboxTable(StoreTable):
         """
         data = {"tried": True} if tried else {}
         self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, data, now)
-
-    def prune(self, before: datetime) -> None:
-        """Delete actions without a session that were done or failed before then."""
-        self._execute(PRUNE_ACTIONS, (before.timestamp(),))
 
     def reset_due(self, now: datetime) -> None:
         """Reset the due time of overdue actions to now, because no bot ran to attempt them."""

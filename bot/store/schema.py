@@ -317,8 +317,51 @@ _STATEMENTS = (
 )
 
 
+_LEDGER = (
+    # What deleted sessions cost, by agent and day. created: when the session was.
+    """CREATE TABLE ledger (
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        day TEXT NOT NULL,
+        repository TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        requester TEXT NOT NULL,
+        created REAL NOT NULL,
+        cost_usd REAL NOT NULL,
+        active_seconds REAL NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        reasoning INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (session, agent, day)
+    ) STRICT, WITHOUT ROWID""",
+    # All usage, of deleted sessions too. run: `SESSION_rRUN`; of a deleted session, only its id.
+    """CREATE VIEW all_usage AS
+        SELECT session, session || '_r' || usage.run AS run, usage.agent, day, usage.repository,
+            number, usage.run AS run_number, created, cost_usd, active_seconds, input, output,
+            cache_read, cache_write, reasoning, unpriced
+        FROM usage JOIN sessions ON sessions.id = session
+        UNION ALL SELECT session, session, agent, day, repository, number, 0, created, cost_usd,
+            active_seconds, input, output, cache_read, cache_write, reasoning, unpriced
+        FROM ledger""",
+    "CREATE INDEX commands_refused ON commands (at) WHERE state = 'refused'",
+    # For counts, which read no large columns so.
+    "CREATE INDEX sessions_status ON sessions (project, status)",
+    "CREATE INDEX outbox_failed ON outbox (session) WHERE state = 'failed'",
+)
+
+
 @migrations()
 def version_1(db: Database) -> None:
     """Create all tables."""
     for statement in _STATEMENTS:
+        db.execute(statement)
+
+
+@migrations()
+def version_2(db: Database) -> None:
+    """Keep what deleted sessions cost."""
+    for statement in _LEDGER:
         db.execute(statement)

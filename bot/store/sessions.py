@@ -51,7 +51,8 @@ LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, 
             AS pulls,
         coalesce(json_array_length(issue, '$.blocked_by'), 0) AS blocked
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
-_OWNER = """id, project, branch, agent_type, run, ended, id IN (SELECT id FROM live) AS live
+_OWNER = """id, project, branch, agent_type, run, ended, id IN (SELECT id FROM live) AS live,
+        coalesce(issue ->> 'open', 1) AND coalesce(issue ->> 'labelled', 1) AS requested
     FROM sessions"""
 OWNERS = f"SELECT {_OWNER} ORDER BY id"
 OWNER = f"SELECT {_OWNER} WHERE id = ?"

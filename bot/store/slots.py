@@ -66,7 +66,8 @@ MESSAGES = """SELECT session, action ->> 'run' AS run,
     GROUP BY 1, 2 ORDER BY 1, 2"""
 #: Of the runs that an agent had, also in sessions that were handed over since.
 COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced
-    FROM usage GROUP BY agent"""
+    FROM (SELECT agent, cost_usd, unpriced FROM usage
+        UNION ALL SELECT agent, cost_usd, unpriced FROM ledger) GROUP BY agent"""
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
     SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?

@@ -62,16 +62,23 @@ OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
 
 #: What usage can be grouped by: SQL of the group's name, and of the order.
 USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
-    "session": ("usage.session", "min(created) DESC"),
-    "run": ("usage.session || '_r' || usage.run", "min(created) DESC, usage.run"),
-    "agent": ("usage.agent", "1"),
-    "issue": ("usage.repository || '#' || number", "min(created) DESC"),
-    "repository": ("usage.repository", "1"),
+    "session": ("session", "min(created) DESC"),
+    "run": ("run", "min(created) DESC, run_number"),
+    "agent": ("agent", "1"),
+    "issue": ("repository || '#' || number", "min(created) DESC"),
+    "repository": ("repository", "1"),
     "day": ("day", "1 DESC"),
 }
-_TOTALS = """SELECT {name} AS name, count(DISTINCT usage.session) AS sessions, {sums}
-    FROM usage JOIN sessions ON sessions.id = usage.session
-    WHERE ?1 = '' OR usage.session = ?1 GROUP BY 1 ORDER BY {order}"""
+_TOTALS = """SELECT {name} AS name, count(DISTINCT session) AS sessions, {sums}
+    FROM all_usage WHERE ?1 = '' OR session = ?1 GROUP BY {name} ORDER BY {order}"""
+_TO_LEDGER = f"""INSERT INTO ledger (session, agent, day, repository, number, requester, created,
+        active_seconds, {", ".join(_KINDS)})
+    SELECT session, usage.agent, day, usage.repository, number, usage.requester, created,
+        sum(active_seconds), {", ".join(f"sum({kind})" for kind in _KINDS)}
+    FROM usage JOIN sessions ON sessions.id = session WHERE session = ?
+    GROUP BY usage.agent, day
+    ON CONFLICT (session, agent, day)
+    DO UPDATE SET {_added("ledger", ("active_seconds", *_KINDS))}"""
 _ADD_RESPONSE = f"""INSERT INTO model_usage (session, run, model, {", ".join(_TOKENS)})
     VALUES (:session, :run, :model, :{", :".join(_TOKENS)})
     ON CONFLICT (session, run, model) DO UPDATE SET {_added("model_usage", _TOKENS)}"""
@@ -112,6 +119,11 @@ class UsageTable(StoreTable):
             return [session]
 
         self._change(work)
+
+
+def keep_in_ledger(connection: sqlite3.Connection, session: str) -> None:
+    """Inside the transaction that deletes a session: keep what it cost, without its runs."""
+    connection.execute(_TO_LEDGER, (session,))
 
 
 def day_of(now: datetime) -> str:

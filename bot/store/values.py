@@ -94,6 +94,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
     run: int
     ended: Ended | None
     live: bool
+    requested: bool  #: Whether its issue is open and asks for an agent, as last read.
 
     @property
     def ended_at(self) -> datetime | None:
@@ -272,6 +273,7 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
     """One session as it is before a decision."""
 
     session: str
+    repository: str = ""
     version: int  #: A decision is written only if the session still has it.
     facts: Facts | CorruptRow
     before: SessionDecision = SessionDecision(

@@ -9,7 +9,7 @@ import pytest
 
 from bot.act.outbox import Attempts
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.store import DueAction, Receipt, StoreFull
+from bot.store import DatedKind, DueAction, Receipt, StoreFull
 from bot.store.outbox import add_repository_actions
 from lifecycle.model import keys
 from lifecycle.model.actions import CloseIssue, Comment, Prompt, SendMessage, Start
@@ -391,10 +391,10 @@ def test_an_action_without_a_session_is_retried_and_forgotten_with_old_deliverie
     assert bench.drains() == 0
     bench.scenario.clock.passes(2)
     assert (bench.drains(), bench.did) == (1, [key, key])
-    bench.scenario.store.outbox.prune(bench.scenario.clock())
+    bench.scenario.store.expiry.delete_dated(DatedKind.ACTIONS, bench.scenario.clock())
     without_session(bench)
     assert bench.drains() == 0
     bench.scenario.clock.passes(1)
-    bench.scenario.store.outbox.prune(bench.scenario.clock())
+    bench.scenario.store.expiry.delete_dated(DatedKind.ACTIONS, bench.scenario.clock())
     without_session(bench)
     assert bench.drains() == 1

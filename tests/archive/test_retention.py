@@ -2,78 +2,30 @@
 
 import fcntl
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bot.act.runs import release
 from bot.archive.retention import Busy, Item, Retention, Thing
-from bot.store import Delivery
-from config.settings import RetentionSettings as Days
+from bot.store import Delivery, NewCommand, Outsider
 from lifecycle.model.actions import CloseIssue
+from lifecycle.model.facts import Usage
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Policy
 from runtimes.base import Launch
 from runtimes.workspaces.preparation import prepare
-from tests.harness.site import Site
-
-DAYS = Days(transient_days=7, durable_days=30, preserved_days=20)
-DAY = 86_400.0
+from tests.harness.keeper import DAY, DAYS, Keeper
 
 
-class Keeper:
-    """Retention over one site without a running bot, which releases workspaces at once."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.clock = site.scenario.clock
-        self.policy = Policy()
-        self.clock.now = datetime.now(UTC)  # Git has its own clock.
-        site.paths.data.mkdir()
-        self.retention = Retention(
-            *(
-                site.scenario.store,
-                site.locations,
-                site.archive,
-                DAYS,
-                lambda _: self.policy,
-                self.clock,
-            ),
-            lambda tenant: release(site.locations, site.archive, site.session, site.session.run),
-        )
-
-    def planned(self, thing: Thing) -> list[Item]:
-        return [item for item in self.retention.plan() if item.thing is thing]
-
-    def cleans(self, *, orphans: bool = False) -> dict[Thing, list[str]]:
-        """The removed data, by kind."""
-        went: dict[Thing, list[str]] = {}
-        for item in self.retention.apply(orphans=orphans):
-            assert item.goes, item
-            went.setdefault(item.thing, []).append(item.name)
-        return went
-
-    def a_session_ends(self) -> None:
-        """An ended session with output, a home, a commit and an uncommitted file."""
-        self.site.starts()
-        self.log.write_text("it worked\n" * 1000)
-        self.site.commits("a")
-        (self.site.workspace.path / "b").write_text("not committed")
-        self.site.ends()
-
-    @property
-    def log(self) -> Path:
-        return self.site.paths.run(self.site.id, 1) / "output.log"
-
-    @property
-    def copies(self) -> Path:
-        return self.site.paths.archive / self.site.id
-
-
-@pytest.fixture
-def keeper(site: Site) -> Keeper:
-    return Keeper(site)
+def costs(keeper: Keeper, usd: float) -> None:
+    store, used = keeper.site.scenario.store, Usage(input=100)
+    store.usage.record_response(
+        keeper.site.id, 1, "a-model", used, lambda used: replace(used, cost_usd=usd)
+    )
+    (loaded,) = store.facts.load([keeper.site.id])
+    settled = replace(loaded.before, recheck_at=None)
+    store.decisions.record([(loaded, settled)], keeper.clock())[0].result()
 
 
 def test_processed_webhooks_expire(keeper: Keeper) -> None:
@@ -81,18 +33,18 @@ def test_processed_webhooks_expire(keeper: Keeper) -> None:
     for name in ("worked through", "waiting"):
         store.deliveries.add([Delivery(id=name, event="issues", at=now, body=b"{}")]).result()
     store.deliveries.mark_done("worked through", [], [])
-    assert keeper.planned(Thing.DELIVERIES)[0].name == "0 webhooks"
+    assert keeper.planned(Thing.DELIVERIES) == []
     keeper.clock.passes(8 * DAY)
     assert keeper.planned(Thing.DELIVERIES) == [
         Item(
             thing=Thing.DELIVERIES,
-            name="1 webhooks",
+            name="1 rows",
             goes=True,
-            why="processed more than 7 days ago",
+            why="older than 7 days",
             bytes=2,
         )
     ]
-    assert keeper.cleans() == {Thing.DELIVERIES: ["1 webhooks"]}
+    assert keeper.cleans() == {Thing.DELIVERIES: ["1 rows"]}
     assert [waiting.id for waiting in store.deliveries.waiting()] == ["waiting"]
 
 
@@ -158,16 +110,70 @@ def test_preserved_work_expires_after_its_own_period(keeper: Keeper) -> None:
     assert keeper.site.locations.mirror("widgets").preserved() == []
 
 
-def test_the_history_of_a_session_expires_last_and_the_session_stays_known(keeper: Keeper) -> None:
+def test_the_history_of_a_session_expires_and_its_cost_is_kept(keeper: Keeper) -> None:
+    store = keeper.site.scenario.store
     keeper.a_session_ends()
+    costs(keeper, 3.5)
     keeper.clock.passes(29 * DAY)
     keeper.cleans()
-    assert keeper.site.scenario.store.history.of("widgets-12")
+    assert store.history.of("widgets-12")
     keeper.clock.passes(2 * DAY)
     assert keeper.cleans() == {Thing.HISTORY: ["widgets-12"]}
-    assert keeper.site.scenario.store.history.of("widgets-12") == []
-    assert keeper.site.session.ended
+    assert store.history.of("widgets-12") == []
+    assert [total.cost_usd for total in store.usage.totals("session")] == [3.5]
     assert keeper.cleans() == {}
+
+
+def test_a_session_is_forgotten_once_its_issue_asks_for_nothing(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(31 * DAY)
+    keeper.cleans()
+    (kept,) = keeper.planned(Thing.SESSION)
+    assert (kept.goes, kept.why) == (False, "its issue is open and still asks for an agent")
+    keeper.issue_is_closed()
+    assert keeper.cleans()[Thing.SESSION] == ["widgets-12"]
+    assert keeper.site.scenario.store.sessions.get("widgets-12") is None
+    assert keeper.cleans() == {}
+
+
+def test_a_session_is_known_as_long_as_work_of_it_is_preserved(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.issue_is_closed()
+    keeper.days = replace(DAYS, preserved_days=100)
+    keeper.clock.passes(31 * DAY)
+    assert Thing.WORKSPACE in keeper.cleans()
+    assert Thing.SESSION not in keeper.cleans()
+    assert keeper.site.session.ended
+    keeper.clock.passes(70 * DAY)
+    assert Thing.PRESERVED in keeper.cleans()
+    assert keeper.cleans() == {Thing.SESSION: ["widgets-12"]}
+
+
+def test_refused_commands_outsiders_and_incidents_expire(keeper: Keeper) -> None:
+    store, now = keeper.site.scenario.store, keeper.clock()
+    for text in ("closed", "open"):
+        store.incidents.report(text, text, now)
+    store.incidents.clear("closed", now)
+    for key in ("refused", "new"):
+        store.commands.add(
+            NewCommand(
+                key=key, repository="acme/widgets", number=12, kind="stop", actor="ada", at=now
+            )
+        )
+    store.commands.refuse("refused", "no")
+    for name in ("notified", "new"):
+        one = Outsider(repository="acme/widgets", issue=12, login=name, number=12)
+        store.outsiders.add(one, now)
+        if name == "notified":
+            store.outsiders.settle(one, (), now)
+    keeper.clock.passes(29 * DAY)
+    assert keeper.cleans() == {}
+    keeper.clock.passes(2 * DAY)
+    gone = (Thing.COMMANDS, Thing.OUTSIDERS, Thing.INCIDENTS)
+    assert keeper.cleans() == {thing: ["1 rows"] for thing in gone}
+    assert [one.key for one in store.incidents.recent()] == ["open"]
+    assert [one.key for one in store.commands.new()] == ["new"]
+    assert [one.login for one in store.outsiders.unnotified()] == ["new"]
 
 
 def test_a_session_restored_during_a_cleanup_keeps_its_data(keeper: Keeper) -> None:

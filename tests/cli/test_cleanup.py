@@ -20,6 +20,7 @@ def over(deployment: Deployment) -> Path:
     session = deployment.has_session()
     printed = deployment.printed(session, "x" * 5000)
     deployment.has_ended(session)
+    (deployment.paths.workspaces / session).mkdir(parents=True)
     deployment.now = now
     (deployment.paths.sessions / "widgets-99_r1").mkdir()
     return printed
@@ -55,7 +56,6 @@ def test_cleanup_beside_a_running_bot_keeps_its_lease(
     leader = f"{this_process()}:bot"
     if bot_runs:
         assert store.lease.acquire(leader, deployment.now, 60)
-    (deployment.paths.workspaces / "widgets-12").mkdir(parents=True)
     output = mergewright("cleanup")
     assert "2 deleted" in output.out
     assert not over.exists()

@@ -10,7 +10,7 @@ import pytest
 from msgspec import DecodeError
 
 from bot.intake.inbox import Inbox
-from bot.store import Store
+from bot.store import DatedKind, Store
 from tests.intake.test_inbox import REPOSITORY, SUBJECTS, comment, delivery
 from tests.world.databases import empty_database
 
@@ -108,7 +108,7 @@ def test_undecodable_deliveries_can_be_processed_again_after_an_upgrade(
 def test_an_incident_of_deliveries_that_were_deleted_is_closed(store: Store, inbox: Inbox) -> None:
     inbox.accept([delivery("a", "issues", b"odd")]).result(5)
     inbox.process()
-    store.deliveries.prune(datetime.now(UTC) + timedelta(days=1))
+    store.expiry.delete_dated(DatedKind.DELIVERIES, datetime.now(UTC) + timedelta(days=1))
     restarted = Inbox(store, frozenset({"acme/widgets"}), lambda: None)
     restarted.process()
     assert store.incidents.current() == []

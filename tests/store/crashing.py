@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.store import (
+    DatedKind,
     Delivery,
     NewCommand,
     NewSession,
@@ -83,7 +84,7 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observations.record([pulls], NOW),
         lambda: store.refreshes.mark_done(store.refreshes.due(NOW, ("issue:",))[0]),
-        lambda: store.deliveries.prune(NOW.replace(year=2031)),
+        lambda: store.expiry.delete_dated(DatedKind.DELIVERIES, NOW.replace(year=2031)),
     ]
 
 

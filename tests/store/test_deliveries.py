@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import DeliveryOutcome, RefreshRequest, Store
+from bot.store import DatedKind, DeliveryOutcome, RefreshRequest, Store
 from tests.store.conftest import Scenario
 
 
@@ -123,7 +123,7 @@ def test_marking_a_delivery_done_twice_writes_nothing(scenario: Scenario, store:
 def test_processed_deliveries_are_deleted_after_their_retention(
     scenario: Scenario, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.store.deliveries.PRUNE_STEP", 2)
+    monkeypatch.setattr("bot.store.expiry.STEP", 2)
     store.deliveries.add([scenario.delivery(f"old-{n}") for n in range(5)]).result()
     for n in range(4):
         store.deliveries.mark_done(f"old-{n}", [], [])
@@ -132,7 +132,10 @@ def test_processed_deliveries_are_deleted_after_their_retention(
     scenario.clock.passes(3600)
     store.deliveries.add([scenario.delivery("new")]).result()
     store.deliveries.mark_done("new", [], [])
-    assert store.deliveries.prune(scenario.now - timedelta(seconds=1800)) == 5
+    before = scenario.now - timedelta(seconds=1800)
+    assert store.expiry.dated(DatedKind.DELIVERIES, before).rows == 5
+    store.expiry.delete_dated(DatedKind.DELIVERIES, before)
+    assert store.expiry.dated(DatedKind.DELIVERIES, before).rows == 0
     assert [row.id for row in store.deliveries.waiting()] == ["waits"]
     assert store.deliveries.add([scenario.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
 

@@ -1,6 +1,7 @@
 """Repositories that are renamed or archived."""
 
 import sqlite3
+from functools import partial
 
 from bot.store import (
     Configuration,
@@ -11,17 +12,19 @@ from bot.store import (
     RepositoryRecord,
     Store,
 )
+from bot.store.usage import keep_in_ledger
 from lifecycle.model import keys
 from lifecycle.model.actions import ReportConfiguration
 from lifecycle.model.facts import Agent, Pull, Usage
 from tests.store.conftest import REPOSITORY, Scenario
 
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1"
 WIDGETS = RepositoryRecord(id=7, name="acme/widgets", current_name="acme/widgets")
 
 
 def names(connection: sqlite3.Connection) -> dict[str, list[str]]:
     """The repositories in each table with such a column."""
-    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master ORDER BY 1")]
+    tables = [row[0] for row in connection.execute(_TABLES)]
     found = {}
     for table in tables:
         columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
@@ -49,6 +52,8 @@ def test_every_row_of_a_repository_follows_its_new_configured_name(
     store.configurations.set(Configuration(repository=REPOSITORY, blob="b"), [report])
     for leader in ("former", "second"):
         store.lease.acquire(leader, now, 0)
+
+    store.db.write(partial(keep_in_ledger, session=name))
 
     before = store.db.write(names)
     assert before == {table: [REPOSITORY] for table in before}, "every table has a row"

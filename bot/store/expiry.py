@@ -1,0 +1,115 @@
+"""Deletes expired rows, in small transactions, so that other writes are not held up.
+
+Nothing refers to a deleted session but the ledger, which keeps what it cost.
+"""
+
+import sqlite3
+from datetime import datetime
+from enum import StrEnum
+
+from bot.store.database import StoreTable
+from bot.store.usage import keep_in_ledger
+from bot.store.values import StoredSize
+
+#: Rows of one transaction.
+STEP = 500
+
+DELIVERIES_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
+    FROM deliveries WHERE done_at < ?"""
+DELIVERIES = """DELETE FROM deliveries WHERE id IN
+    (SELECT id FROM deliveries WHERE done_at < ? LIMIT ?)"""
+ACTIONS_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(action)), 0) AS bytes
+    FROM outbox WHERE session IS NULL AND done_at < ?"""
+ACTIONS = """DELETE FROM outbox WHERE seq IN
+    (SELECT seq FROM outbox WHERE session IS NULL AND done_at < ? LIMIT ?)"""
+COMMANDS_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(text)), 0) AS bytes
+    FROM commands WHERE state = 'refused' AND at < ?"""
+COMMANDS = """DELETE FROM commands WHERE key IN
+    (SELECT key FROM commands WHERE state = 'refused' AND at < ? LIMIT ?)"""
+OUTSIDERS_SIZE = """SELECT count(*) AS rows, 0 AS bytes FROM outsiders WHERE notified_at < ?"""
+OUTSIDERS = """DELETE FROM outsiders WHERE (repository, issue, login) IN
+    (SELECT repository, issue, login FROM outsiders WHERE notified_at < ? LIMIT ?)"""
+INCIDENTS_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(text)), 0) AS bytes
+    FROM incidents WHERE cleared_at < ?"""
+INCIDENTS = """DELETE FROM incidents WHERE seq IN
+    (SELECT seq FROM incidents WHERE cleared_at < ? LIMIT ?)"""
+HISTORY_SIZE = """SELECT count(*) AS rows,
+        coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
+    FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
+#: Records of decisions go with their row.
+HISTORY = "DELETE FROM history WHERE seq IN (SELECT seq FROM history WHERE session = ? LIMIT ?)"
+#: A session that ended, and that nothing has asked to be looked at again.
+DELETABLE = """SELECT 1 FROM sessions WHERE id = ?1 AND ended IS NOT NULL
+    AND coalesce(due > ?2, 1) AND id NOT IN (SELECT id FROM live)"""
+_OF_SESSION = (
+    *("outbox", "commands", "slots", "handovers", "session_pulls", "session_paths", "metadata"),
+    *("model_usage", "refused_hosts", "usage", "history", "inherited"),
+)
+_DELETE = (
+    *(f"DELETE FROM {table} WHERE session = ?" for table in _OF_SESSION),
+    "DELETE FROM freezes WHERE scope = 'session:' || ?",
+    "DELETE FROM sessions WHERE id = ?",
+)
+
+
+class DatedKind(StrEnum):
+    """Rows that expire by themselves, not with a session."""
+
+    DELIVERIES = "webhooks"
+    ACTIONS = "actions without a session"
+    COMMANDS = "refused commands"
+    OUTSIDERS = "notified outsiders"
+    INCIDENTS = "closed incidents"
+
+
+_DATED = {
+    DatedKind.DELIVERIES: (DELIVERIES_SIZE, DELIVERIES),
+    DatedKind.ACTIONS: (ACTIONS_SIZE, ACTIONS),
+    DatedKind.COMMANDS: (COMMANDS_SIZE, COMMANDS),
+    DatedKind.OUTSIDERS: (OUTSIDERS_SIZE, OUTSIDERS),
+    DatedKind.INCIDENTS: (INCIDENTS_SIZE, INCIDENTS),
+}
+
+
+class ExpiryTable(StoreTable):
+    """What no longer has to be remembered."""
+
+    def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
+        """The size of the rows of a kind that were done with before then."""
+        return self._size(_DATED[kind][0], before.timestamp())
+
+    def delete_dated(self, kind: DatedKind, before: datetime) -> None:
+        """Delete the rows of a kind that were done with before then."""
+        self._delete(_DATED[kind][1], before.timestamp())
+
+    def history(self, session: str) -> StoredSize:
+        """The size of a session's history with its decision records."""
+        return self._size(HISTORY_SIZE, session)
+
+    def delete_history(self, session: str) -> None:
+        """Delete the history of a session. The session itself remains."""
+        self._delete(HISTORY, session)
+
+    def delete_session(self, session: str, now: datetime) -> bool:
+        """Delete all of a session but its cost; False if it is not over, or asked for again."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if connection.execute(DELETABLE, (session, now.timestamp())).fetchone() is None:
+                return False
+            keep_in_ledger(connection, session)
+            for statement in _DELETE:
+                connection.execute(statement, (session,))
+            return True
+
+        deleted = self._db.write(work)
+        if deleted:
+            self._db.announce([session])
+        return deleted
+
+    def _size(self, query: str, value: float | str) -> StoredSize:
+        (row,) = self._all(query, (value,))
+        return StoredSize(**dict(row))
+
+    def _delete(self, statement: str, value: float | str) -> None:
+        while self._execute(statement, (value, STEP)) == STEP:
+            pass
