@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bot.act.publishing import closing_others, refresh
+from bot.act.publishing import closing_others, made, refresh
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
@@ -48,7 +48,7 @@ class Merger:
         """Merge the judged commit."""
         if unsure := self._recheck_access(session, merge):
             return unsure
-        mirror = self.locations.mirror(session.project)
+        mirror = made(self.locations.mirror(session.project))
         if not mirror.contains(merge.sha):
             mirror.refresh()  # A person pushed it, or GitHub updated the branch.
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)

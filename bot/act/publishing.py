@@ -136,7 +136,7 @@ class Publishing:
         """
         project, mirror = (
             self.locations.projects[session.project],
-            self.locations.mirror(session.project),
+            made(self.locations.mirror(session.project)),
         )
         base = project.base_branch or self.github.read.default_branch(session.repository)
         commits = mirror.commits(head, session.work.base)
@@ -199,6 +199,13 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> st
         removed=[(one.sha, one.email) for one in removed],
         suspicious=[(one.sha, one.path) for one in places],
     )
+
+
+def made(mirror: Mirror) -> Mirror:
+    """The mirror, made again if it is gone, as after a restore on another machine."""
+    if not mirror.path.is_dir():
+        mirror.refresh()
+    return mirror
 
 
 def _base(session: Session, mirror: Mirror) -> str:

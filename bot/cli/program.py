@@ -172,6 +172,28 @@ def cleanup(
 
 
 @app.command()
+def backup(
+    to: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
+    config: Config = None,
+) -> None:
+    """Back up database and transcripts into one file, also while the bot runs."""
+    from bot.cli import backup
+
+    print(backup.back_up(config, to))
+
+
+@app.command()
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `backup`.")],
+    config: Config = None,
+) -> None:
+    """Restore a backup into the data folder of the configuration, which has no database yet."""
+    from bot.cli import backup as restoring
+
+    print(restoring.restore(config, backup))
+
+
+@app.command()
 def deliveries(
     config: Config = None,
     retry: Annotated[

@@ -87,12 +87,6 @@ def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
     raise CliError(f"no command 'status'; use `ls` to list sessions or `show {session_id}`")
 
 
-@app.command(hidden=True)
-def restore(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
-    """Point to `start`, the one command that brings an ended session back."""
-    raise CliError(f"no command 'restore'; use `start {session_id}`")
-
-
 @app.command()
 def queue(config: Config = None, as_json: Json = False) -> None:
     """Show queued sessions, why they wait and when they may start."""

@@ -28,6 +28,7 @@ from bot.store.observations import ObservationsTable
 from bot.store.opening import (
     check_version,
     check_whole,
+    copy_database,
     open_second_writer,
     open_writer,
 )
@@ -171,6 +172,11 @@ class Store:
     def writable(self) -> bool:
         """Whether writes reach the disk now."""
         return self.db.writable()
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the database, as it is now, into a new file. Raises `StoreFailure`."""
+        with self.db.read() as connection:
+            copy_database(connection, target)
 
     def close(self) -> None:
         """Finish the pending writes and close the file."""

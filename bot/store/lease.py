@@ -14,6 +14,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LEADER = "SELECT owner, epoch, expires FROM lease WHERE id = 1 AND owner <> ''"
 _RENEW = "UPDATE lease SET expires = ? WHERE owner = ? RETURNING epoch"
 _RELEASE = "UPDATE lease SET owner = '', expires = 0 WHERE owner = ?"
+_TAKE_AWAY = "UPDATE lease SET owner = '', expires = 0"
 _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?)
     ON CONFLICT (id) DO UPDATE
     SET owner = excluded.owner, epoch = epoch + 1, expires = excluded.expires
@@ -63,6 +64,10 @@ class LeaseTable(StoreTable):
         self._db.submit(
             lambda connection: connection.execute(_RELEASE, (owner,)), fenced=False
         ).result()
+
+    def take_away(self) -> None:
+        """End the lease of whichever bot held it when this database was copied."""
+        self._db.submit(lambda connection: connection.execute(_TAKE_AWAY), fenced=False).result()
 
     def fence(self, owner: str, epoch: int) -> None:
         """Have the writer refuse writes with `Fenced` unless this owner leads in this epoch."""

@@ -165,13 +165,17 @@ def _prepare_second_writer(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, refuse_new: str) -> None:
+    db = Database(connection, execute_plugins=False)
+    _check_owner(connection, path)
+    if (before := _applied(connection)) and migrations.pending(db):
+        copy_database(connection, _copy_of(path, max(before)))
     # sqlite-utils begins deferred; two bots starting at once must not both create the tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)
         if refuse_new and not _applied(connection):
             raise StoreUnusable(f"the database {path} has no tables, {refuse_new}")
-        migrations.apply(Database(connection, execute_plugins=False))
+        migrations.apply(db)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -185,12 +189,37 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreUnusable(
             f"the database {path} belongs to another program: name another file for Mergewright's"
         )
-    ours -= {migration.name for migration in migrations._migrations}
-    if ours:
+    known = {migration.name for migration in migrations._migrations}
+    if newer := ours - known:
+        copy = _copy_of(path, max(ours & known, default=""))
+        back = f", or stop the bot and put {copy} in its place: the copy of before the upgrade"
         raise StoreUnusable(
-            f"the database {path} was written by another version of Mergewright (its schema"
-            f" has {min(ours)!r}): install that version, or name another file"
+            f"the database {path} was written by a newer version of Mergewright (its schema has"
+            f" {min(newer)!r}): install that version{back if copy.exists() else ''}"
         )
+
+
+def _copy_of(path: Path, version: str) -> Path:
+    """The copy of a database as it was at a version of the schema, made before an upgrade."""
+    return path.with_name(f"{path.name}.{version}")
+
+
+def copy_database(connection: sqlite3.Connection, target: Path) -> None:
+    """Copy a database as it is now into one new file (mode 0600), beside readers and writers.
+
+    See https://www.sqlite.org/backup.html. Raises `StoreFailure`.
+    """
+    new = target.with_name(f"{target.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    try:
+        with closing(sqlite3.connect(new)) as copy:
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # Without a write-ahead log beside it.
+    except sqlite3.Error as error:
+        new.unlink(missing_ok=True)
+        raise explained(error, target) or error from error
+    new.replace(target)
 
 
 def _applied(connection: sqlite3.Connection) -> set[str]:

@@ -1,6 +1,8 @@
 """Tests of the pull request's title and text, from a file of the agent, and of its update."""
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,8 +37,11 @@ def opens(site: Site) -> tuple[str, str]:
     return title, body
 
 
-def opened(site: Site) -> list[Any]:
-    """All that the bot sends to GitHub for an opened pull request, its labels at the end."""
+def opened(site: Site, meanwhile: Callable[[], object] = lambda: None) -> list[Any]:
+    """All that the bot sends to GitHub for an opened pull request, its labels at the end.
+
+    `meanwhile` happens after its commits were taken into the mirror.
+    """
     asked: list[Any] = []
 
     def open_pull(*words: Any, first: bool) -> int:
@@ -48,6 +53,7 @@ def opened(site: Site) -> list[Any]:
         write=SimpleNamespace(open_pull=open_pull, label=lambda *words: asked.append(words)),
     )
     site.locations.mirror("widgets").take(site.workspace)
+    meanwhile()
     publishing = Publishing(
         site.scenario.store.facts,
         github,
@@ -72,6 +78,14 @@ def test_a_pull_request_has_the_projects_base_title_and_labels(site: Site, file:
     assert (repository, head, base) == ("acme/widgets", site.session.branch, "develop")
     assert title == "fix(#12): a"
     assert labels == ("acme/widgets", 34, "bot", "ready")
+
+
+def test_a_mirror_that_is_gone_is_made_again_from_github(site: Site, file: Path) -> None:
+    branch = f"HEAD:refs/heads/{site.session.branch}"
+    git(site.workspace.path, "push", "-q", str(site.github), branch)
+    mirror = site.locations.mirror("widgets").path
+    assert opened(site, lambda: shutil.rmtree(mirror))[3] == "a"
+    assert mirror.is_dir()
 
 
 def test_a_pull_request_names_issue_and_requester_without_a_mention(site: Site, file: Path) -> None:

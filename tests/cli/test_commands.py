@@ -123,7 +123,10 @@ def test_arguments_are_parsed_as_in_comments(
             ("start", "widgets-13", "one", "of", "three"),
             "start takes at most the name of one agent",
         ),
-        (("restore", "widgets-12"), "no command 'restore'; use `start widgets-12`"),
+        (
+            ("restore", "widgets-12"),
+            "widgets-12: no such file; to bring a session back: `start widgets-12`",
+        ),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),
         (("freeze", "--project", "gears"), "no project 'gears'; known: widgets"),

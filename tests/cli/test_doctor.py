@@ -95,7 +95,7 @@ def test_open_incidents_are_warnings(lines: LineTail, deployment: Deployment) ->
     with sqlite3.connect(deployment.paths.database) as database:
         database.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
                          " VALUES ('mergewright', 'a_later_one', '')")  # fmt: skip
-    assert "another version" in lines()["incidents"]
+    assert "newer version" in lines()["incidents"]
 
 
 @pytest.mark.parametrize(

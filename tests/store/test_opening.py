@@ -99,12 +99,12 @@ class TestRefused:
         with pytest.raises(StoreUnusable, match="another program: name another file"):
             opening(path)
 
-    def test_a_database_of_another_version_is_refused(
+    def test_a_database_of_a_newer_version_is_refused(
         self, path: Path, opening: Callable[[Path], Store]
     ) -> None:
         Store(path).close()
         unknown_migration(path)
-        with pytest.raises(StoreUnusable, match=r"another version .*of_the_future.*: install"):
+        with pytest.raises(StoreUnusable, match=r"newer version .*of_the_future.*: install"):
             opening(path)
 
     def test_a_database_in_a_missing_folder_is_refused(

@@ -90,6 +90,7 @@ class World:
 
     def __init__(self, folder: Path, github: FaultyGitHub) -> None:
         self.folder = folder
+        self.data = folder / "data"
         self.github = github
         self.agent_folders = folder / "agents"
         self.clock = Clock()
@@ -140,7 +141,7 @@ class World:
         path.write_text(
             _CONFIG.format(
                 port=self.port,
-                data=self.folder / "data",
+                data=self.data,
                 url=self.github.url,
                 app_id=self.app_id,
                 project=self.project,
@@ -189,7 +190,10 @@ class World:
 
     def close(self) -> None:
         self.bot_stops()
-        runtime = RUNTIMES["tmux"](Options(data=Paths(self.folder / "data").runtime))
+        self.every_agent_is_killed()
+
+    def every_agent_is_killed(self) -> None:
+        runtime = RUNTIMES["tmux"](Options(data=Paths(self.data).runtime))
         for name in runtime.look():
             runtime.stop(name, grace_seconds=0.1)
 

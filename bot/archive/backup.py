@@ -1,0 +1,107 @@
+"""Backs up what the bot remembers into one file while it runs, and restores it.
+
+The file is a tar archive with the database and the archive of the agents' files. Mirrors and
+workspaces are made again from GitHub; commits that were not pushed yet are not in it. Neither is
+what each start makes again: run folders with their sandboxes, sockets, run tokens, the runtime.
+"""
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from bot.store import Store
+from bot.system.locations import Paths
+
+
+class NotRestored(Exception):
+    """A backup cannot be restored; the message says why, and what to do."""
+
+
+def back_up(store: Store, paths: Paths, file: Path) -> None:
+    """Write a backup (mode 0600), replacing the file at its end. Raises `StoreFailure`, `OSError`.
+
+    The database is copied as it is at one moment, the archive after it: what is missing of its
+    last seconds is archived again from the running agents.
+    """
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
+        copy, new = Path(folder) / paths.database.name, Path(folder) / "new"
+        store.copy_to(copy)
+        new.touch(mode=0o600)
+        with tarfile.open(new, "w") as tar:
+            tar.add(copy, paths.database.name)
+            for path in sorted(paths.archive.rglob("*")):
+                with suppress(FileNotFoundError):  # Deleted or compressed meanwhile.
+                    _add(tar, path, path.relative_to(paths.archive.parent).as_posix())
+        with new.open("rb") as written:
+            os.fsync(written.fileno())
+        new.replace(file)
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """Add a file as long as it is when it is opened: a running agent's grows."""
+    if path.suffix == ".new" or not path.is_file():
+        return
+    with path.open("rb") as source:
+        tar.addfile(tar.gettarinfo(arcname=name, fileobj=source), source)
+
+
+def restore(file: Path, paths: Paths) -> None:
+    """Restore a backup into a data folder without a database.
+
+    The database is put in its place last, so that a restore that broke off can be repeated. The
+    bot that wrote the backup has no lease on it any more, and must not run any more.
+
+    Raises `NotRestored`, `StoreFailure` for a database that is damaged or of a newer version, and
+    `OSError`.
+    """
+    if paths.database.exists():
+        raise NotRestored(
+            f"{paths.database} exists: stop the bot and move it away with the files beside it that"
+            " begin with its name, or name another folder as server.data"
+        )
+    paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = paths.database.with_name(f"{paths.database.name}.restored")
+    with _opened(file) as tar:
+        if paths.database.name not in tar.getnames():
+            raise NotRestored(
+                f"{file} is no backup of Mergewright: it has no {paths.database.name}"
+            )
+        for member in tar:
+            if member.name == paths.database.name:
+                _extract(tar, member, new)
+            elif member.isfile() and _is_archived(member.name, paths):
+                _extract(tar, member, paths.data / member.name)
+    with closing(Store(new)) as store:
+        store.lease.take_away()
+    new.replace(paths.database)
+    for left in paths.data.glob(f"{new.name}?*"):
+        left.unlink()
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(file) as tar:
+            yield tar
+    except tarfile.TarError as error:
+        raise NotRestored(f"{file} is no backup of Mergewright, or is damaged: {error}") from error
+
+
+def _is_archived(name: str, paths: Paths) -> bool:
+    parts = PurePosixPath(name).parts
+    return parts[0] == paths.archive.name and ".." not in parts
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    source = tar.extractfile(member)
+    if source is None:
+        raise NotRestored(f"{member.name} is no file in the backup")
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    target.touch(mode=0o600)
+    with source, target.open("wb") as out:
+        shutil.copyfileobj(source, out)

@@ -1,0 +1,33 @@
+"""`mergewright backup` and `mergewright restore`."""
+
+from pathlib import Path
+
+from bot.archive import backup
+from bot.cli import context
+from bot.cli.cleanup import size
+from bot.cli.options import PROBLEM, CliError
+from bot.store import StoreFailure
+from bot.system.locations import Paths
+
+
+def back_up(config: Path | None, file: Path) -> str:
+    """Write a backup and return what to print. Raises `CliError`, `OSError`."""
+    settings = context.settings(config)
+    with context.store(settings) as store:
+        backup.back_up(store, Paths(settings.data), file)
+    return f"{file}: {size(file.stat().st_size)}. Restore it with `mergewright restore {file}`."
+
+
+def restore(config: Path | None, file: Path) -> str:
+    """Restore a backup and return what to print. Raises `CliError`, `OSError`."""
+    paths = Paths(context.settings(config).data)
+    if not file.exists():
+        raise CliError(f"{file}: no such file; to bring a session back: `start {file}`")
+    try:
+        backup.restore(file, paths)
+    except (backup.NotRestored, StoreFailure) as failure:
+        raise CliError(str(failure), PROBLEM) from None
+    return (
+        f"Restored to {paths.data}. Start it with `mergewright serve`; the bot that wrote the"
+        " backup must not run any more."
+    )
