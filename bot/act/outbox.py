@@ -28,6 +28,8 @@ from bot.act.results import (
 from bot.store import DueAction, IncidentsTable, OutboxTable, StoreFailure
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.system.log import log_fields
+from bot.system.metrics import ACTIONS
 from lifecycle.model.actions import Action, Comment, ReportConfiguration
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
@@ -78,6 +80,7 @@ class Outbox:
     _inherited: int | None = field(default=None, init=False)
     #: The actions that this process attempted without success, by queue and kind.
     _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
+    _deferred: dict[int, str] = field(default_factory=dict, init=False)  #: Why, the last time.
 
     def begin(self) -> None:
         """Note which actions a former leader may have attempted; this bot begins to lead."""
@@ -111,8 +114,15 @@ class Outbox:
 
     def _work(self, due: DueAction) -> bool:
         """Carry out one action and record its result; whether one was recorded."""
+        number = getattr(due.action, "number", 0)
+        with log_fields(session=due.session, repository=due.repository, number=number):
+            return self._worked_on(due)
+
+    def _worked_on(self, due: DueAction) -> bool:
         try:
-            return self._record(due, self._carried_out(due))
+            result = self._carried_out(due)
+            ACTIONS.labels(due.action.key.kind, type(result).__name__).inc()
+            return self._record(due, result)
         except StoreFailure as failure:
             # Nothing could be recorded, an attempt neither: it is repeated at the next beat.
             self.outages.met(str(failure))
@@ -176,6 +186,8 @@ class Outbox:
     def _record(self, due: DueAction, result: ActionResult) -> bool:
         """Record the result of an action; return False if nothing may be recorded."""
         about = f"{due.subject} {due.action.key}"
+        if not isinstance(result, RetryLater):
+            self._deferred.pop(due.seq, None)
         match result:
             case Completed():
                 self.crash_point(CrashPoint.DONE, about)
@@ -223,7 +235,10 @@ class Outbox:
         """
         at = later.at or self.outages.retry_at(later.why, of_github=later.outage)
         if at is not None:
-            log.info("%s: %s: deferred: %s", due.subject, due.action.key, later.why)
+            # One that waits may be deferred every few seconds for hours: the first time is news.
+            level = logging.DEBUG if self._deferred.get(due.seq) == later.why else logging.INFO
+            self._deferred[due.seq] = later.why
+            log.log(level, "%s: %s: deferred: %s", due.subject, due.action.key, later.why)
             self.outbox.defer(due.seq, at, later.why)
             return
         starts = due.action.key.kind is KeyKind.START

@@ -1,11 +1,8 @@
 """The bot as a process: logging, signals, exit status."""
 
-import json
 import logging
 import os
-import re
 import signal
-import sys
 import time
 from collections.abc import Callable
 
@@ -16,12 +13,11 @@ from bot.system.clock import SteadyClock, utc_now
 from bot.system.descriptors import raise_limit
 from bot.system.http_server import CannotListen
 from bot.system.isolation import problems, unisolated
+from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
 from bot.text.prompts import PromptError
 from config.load import VARIABLES, Secrets, secret_values
-from config.settings import LogSettings, Settings
-from lifecycle.model.text import plain
-from lifecycle.model.times import from_seconds
+from config.settings import Settings
 from runtimes.base import RuntimeFailure
 
 log = logging.getLogger(__name__)
@@ -32,8 +28,6 @@ CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure
 _FEW_FILES = 4096
 #: How long a bot that has reloaded waits for its lease until it reports the result.
 _LEAD_SECONDS = 5.0
-#: Credentials in URLs and headers.
-_CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
 
 
 def serve(
@@ -175,38 +169,3 @@ def _report(result: ReloadResult, app: App) -> None:
         log.info("reloaded: %s", ", ".join(result.changed) or "nothing has changed")
         store.incidents.clear("reload", result.at)
     result.write(app.wiring.paths.last_reload)
-
-
-class RedactingFormatter(logging.Formatter):
-    """Formats lines as text or JSON, without known secrets and credentials."""
-
-    def __init__(self, redact: Callable[[str], str], *, as_json: bool) -> None:
-        super().__init__()
-        self._redact = redact
-        self._as_json = as_json
-
-    def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
-        if record.exc_info:
-            message += "\n" + self.formatException(record.exc_info)
-        message = _CREDENTIAL.sub("[secret]", self._redact(plain(message)))
-        at = from_seconds(record.created).isoformat(timespec="milliseconds")
-        if self._as_json:
-            line = {"at": at, "level": record.levelname, "from": record.name, "message": message}
-            return json.dumps(line, ensure_ascii=False)
-        # A line break inside a message must not look like a second event.
-        body = message.replace("\n", "\n    ")
-        return f"{at} {record.levelname:<7} {record.name}: {body}"
-
-
-def set_up_log(settings: LogSettings, redact: Redaction) -> None:
-    """Log to standard error, without the request logs of libraries."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter(redact, as_json=settings.format == "json"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(settings.level.upper())
-    for name in ("httpx", "httpcore", "githubkit", "libtmux", "git", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # It warns of every skipped tick, which is intended.
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from bot.store import StoreFailure
 from bot.system.clock import SteadyClock, utc_now
+from bot.system.metrics import worker_run
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class Worker:
         while self._asked.wait() and not self._closed.is_set():
             self._asked.clear()
             try:
-                self._work()
+                with worker_run(self.name):
+                    self._work()
                 self._failed = ""
             except StoreFailure as failure:
                 # A full disk, for example, which every wake meets: logged once, in one line.

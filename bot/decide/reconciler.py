@@ -20,6 +20,7 @@ from bot.store import (
 )
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.system.log import log_fields
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reasons import Priority
@@ -96,7 +97,8 @@ class Reconciler:
                 decided = self._decide(one, now)
             except Exception as problem:
                 # One session that cannot be decided must not stop the others.
-                log.exception("%s: could not be decided", one.session)
+                with log_fields(**_fields(one)):
+                    log.exception("%s: could not be decided", one.session)
                 failed.append(one.session)
                 self._report(one.session, problem, now)
             else:
@@ -157,13 +159,15 @@ class Reconciler:
             try:
                 added = future.result()
             except (Fenced, SessionChanged) as refused:
-                log.info("%s", refused)
+                log.debug("%s", refused)
                 outdated += 1
             except Exception:
-                log.exception("%s: its decision could not be recorded", one.session)
+                with log_fields(**_fields(one)):
+                    log.exception("%s: its decision could not be recorded", one.session)
                 failed.append(one.session)
             else:
-                self._recorded(one, decided, added)
+                with log_fields(**_fields(one)):
+                    self._recorded(one, decided, added)
         return outdated
 
     def _recorded(
@@ -235,6 +239,13 @@ class Reconciler:
         else:
             wanted = any(one.key == action.key for one in decision.actions)
         return wanted, decision.recheck_at
+
+
+def _fields(one: LoadedSession) -> dict[str, str | int]:
+    """The fields of log lines about a session."""
+    pulls = () if isinstance(one.facts, CorruptRow) else one.facts.pulls
+    pull = max((pull.number for pull in pulls), default=0)
+    return {"session": one.session, "repository": one.repository, "pull_request": pull}
 
 
 def session_decision(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:

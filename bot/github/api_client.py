@@ -21,7 +21,6 @@ from bot.github.errors import (
     NotInstalled,
     Refused,
     TryLater,
-    exhausted_limit,
     graphql_failure,
 )
 from bot.github.graphql import Envelope, PricedResponse, load_query
@@ -361,7 +360,7 @@ class ApiClient:
                 if refusal.status != 401 or not differs:
                     raise
                 response = self.transport.send(request, self.tokens.app_jwt())
-        self._note_limit(_APP, _CORE, request, response)
+        self._limits.note(_APP, _CORE, request, response.headers)
         return response
 
     def _account(self, repository: str) -> str:
@@ -388,13 +387,5 @@ class ApiClient:
                 raise
             self.tokens.forget(repository)
             response = self.transport.send(request, self.tokens.of(repository))
-        self._note_limit(account, resource, request, response)
+        self._limits.note(account, resource, request, response.headers)
         return response
-
-    def _note_limit(
-        self, account: str, resource: str, request: GitHubRequest, response: httpx.Response
-    ) -> None:
-        """Hold further requests if this was the last one of the rate limit."""
-        label = f"{request} was the last."
-        if limit := exhausted_limit(label, response.headers, self.clock(), resource):
-            self._limits.hold(account, limit)

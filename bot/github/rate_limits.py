@@ -6,14 +6,15 @@ https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Lock
 
-from bot.github.errors import EVERYTHING, Limited, TryLater
+from bot.github.errors import EVERYTHING, Limited, TryLater, exhausted_limit
 from bot.github.snapshots import PointBudget
 from bot.system.clock import Clock
+from bot.system.metrics import show_rate_limit
 from lifecycle.model.policy import delay
 
 #: A write sleeps until its turn if at most this many are before it, and is deferred otherwise.
@@ -53,6 +54,15 @@ class RateLimits:
         except Limited as limit:
             self.hold(account, limit)
             raise
+
+    def note(
+        self, account: str, resource: str, request: object, headers: Mapping[str, str]
+    ) -> None:
+        """Show what a response says is left, and hold further requests if it was the last."""
+        show_rate_limit(account or "token", resource, headers)
+        label = f"{request} was the last."
+        if limit := exhausted_limit(label, headers, self._clock(), resource):
+            self.hold(account, limit)
 
     def hold(self, account: str, limit: Limited) -> None:
         """Send no more requests for the limit's resource until it ends."""

@@ -24,6 +24,7 @@ from msgspec import Raw, Struct
 
 from bot.github.errors import UNDECODABLE, Refused, TryLater, date_of, http_failure
 from bot.system.clock import Clock, SteadyClock
+from bot.system.metrics import GITHUB_REQUESTS
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
@@ -177,8 +178,9 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         params: Mapping[str, str] | None,
         headers: Mapping[str, str],
     ) -> httpx.Response:
+        status = "none"
         try:
-            return self.request(
+            response = self.request(
                 request.method,
                 url,
                 params=params,
@@ -186,8 +188,11 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
                 headers=headers,
                 stream=request.stream,
             ).raw_response
+            status = str(response.status_code)
+            return response
         except RequestFailed as error:
             response = error.response.raw_response
+            status = str(response.status_code)
             raise self._failure(request, response, response.content) from error
         except RequestTimeout as error:
             raise TryLater(f"{request}: GitHub did not answer in time.") from error
@@ -196,6 +201,8 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
                 raise
             why = f"{type(error.exc).__name__}: {error.exc}"
             raise TryLater(f"{request}: GitHub cannot be reached ({why}).") from error
+        finally:
+            GITHUB_REQUESTS.labels(status).inc()
 
     def _failure(
         self, request: GitHubRequest, response: httpx.Response, body: bytes

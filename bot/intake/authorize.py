@@ -10,6 +10,7 @@ from bot.github.write_access import WriteAccess, is_local
 from bot.intake.local_commands import head_at
 from bot.store import NewCommand, Outsider, RefreshRequest, Store
 from bot.system.clock import Clock
+from bot.system.log import log_fields
 from lifecycle.model.actions import Action
 from lifecycle.react.notices import replies
 
@@ -48,7 +49,8 @@ class CommandAuthorizer:
             if self._awaits_reading(command):
                 continue
             try:
-                self._settle(command)
+                with log_fields(repository=command.repository, number=command.number):
+                    self._settle(command)
             except Exception as failure:
                 unforeseen = not isinstance(failure, GitHubFailure)
                 log.warning(

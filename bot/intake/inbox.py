@@ -19,6 +19,7 @@ from bot.store import (
     RefreshRequest,
     Store,
 )
+from bot.system.log import log_fields
 from lifecycle.model.accounts import BOT
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ class Inbox:
             try:
                 refreshes, commands = self.interpret(delivery.event, delivery.body)
             except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
-                self._fail(delivery, problem)
+                with log_fields(delivery=delivery.id, event=delivery.event):
+                    self._fail(delivery, problem)
                 continue
             done.append(ProcessedDelivery(delivery.id, refreshes, commands))
         self._store.deliveries.mark_all_done(done)

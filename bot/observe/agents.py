@@ -165,7 +165,7 @@ class AgentObserver:
                 seen = self._observe(run, reading, believed[name], now)
             except Exception:
                 # One session that cannot be read must not keep the others from being read.
-                log.exception("%s: its agent could not be observed", name)
+                log.exception("%s: its agent could not be observed", name, extra={"session": name})
             else:
                 observed += [seen] if seen is not None else []
         return self._record(observed)
@@ -321,7 +321,11 @@ class AgentObserver:
             return replace(work, dirty=workspace.dirty(), off_branch=off_branch)
         except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
             if (words := str(failure)) != live.work.unreadable:
-                log.warning("%s: its workspace could not be read: %s", live.id, words)
+                log.warning(
+                    "%s: its workspace could not be read: %s",
+                    *(live.id, words),
+                    extra={"session": live.id},
+                )
             return replace(work, unreadable=words)
 
     def _record(self, observed: Sequence[Observation]) -> int:

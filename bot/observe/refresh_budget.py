@@ -11,6 +11,7 @@ from bot.github.fingerprints import Fingerprint
 from bot.github.rate_limits import Backoff
 from bot.store import DueRefresh, RefreshesTable, RefreshRequest
 from bot.system.clock import Clock
+from bot.system.log import log_fields
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +20,8 @@ Numbered = tuple[str, int]
 
 #: How many are read at once; the others are spread over the time until the limit resets.
 _AT_ONCE = 20
+#: The fields of log lines for kinds of subjects.
+_FIELDS = {"pull": "pull_request", "sha": "commit"}
 #: GitHub's times are whole seconds: a change in this one may be followed by another in it.
 _SECOND = timedelta(seconds=2)
 #: A fingerprint does not cover everything: after this time an item is read in full anyway.
@@ -82,13 +85,18 @@ class RefreshBudget:
     def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
         """Postpone a refresh that fails, longer after each failure in a row."""
         name = f"{refresh.repository} {refresh.subject}"
-        try:
-            yield
-        except Exception as error:
-            if isinstance(error, GitHubFailure):
-                log.warning("%s: not read: %s", name, error)
+        kind, _, number = refresh.subject.partition(":")
+        fields = {"repository": refresh.repository}
+        if number:  # Of a subject that is no repository.
+            fields[_FIELDS.get(kind, kind)] = number
+        with log_fields(**fields):
+            try:
+                yield
+            except Exception as error:
+                if isinstance(error, GitHubFailure):
+                    log.warning("%s: not read: %s", name, error)
+                else:
+                    log.exception("%s: not read", name)
+                self._refreshes.postpone(refresh, self._backoff.next_try(name, error))
             else:
-                log.exception("%s: not read", name)
-            self._refreshes.postpone(refresh, self._backoff.next_try(name, error))
-        else:
-            self._backoff.reset(name)
+                self._backoff.reset(name)

@@ -47,6 +47,7 @@ from bot.store.repositories import (
 from bot.store.rows import utc_now
 from bot.store.sessions import MetadataTable, SessionsTable
 from bot.store.slots import AgentsTable, SlotsTable
+from bot.store.statistics import Backlog, StatisticsTable
 from bot.store.usage import USAGE_GROUPS, UsageTable
 from bot.store.values import (
     ACCESS,
@@ -152,6 +153,7 @@ class Store:
         self.repositories = RepositoriesTable(db)
         self.sessions = SessionsTable(db)
         self.slots = SlotsTable(db)
+        self.statistics = StatisticsTable(db)
         self.usage = UsageTable(db)
 
     @property

@@ -158,6 +158,7 @@ def _load(
 
     for row in connection.execute(SESSIONS, among):
         name, repository = row["id"], row["repository"]
+        loaded = partial(LoadedSession, session=name, repository=repository, version=row["version"])
         try:
             facts = _facts(
                 row,
@@ -169,11 +170,9 @@ def _load(
                 **related.fields(row),
                 **_outbox_facts(outbox.get(name, ())),
             )
-            yield LoadedSession(
-                session=name, version=row["version"], facts=facts, before=_before(row)
-            )
+            yield loaded(facts=facts, before=_before(row))
         except CorruptRow as error:
-            yield LoadedSession(session=name, version=row["version"], facts=error)
+            yield loaded(facts=error)
 
 
 def _outbox_facts(rows: Iterable[Row]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from bot.web.access import Access
 from bot.web.api import ApiError, api_routes, as_json
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
+from bot.web.metrics import metrics_route
 from bot.web.pages import as_page, page_routes
 from bot.web.views import Views
 from bot.web.webhook import WebhookLimits, webhook
@@ -66,6 +67,7 @@ def build(
         route_handlers=[
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
+            metrics_route(store, access, health, caps),
             page_routes(views, access, watchers, health, https=https),
             api_routes(views, access),
             create_static_files_router("/static", [Path(__file__).parent / "static"]),

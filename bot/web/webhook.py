@@ -20,6 +20,8 @@ from msgspec import Struct
 from bot.intake.inbox import Inbox
 from bot.intake.signatures import is_well_formed, verify
 from bot.store import Delivery, DeliveryOutcome
+from bot.system.log import log_fields
+from bot.system.metrics import WEBHOOKS
 from bot.web.health import Health
 
 PATH = "/webhooks/github"
@@ -62,6 +64,7 @@ def webhook(
             status, text = await receiver.take(cast(HTTPScope, scope), receive)
         except _Refused as refusal:
             status, text, headers = refusal.status, str(refusal), refusal.headers
+        WEBHOOKS.labels(status).inc()
         await _answer(send, status, text, headers)
 
     return receive_delivery
@@ -95,7 +98,8 @@ class _Receiver:
         try:
             accepted = await self._keep(delivery)
         except Exception as problem:
-            _log.exception("delivery %s could not be stored", delivery.id)
+            with log_fields(delivery=delivery.id, event=delivery.event):
+                _log.exception("delivery %s could not be stored", delivery.id)
             raise _Refused(
                 503,
                 "the delivery could not be stored; see the server's log, then redeliver it",

@@ -3,16 +3,18 @@
 import json
 import logging
 import sys
+from datetime import datetime
 
 import pytest
 
-from bot.app.process import RedactingFormatter
+from bot.system.log import RedactingFormatter, RedactingJsonFormatter, log_fields
 from bot.system.redaction import Redaction
 
 
 def line(message: str, *, as_json: bool = False, secrets: tuple[str, ...] = ()) -> str:
     record = logging.LogRecord("bot.x", logging.INFO, "x.py", 1, "%s", (message,), None)
-    return RedactingFormatter(Redaction(secrets), as_json=as_json).format(record)
+    formatter = RedactingJsonFormatter if as_json else RedactingFormatter
+    return formatter(Redaction(secrets)).format(record)
 
 
 def test_a_line_break_cannot_forge_a_log_line() -> None:
@@ -53,5 +55,25 @@ def test_secrets_are_redacted_in_exceptions() -> None:
         raise ValueError("bad the-known-secret")
     except ValueError:
         record = logging.LogRecord("bot.x", logging.ERROR, "x", 1, "failed", (), sys.exc_info())
-    said = RedactingFormatter(Redaction(["the-known-secret"]), as_json=False).format(record)
-    assert "bad [secret]" in said
+    redact = Redaction(["the-known-secret"])
+    assert "bad [secret]" in RedactingFormatter(redact).format(record)
+    assert "bad [secret]" in json.loads(RedactingJsonFormatter(redact).format(record))["error"]
+
+
+def test_a_line_of_json_has_time_level_origin_and_what_it_is_about() -> None:
+    with log_fields(session="widgets-12", delivery=""), log_fields(pull_request=34):
+        fields = json.loads(line("it breaks", as_json=True))
+    assert datetime.fromisoformat(fields.pop("at")).tzinfo is not None
+    assert fields == {
+        "level": "INFO",
+        "from": "bot.x",
+        "message": "it breaks",
+        "session": "widgets-12",
+        "pull_request": 34,
+    }
+    assert "session" not in json.loads(line("else", as_json=True))
+
+
+def test_secrets_are_redacted_in_fields() -> None:
+    with log_fields(branch="the-known-secret"):
+        assert "known" not in line("x", as_json=True, secrets=("the-known-secret",))

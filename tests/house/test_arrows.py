@@ -52,6 +52,8 @@ KEEPERS = {
     | {"runtimes.local_records"},
     "markdown_it": {"bot.text.markdown", "bot.text.markdown_parser"},
     "typer": {"bot.cli", "bot.demo"},
+    "pythonjsonlogger": {"bot.system.log"},
+    "prometheus_client": {"bot.system.metrics", "bot.web.metrics"},
 }
 
 #: Modules inside a host, which open files, processes or terminals of sessions.

@@ -25,6 +25,8 @@ FULL_SCANS = {
     "slots.MESSAGES",
     "sessions.ALL",
     "sessions.OWNERS",
+    "statistics.USAGE",
+    "statistics.REFRESHES",
 }
 TABLES = (
     "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata|refused_hosts"

@@ -35,7 +35,8 @@ OLD_SECRET = "the secret before it"
 TOKEN = "the page's töken"
 #: In an order that respects foreign keys.
 TABLES = (
-    *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls", "usage"),
+    *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls"),
+    *("usage", "model_usage"),
     *("metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(

@@ -20,8 +20,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bot.app.application import App
-from bot.app.process import set_up_log
 from bot.system.crash_points import CrashPoint
+from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
 from bot.system.struct_types import prepare_struct_types
 from config.load import load

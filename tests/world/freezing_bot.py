@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher
 from bot.app.application import App
-from bot.app.process import set_up_log
 from bot.github.transport import Transport
 from bot.store.database import Writer
+from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
 from config.load import load
 from lifecycle.model import actions

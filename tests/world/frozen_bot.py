@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bot.app.application import App
-from bot.app.process import set_up_log
+from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
 from config.load import load
 from runtimes.workspaces.worktree import Worktree

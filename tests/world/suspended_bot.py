@@ -15,9 +15,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bot.app.application import App
-from bot.app.process import set_up_log
 from bot.decide import reconciler
 from bot.system.crash_points import CrashPoint
+from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
 from config.load import load
 from lifecycle.decide import Decision, decide

@@ -1,0 +1,81 @@
+"""Counts over all tables, for metrics."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot.store.database import StoreTable
+from bot.store.rows import RowDecoder
+
+SESSIONS = "SELECT project, status, count(*) AS sessions FROM sessions GROUP BY project, status"
+WAITING = "SELECT count(*) AS rows, min(at) AS since FROM deliveries WHERE state = 'new'"
+DUE = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'due'"
+SENT = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'sent'"
+#: Those of sessions that have ended concern nobody.
+FAILED = """SELECT count(*) AS rows, min(outbox.created) AS since
+    FROM outbox JOIN sessions ON sessions.id = session
+    WHERE state = 'failed' AND ended IS NULL"""
+REFRESHES = "SELECT count(*) AS rows, min(since) AS since FROM refreshes"
+_COLUMNS = "input, output, cache_read, cache_write, reasoning, cost_usd, active_seconds"
+_SUMS = ", ".join(f"sum({name}) AS {name}" for name in _COLUMNS.split(", "))
+USAGE = f"""SELECT repository, agent, {_SUMS} FROM (
+        SELECT repository, agent, {_COLUMNS} FROM usage
+        UNION ALL SELECT repository, agent, {_COLUMNS} FROM ledger)
+    GROUP BY repository, agent"""
+
+
+class Backlog(Struct, frozen=True):
+    """Rows that wait for something, and since when the oldest does."""
+
+    rows: int
+    since: datetime | None
+
+
+class AgentUsage(Struct, frozen=True):
+    """What an agent used in a repository over all time, deleted sessions included."""
+
+    repository: str
+    agent: str
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    cost_usd: float
+    active_seconds: float
+
+
+_backlog = RowDecoder(Backlog, "sqlite_schema", "rows")
+_usage = RowDecoder(AgentUsage, "usage", "agent")
+
+
+class StatisticsTable(StoreTable):
+    """Numbers of rows and sums."""
+
+    def sessions(self) -> dict[tuple[str, str], int]:
+        """The number of sessions by project and status."""
+        return {(row["project"], row["status"]): row["sessions"] for row in self._all(SESSIONS)}
+
+    def inbox(self) -> Backlog:
+        """The deliveries that are not processed yet."""
+        return self._backlog(WAITING)
+
+    def refreshes(self) -> Backlog:
+        """What of GitHub is to be read again."""
+        return self._backlog(REFRESHES)
+
+    def outbox(self) -> dict[str, Backlog]:
+        """The actions by state: `due`, `sent`, and `failed` in sessions that have not ended."""
+        return {
+            "due": self._backlog(DUE),
+            "sent": self._backlog(SENT),
+            "failed": self._backlog(FAILED),
+        }
+
+    def usage(self) -> list[AgentUsage]:
+        """The usage of all agents."""
+        return list(map(_usage, self._all(USAGE)))
+
+    def _backlog(self, query: str) -> Backlog:
+        (row,) = self._all(query)
+        return _backlog(row)
