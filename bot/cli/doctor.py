@@ -215,7 +215,8 @@ def isolation(installed: Installation) -> CheckResult:
     if lacking:
         return warn(
             f"{', '.join(sorted(kinds))}; not limited for a run as a whole: {lacking}",
-            "run the service with Delegate=yes, or as root, so that it may make control groups",
+            "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as root,"
+            " so that it may make control groups",
         )
     return ok(", ".join(sorted(kinds)))
 

@@ -26,9 +26,8 @@ class ControlGroups:
         self._files = _first
         if (root / "cgroup.controllers").is_file():
             self._files = _second
-            if place := _delegated(root, groups.get("", "/")):
-                known = _words(place / "cgroup.subtree_control")
-                self._places = {name: place for name in _CONTROLLERS if name in known}
+            place, known = _delegated(root, groups.get("", "/"))
+            self._places = {name: place for name in _CONTROLLERS if name in known}
             return
         for name in _CONTROLLERS:
             place = root / name / groups.get(name, "/").lstrip("/")
@@ -88,16 +87,40 @@ def _memberships(own: Path) -> Iterator[tuple[str, str]]:
             yield from ((name, path) for name in controllers.split(","))
 
 
-def _delegated(root: Path, path: str) -> Path | None:
-    """The nearest group above this process in which this user may make limited groups."""
+def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
+    """The nearest group above this process in which this user may make limited groups.
+
+    Also what it can limit: nothing where there is no such group.
+    """
     place = root / path.lstrip("/")
     for folder in (place, *place.parents):
         if not folder.is_relative_to(root):
             break
-        has = _words(folder / "cgroup.subtree_control")
-        if {"memory", "pids"} <= has and os.access(folder / "cgroup.procs", os.W_OK):
-            return folder
-    return None
+        if os.access(folder / "cgroup.procs", os.W_OK):
+            enabled = _enabled(folder)
+            if {"memory", "pids"} <= enabled:
+                return folder, enabled
+    return root, set()
+
+
+def _enabled(folder: Path) -> set[str]:
+    """The controllers of the groups in a group.
+
+    systemd delegates a service's group with `Delegate=yes` and leaves it to the service to enable
+    them, which a group with processes of its own refuses: hence `DelegateSubgroup=` for the bot.
+    https://systemd.io/CGROUP_DELEGATION/
+    """
+    enabled = _words(folder / "cgroup.subtree_control")
+    if {"memory", "pids"} <= enabled:
+        return enabled
+    if available := [
+        name for name in _CONTROLLERS if name in _words(folder / "cgroup.controllers")
+    ]:
+        with suppress(OSError):
+            new = " ".join(f"+{name}" for name in available)
+            (folder / "cgroup.subtree_control").write_text(new)
+            enabled.update(available)
+    return enabled
 
 
 def _words(file: Path) -> set[str]:

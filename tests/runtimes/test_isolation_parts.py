@@ -112,6 +112,36 @@ def test_version_2_has_one_group_where_the_controllers_are_delegated(tmp_path: P
     }
 
 
+def service(root: Path, *, delegated: bool) -> tuple[ControlGroups, Path]:
+    """A service of systemd with its processes in the group `bot` of the service's group."""
+    place = root / "system.slice" / "bot.service"
+    (place / "bot").mkdir(parents=True)
+    for folder, enabled in ((root, "cpu memory pids"), (place.parent, "cpu memory pids")):
+        (folder / "cgroup.subtree_control").write_text(enabled)
+    (root / "cgroup.controllers").touch()
+    (place / "cgroup.controllers").write_text("cpu io memory pids\n")
+    (place / "cgroup.subtree_control").touch()
+    if delegated:
+        (place / "cgroup.procs").touch()
+        (place / "bot" / "cgroup.procs").touch()  # Its own controllers are none: it has processes.
+    own = root / "own"
+    own.write_text("0::/system.slice/bot.service/bot\n")
+    return ControlGroups(root, own), place
+
+
+def test_controllers_are_enabled_in_the_group_that_systemd_delegates(tmp_path: Path) -> None:
+    groups, place = service(tmp_path, delegated=True)
+    assert groups.limited == {"memory", "pids", "cpu"}
+    assert (place / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
+    assert list(groups.groups("app-1", LIMITS)) == [f"{place}/mergewright-app-1"]
+
+
+def test_a_group_that_is_not_delegated_stays_as_it_is(tmp_path: Path) -> None:
+    groups, place = service(tmp_path, delegated=False)
+    assert groups.limited == frozenset()
+    assert (place / "cgroup.subtree_control").read_text() == ""
+
+
 def test_a_machine_without_control_groups_limits_nothing(tmp_path: Path) -> None:
     groups = ControlGroups(tmp_path, tmp_path / "missing")
     assert groups.limited == frozenset()
