@@ -251,6 +251,13 @@ class LogSettings(SettingsTable, frozen=True, kw_only=True):
     format: Literal["text", "json"] = "text"
 
 
+class TracingSettings(SettingsTable, frozen=True, kw_only=True):
+    """Traces of OpenTelemetry: `[tracing]`. They need the extra `mergewright[tracing]`."""
+
+    #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`; empty: no traces.
+    endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""
+
+
 class Settings(SettingsTable, frozen=True, kw_only=True):
     """The whole configuration file."""
 
@@ -267,6 +274,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     timing: TimingSettings = TimingSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
     policy: Policy = Policy()
 
     @property

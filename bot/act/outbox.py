@@ -30,6 +30,7 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.log import log_fields
 from bot.system.metrics import ACTIONS
+from bot.system.tracing import note, span
 from lifecycle.model.actions import Action, Comment, ReportConfiguration
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
@@ -114,14 +115,17 @@ class Outbox:
 
     def _work(self, due: DueAction) -> bool:
         """Carry out one action and record its result; whether one was recorded."""
-        number = getattr(due.action, "number", 0)
-        with log_fields(session=due.session, repository=due.repository, number=number):
+        about: dict[str, str | int] = {"session": due.session, "repository": due.repository}
+        about["number"] = getattr(due.action, "number", 0)
+        name, kind = f"{due.subject} {due.action.key}", due.action.key.kind
+        with log_fields(**about), span("effect", name, kind=kind, **about):
             return self._worked_on(due)
 
     def _worked_on(self, due: DueAction) -> bool:
         try:
             result = self._carried_out(due)
             ACTIONS.labels(due.action.key.kind, type(result).__name__).inc()
+            note(result=type(result).__name__)
             return self._record(due, result)
         except StoreFailure as failure:
             # Nothing could be recorded, an attempt neither: it is repeated at the next beat.

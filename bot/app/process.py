@@ -15,6 +15,7 @@ from bot.system.http_server import CannotListen
 from bot.system.isolation import problems, unisolated
 from bot.system.log import set_up_log
 from bot.system.redaction import Redaction
+from bot.system.tracing import TracingUnavailable, set_up_tracing, stop_tracing
 from bot.text.prompts import PromptError
 from config.load import VARIABLES, Secrets, secret_values
 from config.settings import Settings
@@ -23,7 +24,14 @@ from runtimes.base import RuntimeFailure
 log = logging.getLogger(__name__)
 
 #: Failures that keep the bot from starting and that a person can fix; each names its remedy.
-CANNOT_START = (CannotListen, OSError, PromptError, RuntimeFailure, StoreFailure)
+CANNOT_START = (
+    CannotListen,
+    OSError,
+    PromptError,
+    RuntimeFailure,
+    StoreFailure,
+    TracingUnavailable,
+)
 #: With fewer open files a bot holds few connections.
 _FEW_FILES = 4096
 #: How long a bot that has reloaded waits for its lease until it reports the result.
@@ -82,6 +90,7 @@ def serve(
         _wait_to_lead(app)
         _report(ReloadResult(utc_now(), () if refused else differences, refused), app)
     _stop(app)
+    stop_tracing()
     if app.wiring.leader_lease.lost:
         raise SystemExit(1)
 
@@ -115,6 +124,7 @@ def _has_terminal() -> bool:
 
 def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False) -> App:
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
+    set_up_tracing(settings.tracing)
     app = App(settings, secrets, new_database=new_database, clock=SteadyClock())
     for problem in problems(settings):
         log.error("no agents are started: %s", problem)

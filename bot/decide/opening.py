@@ -13,6 +13,7 @@ from bot.decide.assignment import Assignment, describe
 from bot.store import NewSession, Outsider, OutsidersTable, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.system.tracing import hand_on
 from config.contradictions import nearest
 from config.settings import ProjectSettings
 from lifecycle.model import keys
@@ -138,6 +139,7 @@ class Opening:
             priority=candidate.priority,
             native_id=requested.resume if requested else "",
         )
+        hand_on([new.id])
         opened = self.store.sessions.create(new, requested.key if requested else "")
         if opened:
             log.info("%s: opened for %s#%s", new.id, project.repository, issue.number)

@@ -1,7 +1,7 @@
 """Reconciles sessions: loads the facts, decides, and records the decision with its actions."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from bot.store import (
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.log import log_fields
+from bot.system.tracing import ACTION_SECONDS, hand_on, note, span
 from lifecycle.decide import Decision, decide
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reasons import Priority
@@ -94,7 +95,10 @@ class Reconciler:
             self._undecided = {k.removeprefix(_KEY) for k in open_keys if k.startswith(_KEY)}
         for one in loaded:
             try:
-                decided = self._decide(one, now)
+                with span("decide", one.session, session=one.session, repository=one.repository):
+                    decided = self._decide(one, now)
+                    note(status=decided.status)
+                    hand_on(_ordered(one, decided), ACTION_SECONDS)
             except Exception as problem:
                 # One session that cannot be decided must not stop the others.
                 with log_fields(**_fields(one)):
@@ -239,6 +243,13 @@ class Reconciler:
         else:
             wanted = any(one.key == action.key for one in decision.actions)
         return wanted, decision.recheck_at
+
+
+def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
+    """The names in traces of the actions that a decision is the first to order."""
+    for action in decided.actions:
+        if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
+            yield f"{one.session} {action.key}"
 
 
 def _fields(one: LoadedSession) -> dict[str, str | int]:

@@ -11,6 +11,7 @@ from bot.intake.local_commands import head_at
 from bot.store import NewCommand, Outsider, RefreshRequest, Store
 from bot.system.clock import Clock
 from bot.system.log import log_fields
+from bot.system.tracing import hand_on, span
 from lifecycle.model.actions import Action
 from lifecycle.react.notices import replies
 
@@ -49,7 +50,10 @@ class CommandAuthorizer:
             if self._awaits_reading(command):
                 continue
             try:
-                with log_fields(repository=command.repository, number=command.number):
+                with (
+                    log_fields(repository=command.repository, number=command.number),
+                    span("command", command.key, kind=command.kind, number=command.number),
+                ):
                     self._settle(command)
             except Exception as failure:
                 unforeseen = not isinstance(failure, GitHubFailure)
@@ -86,6 +90,7 @@ class CommandAuthorizer:
             log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
             head = head_at(session, command.number, command.at)
+            hand_on([session.id])
             self._store.commands.grant(command.key, session.id, now, head)
             log.info("%s: %s by @%s", session.id, command.kind, command.actor)
         elif command.kind == "start":

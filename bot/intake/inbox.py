@@ -20,6 +20,7 @@ from bot.store import (
     Store,
 )
 from bot.system.log import log_fields
+from bot.system.tracing import hand_on, note, span
 from lifecycle.model.accounts import BOT
 
 log = logging.getLogger(__name__)
@@ -79,12 +80,16 @@ class Inbox:
         done = list[ProcessedDelivery]()
         for delivery in waiting:
             self._store.deliveries.redact(delivery)
-            try:
-                refreshes, commands = self.interpret(delivery.event, delivery.body)
-            except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
-                with log_fields(delivery=delivery.id, event=delivery.event):
+            about = {"delivery": delivery.id, "event": delivery.event}
+            with log_fields(**about), span("delivery", **about):
+                try:
+                    refreshes, commands = self.interpret(delivery.event, delivery.body)
+                except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
+                    note(error=type(problem).__name__)
                     self._fail(delivery, problem)
-                continue
+                    continue
+                hand_on(refresh.name for refresh in refreshes)
+                hand_on(command.key for command in commands)
             done.append(ProcessedDelivery(delivery.id, refreshes, commands))
         self._store.deliveries.mark_all_done(done)
         if waiting or not self._counted:

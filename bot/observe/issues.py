@@ -24,6 +24,7 @@ from bot.observe.triggers import (
 from bot.store import NewCommand, Observation, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.system.tracing import hand_on
 from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
@@ -167,6 +168,7 @@ class IssueObserver:
             self.pulls.read_open(session)
         if reading is not None and issue.open:
             issue = self._report_new_triggers(session, issue, reading)
+        hand_on([id])
         if self.store.observations.record([Observation(session=id, issue=issue)], self.clock()):
             self.crash_point(CrashPoint.OBSERVED, id)
 

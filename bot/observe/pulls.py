@@ -16,6 +16,7 @@ from bot.observe.triggers import reopening
 from bot.store import DueRefresh, Observation, Session, Store
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
+from bot.system.tracing import hand_on
 from config.settings import ProjectSettings
 from lifecycle.model import keys
 from lifecycle.model.facts import Candidate
@@ -223,6 +224,7 @@ class PullObserver:
         for outsider in self.facts.outsiders(session, pulls):
             self.store.outsiders.add(outsider, self.clock())
         observed = Observation(session=session.id, pulls=pulls)
+        hand_on([session.id])
         changed = self.store.observations.record([observed], self.clock())
         for number, fingerprint in fingerprints.items():
             self.refresh_budget.record((repository, number), fingerprint)

@@ -12,6 +12,7 @@ from bot.github.rate_limits import Backoff
 from bot.store import DueRefresh, RefreshesTable, RefreshRequest
 from bot.system.clock import Clock
 from bot.system.log import log_fields
+from bot.system.tracing import note, span
 
 log = logging.getLogger(__name__)
 
@@ -84,15 +85,16 @@ class RefreshBudget:
     @contextmanager
     def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
         """Postpone a refresh that fails, longer after each failure in a row."""
-        name = f"{refresh.repository} {refresh.subject}"
+        name = refresh.name
         kind, _, number = refresh.subject.partition(":")
         fields = {"repository": refresh.repository}
         if number:  # Of a subject that is no repository.
             fields[_FIELDS.get(kind, kind)] = number
-        with log_fields(**fields):
+        with log_fields(**fields), span("refresh", name, **fields):
             try:
                 yield
             except Exception as error:
+                note(error=type(error).__name__)
                 if isinstance(error, GitHubFailure):
                     log.warning("%s: not read: %s", name, error)
                 else:

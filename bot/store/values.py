@@ -52,6 +52,11 @@ class RefreshRequest(Struct, frozen=True, kw_only=True):
     repository: str  #: `owner/name`
     subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
 
+    @property
+    def name(self) -> str:
+        """The subject of any repository, for the log."""
+        return f"{self.repository} {self.subject}"
+
 
 class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
     """A refresh to do now."""

@@ -21,7 +21,7 @@ _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\
 NOISY = {
     **dict.fromkeys(("httpx", "httpcore", "githubkit", "hishel"), logging.WARNING),
     **dict.fromkeys(("libtmux", "git", "uvicorn"), logging.WARNING),
-    "apscheduler": logging.ERROR,
+    **dict.fromkeys(("apscheduler", "opentelemetry"), logging.ERROR),
 }
 _about: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039 - replaced
 

@@ -1,5 +1,6 @@
 """`mergewright reload`: a running bot takes a changed configuration, or says why it does not."""
 
+import hmac
 import os
 import signal
 import socket
@@ -7,13 +8,17 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 
+import httpx
 import pytest
 
 from bot.app.reloading import changed
 from bot.store import Store, StoreFailure
 from config.load import settings_of
 from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
+from tests.world.trace_receiver import trace_receiver
 from tests.world.waiting import PATIENCE, eventually
+
+SECRET = "x" * 20
 
 
 def a_free_port() -> int:
@@ -29,7 +34,7 @@ def bot(deployment: Deployment) -> Iterator[subprocess.Popen[str]]:
     github = f'[github]\napi-url = "{nowhere}"\ngit-url = "{nowhere}"\n'
     github += '[runtime]\nisolation = "none"\n'
     deployment.file.write_text(f"{text}\n{github}")
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": "x" * 20}
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": "hunter2hunter2", "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
     with subprocess.Popen(
         [MERGEWRIGHT, "serve", "--config", deployment.file],
         env=os.environ | secrets,
@@ -71,6 +76,29 @@ def test_a_running_bot_takes_a_changed_configuration_or_keeps_the_old_one(
     assert mergewright("reload").out == "Reloaded: policy.mode.\n"
     bot.send_signal(signal.SIGTERM)
     assert bot.wait(PATIENCE) == 0
+
+
+def test_traces_can_be_switched_on_while_the_bot_runs(
+    mergewright: CommandLine, deployment: Deployment, bot: subprocess.Popen[str]
+) -> None:
+    before = deployment.file.read_text()
+    with trace_receiver() as receiver:
+        deployment.file.write_text(f'{before}\n[tracing]\nendpoint = "{receiver.url}"\n')
+        assert mergewright("reload").out == "Reloaded: tracing.endpoint.\n"
+        url = settings_of(deployment.file.read_text(), "x").public_url
+        signature = hmac.new(SECRET.encode(), b"{}", "sha256").hexdigest()
+        headers = {
+            "x-github-event": "ping",
+            "x-github-delivery": "a-ping",
+            "content-type": "application/json",
+        }
+        headers["x-hub-signature-256"] = f"sha256={signature}"
+        sent = httpx.post(f"{url}webhooks/github", content=b"{}", headers=headers)
+        assert sent.status_code == 202, sent.text
+        (traced,) = eventually(lambda: receiver.named("delivery"), "the trace")
+        assert traced.attributes["mergewright.delivery"] == "a-ping"
+        bot.send_signal(signal.SIGTERM)
+        assert bot.wait(PATIENCE) == 0
 
 
 def test_without_a_bot_there_is_nothing_to_reload(

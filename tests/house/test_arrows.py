@@ -54,6 +54,7 @@ KEEPERS = {
     "typer": {"bot.cli", "bot.demo"},
     "pythonjsonlogger": {"bot.system.log"},
     "prometheus_client": {"bot.system.metrics", "bot.web.metrics"},
+    "opentelemetry": {"bot.system.tracing"},
 }
 
 #: Modules inside a host, which open files, processes or terminals of sessions.

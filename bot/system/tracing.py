@@ -1,0 +1,157 @@
+"""Traces of OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
+
+Off, and nothing of the library is loaded, unless `tracing.endpoint` is set. A step hands its trace
+on to the next one by the name of what that is about: a subject at GitHub, a command, a session, an
+action. The names are in memory, so what a restart interrupts continues in a new trace.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from config.settings import TracingSettings
+
+if TYPE_CHECKING:  # An extra that need not be installed.
+    from opentelemetry.trace import SpanContext
+
+#: How long a step waits for the next one. What follows later has another cause, such as a timer.
+_STEP_SECONDS = 60.0
+#: The same for actions, which wait for longer and whose names no other cause has.
+ACTION_SECONDS = 3600.0
+_MOST_NAMES = 10_000
+#: How long the last spans may take to be sent when the bot stops.
+_STOP_SECONDS = 2.0
+
+
+class TracingUnavailable(Exception):
+    """Traces are configured and cannot be sent; the message says what to do."""
+
+
+class _Traces:
+    """Sends spans to one receiver, and remembers which step is continued by which."""
+
+    def __init__(self, endpoint: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        named = {"service.name": "mergewright", "service.version": version("mergewright")}
+        self._provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("mergewright")
+        #: By name: the step that is continued, and until when.
+        self._steps: OrderedDict[str, tuple[SpanContext, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def span(self, name: str, about: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
+        from opentelemetry.trace import NonRecordingSpan, StatusCode, set_span_in_context
+
+        before = self._step(about)
+        with self._tracer.start_as_current_span(
+            name,
+            set_span_in_context(NonRecordingSpan(before)) if before else None,
+            attributes=_named(attributes),
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except Exception as error:
+                # Its text may contain secrets.
+                span.set_status(StatusCode.ERROR, type(error).__name__)
+                raise
+
+    def hand_on(self, names: Iterable[str], seconds: float) -> None:
+        from opentelemetry.trace import get_current_span
+
+        step = get_current_span().get_span_context()
+        if not step.is_valid:
+            return
+        with self._lock:
+            for name in names:
+                self._steps[name] = step, time.monotonic() + seconds
+                self._steps.move_to_end(name)
+            while len(self._steps) > _MOST_NAMES:
+                self._steps.popitem(last=False)
+
+    def _step(self, name: str) -> "SpanContext | None":
+        with self._lock:
+            step, until = self._steps.get(name, (None, 0.0))
+        return step if time.monotonic() < until else None
+
+    def stop(self) -> None:
+        last = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)
+        last.start()
+        last.join(_STOP_SECONDS)
+
+
+class _Active:
+    traces: _Traces | None = None  #: None: nothing is traced.
+
+
+_active = _Active()
+
+
+def set_up_tracing(settings: TracingSettings) -> None:
+    """Send traces as configured, instead of where they were sent. Raises `TracingUnavailable`.
+
+    The library reads its other settings, such as headers and the sampler, from the environment:
+    https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+    """
+    stop_tracing()
+    if not settings.endpoint:
+        return
+    try:
+        _active.traces = _Traces(settings.endpoint)
+    except ImportError as error:
+        raise TracingUnavailable(
+            f"tracing.endpoint needs a part that is not installed ({error}):"
+            " pip install 'mergewright[tracing]'"
+        ) from None
+
+
+def stop_tracing() -> None:
+    """Send the last spans; they are lost if the receiver does not take them in two seconds."""
+    traces, _active.traces = _active.traces, None
+    if traces is not None:
+        traces.stop()
+
+
+@contextmanager
+def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
+    """Trace a step. It continues the one that was handed on to `about`; else a trace begins."""
+    traces = _active.traces
+    if traces is None:
+        yield
+        return
+    with traces.span(name, about, attributes):
+        yield
+
+
+def note(**attributes: str | int) -> None:
+    """Add attributes to the current step."""
+    if _active.traces is not None:
+        from opentelemetry.trace import get_current_span
+
+        get_current_span().set_attributes(_named(attributes))
+
+
+def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
+    """Have the steps about these names continue the current one, if they begin within that time.
+
+    Call it before the work is recorded: another thread may take it at once.
+    """
+    traces = _active.traces
+    if traces is not None:
+        traces.hand_on(names, _STEP_SECONDS if seconds is None else seconds)
+
+
+def _named(attributes: Mapping[str, str | int]) -> dict[str, str | int]:
+    return {f"mergewright.{name}": value for name, value in attributes.items() if value}
