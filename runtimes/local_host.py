@@ -7,11 +7,12 @@ FOLDER/sessions/SESSION_home    HOME of the session's programs
 FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
+from runtimes.isolation.base import Isolation
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
 from runtimes.workspaces.worktree import Worktree
@@ -32,10 +33,15 @@ class LocalHost:
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._workspaces)
 
     def workspace(
-        self, session: str, branch: str, origin: Path, sign_off: bool = False
+        self,
+        session: str,
+        branch: str,
+        origin: Path,
+        isolation: Callable[[], Isolation],
+        sign_off: bool = False,
     ) -> Worktree:
         """The session's workspace, which may not have been created yet; see `Worktree`."""
-        return Worktree(self._workspaces, session, branch, origin, sign_off)
+        return Worktree(self._workspaces, session, branch, origin, isolation, sign_off)
 
 
 def free_mb(memory: Path = _MEMORY) -> int | None:

@@ -48,7 +48,7 @@ from bot.observe.resync import Resync
 from bot.store import Store, StoreFailure, may_run
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
-from bot.system.isolation import is_isolated
+from bot.system.isolation import is_isolated, isolation_of
 from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
@@ -117,6 +117,7 @@ class Wiring:
             self.github.git_password,
             RUNTIMES[settings.runtime.kind](Options(data=paths.runtime, path=path)),
             programs(settings),
+            partial(isolation_of, settings),
             self.github.aliases.name,
         )
         self.archive = Archive(self.locations, self.redact)

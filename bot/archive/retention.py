@@ -273,7 +273,8 @@ class Retention:
 
     def _preserve_and_remove(self, project: str, session: str) -> None:
         mirror = self.locations.mirror(project)
-        workspace = self.locations.host.workspace(session, "orphaned", mirror.path)
+        isolation = partial(self.locations.isolation, project, "")
+        workspace = self.locations.host.workspace(session, "orphaned", mirror.path, isolation)
         mirror.preserve(workspace, 0)
         workspace.remove()
 

@@ -37,6 +37,7 @@ from runtimes.agents.base import Endpoint, RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter, login_variable
 from runtimes.base import Options
 from runtimes.host import RunQuery, RunRef, StartSpec
+from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import (
     NOT_ISOLATED,
     PROXY_PORT,
@@ -302,7 +303,8 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
     """Make a workspace with one empty commit."""
     init(origin)
     commit = git(origin, "commit-tree", git(origin, "mktree").strip(), "-m", "Begin").strip()
-    host.workspace(run.session, run.branch, origin).create(commit, None, commit)
+    isolation = ISOLATIONS[NOT_ISOLATED.kind]  # No agent has worked in it.
+    host.workspace(run.session, run.branch, origin, lambda: isolation).create(commit, None, commit)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,6 +15,7 @@ from bot.cli import context
 from bot.cli.screens import table
 from bot.store import FailedDelivery, ResourceOwner, this_process
 from bot.system.clock import utc_now
+from bot.system.isolation import isolation_of
 from bot.system.locations import Locations, Paths, programs
 from bot.system.redaction import Redaction
 from config.settings import Settings
@@ -33,7 +35,10 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
         runtime, adapters = context.runtime(settings), programs(settings)
-        locations = Locations(paths, settings.projects, base, lambda _: "", runtime, adapters)
+        isolation = partial(isolation_of, settings)
+        locations = Locations(
+            paths, settings.projects, base, lambda _: "", runtime, adapters, isolation
+        )
         archive = Archive(locations, redact)
 
         def give_back(tenant: ResourceOwner) -> None:

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct, convert
 
+from bot.system.isolation import NotIsolated
 from config.settings import AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 from runtimes.agents.shared.adapter import AgentAdapter
-from runtimes.base import Runtime
+from runtimes.base import Runtime, RuntimeFailure
 from runtimes.host import RunRef, run_name
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import Isolation
 from runtimes.local_host import LocalHost
 from runtimes.workspaces.mirror import Fork, Mirror
 from runtimes.workspaces.worktree import Worktree
@@ -107,6 +111,8 @@ class Locations:
     password: Callable[[str], str]  #: Of a repository, for git.
     runtime: Runtime
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
+    #: The isolation of a project's runs of an agent type; see `bot.system.isolation.isolation_of`.
+    isolation_of: Callable[[str, str], str]
     called: Callable[[str], str] = str  #: The name of a repository after renames.
 
     def __post_init__(self) -> None:
@@ -138,7 +144,15 @@ class Locations:
         """The session's workspace at its host, made or not."""
         origin = self.mirror(session.project).path
         sign_off = self.projects[session.project].sign_off
-        return self.host.workspace(session.id, session.branch, origin, sign_off)
+        isolation = partial(self.isolation, session.project, session.agent_type)
+        return self.host.workspace(session.id, session.branch, origin, isolation, sign_off)
+
+    def isolation(self, project: str, agent_type: str) -> Isolation:
+        """The isolation of what an agent of this type wrote. Raises `RuntimeFailure`."""
+        try:
+            return ISOLATIONS[self.isolation_of(project, agent_type)]
+        except NotIsolated as problem:
+            raise RuntimeFailure(str(problem)) from None
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
         """Names a run of a session; 0: the last one."""

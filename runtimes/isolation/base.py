@@ -1,6 +1,7 @@
 """The interface of an isolation, which keeps a run's program to the files and network it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -77,5 +78,16 @@ class Isolation(Protocol):
 
         Writes what the sandbox needs into the run's folder. Raises `RuntimeFailure` if a path
         cannot be given to the program.
+        """
+        ...
+
+    def command(
+        self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
+    ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
+        """Yield a short program's command line in a sandbox, and descriptors it must inherit.
+
+        It has no terminal, no network and no /proc, and gets the caller's environment; `proxy`,
+        `port` and a limit of processors do not apply. It ends with the thread that starts
+        it. Raises `RuntimeFailure` as `wrap` does.
         """
         ...

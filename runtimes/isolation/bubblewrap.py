@@ -16,7 +16,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -42,6 +43,7 @@ _TRY_SECONDS = 20
 #: Of the temporary folders, which are in memory and count as the run's: a share of its limit.
 _TMP_SHARE = 2
 _TMP_MB = 2048  #: Without a limit of memory.
+_SHORT_TMP_BYTES = 16 * 1024 * 1024  #: That of a short program.
 #: The machine's settings that programs read; nothing else of /etc is visible.
 _ETC = (
     *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies"),
@@ -60,7 +62,7 @@ _ETC_MADE = {
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--uid", str(_USER), "--gid", str(_USER)),
-    *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1"),
+    *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent"),
 )
 #: bubblewrap leaves /proc/sys writable for root: core_pattern there runs programs on the host.
 _PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/pressure")
@@ -101,8 +103,9 @@ class Bubblewrap:
         return why
 
     def _failure(self) -> str:
-        if not shutil.which("bwrap"):
-            return "bubblewrap is not installed: apt-get install bubblewrap"
+        for program, package in {"bwrap": "bubblewrap", "prlimit": "util-linux"}.items():
+            if not shutil.which(program):
+                return f"{package} is not installed: apt-get install {package}"
         try:
             seccomp.program()
         except ValueError as error:
@@ -145,7 +148,7 @@ class Bubblewrap:
         numbers += (_PORT if sandbox.port else 0, sandbox.port, limits.processes, per_process)
         inner = (python(), "-I", "-S", _INNER_INSIDE, *numbers, "--")
         argv = (
-            *("bwrap", *_NAMESPACES, "--seccomp", _SECCOMP),
+            *("bwrap", *_NAMESPACES, "--as-pid-1", "--seccomp", _SECCOMP),
             *_system(own / "etc", limits.memory_mb // _TMP_SHARE or _TMP_MB),
             *_given(sandbox, launch),
             *("--remount-ro", "/", "--chdir", launch.cwd, "--", *inner, *launch.argv),
@@ -162,9 +165,30 @@ class Bubblewrap:
             groups=self._groups.groups(f"{launch.name}-{number}", limits),
         )
 
+    @contextmanager
+    def command(
+        self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
+    ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
+        """Yield the command line of `bwrap` with the program; see `Isolation.command`."""
+        limits = sandbox.limits
+        limited = {"core": 0, "data": limits.memory_mb * 1024 * 1024, "nproc": limits.processes}
+        options = [
+            f"--{name}={value}" for name, value in limited.items() if value or name == "core"
+        ]
+        with os.fdopen(os.memfd_create("seccomp"), "wb", buffering=0) as file:
+            file.write(seccomp.program())
+            file.seek(0)
+            wrapped = (
+                *("bwrap", *_NAMESPACES, "--seccomp", file.fileno(), *_programs()),
+                *("--dev", "/dev", "--size", _SHORT_TMP_BYTES, "--tmpfs", _TMP),
+                *_mounts(sandbox.readable, sandbox.writable),
+                *("--remount-ro", "/", "--chdir", cwd, "--", "prlimit", *options, "--", *argv),
+            )
+            yield tuple(map(str, wrapped)), (file.fileno(),)
 
-def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
-    """Yield the mounts of programs, /etc, /proc, /dev and the temporary folders."""
+
+def _programs() -> Iterator[str | Path]:
+    """Yield the mounts of the system's programs and libraries."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         folder = Path("/", name)
@@ -172,6 +196,11 @@ def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
             yield from ("--symlink", str(folder.readlink()), folder)
         elif folder.is_dir():
             yield from ("--ro-bind", folder, folder)
+
+
+def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
+    """Yield the mounts of programs, /etc, /proc, /dev and the temporary folders."""
+    yield from _programs()
     for name in _ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in _ETC_MADE:
@@ -192,15 +221,20 @@ def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
 def _given(sandbox: Sandbox, launch: Launch) -> Iterator[str | Path]:
     """Yield the mounts of the run's own files, outer folders first."""
     readable = [*sandbox.readable, *python_files(sandbox.writable)]
-    mounts = dict.fromkeys(readable, "--ro-bind") | dict.fromkeys(sandbox.writable, "--bind")
-    for path in sorted(mounts, key=lambda path: path.parts):
-        if path in sandbox.writable:
-            _check_place(path)
-        yield from (mounts[path], path, path)
+    yield from _mounts(readable, sandbox.writable)
     if sandbox.proxy:
         yield from ("--ro-bind", sandbox.proxy, _PROXY_INSIDE)
-    if not any(launch.cwd.is_relative_to(path) for path in mounts):
+    if not any(launch.cwd.is_relative_to(path) for path in (*readable, *sandbox.writable)):
         raise RuntimeFailure(f"{launch.cwd} is not in the sandbox of {launch.name}")
+
+
+def _mounts(readable: Iterable[Path], writable: Sequence[Path]) -> Iterator[str | Path]:
+    """Yield the mounts of files, outer folders first."""
+    mounts = dict.fromkeys(readable, "--ro-bind") | dict.fromkeys(writable, "--bind")
+    for path in sorted(mounts, key=lambda path: path.parts):
+        if path in writable:
+            _check_place(path)
+        yield from (mounts[path], path, path)
 
 
 def _check_place(path: Path) -> None:

@@ -1,5 +1,9 @@
 """No isolation: programs run with all rights of the bot's user."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
 from runtimes.base import Launch
 from runtimes.isolation.base import Limits, Sandbox
 
@@ -19,3 +23,10 @@ class Unisolated:
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch itself."""
         return launch
+
+    @contextmanager
+    def command(
+        self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
+    ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
+        """Yield the command line itself."""
+        yield argv, ()

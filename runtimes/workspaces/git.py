@@ -1,25 +1,36 @@
 """Runs git with an environment of its own, a time-out, and errors with a remedy.
 
 Settings of the machine, the user or an agent do not reach these calls, except those of the
-repository they run in; so they run only in repositories that no agent writes to.
+repository they run in; so they run only in repositories that no agent writes to, or in a sandbox
+(`runtimes.workspaces.session_git`).
 
 GitPython is not used: it passes the server's whole environment to git, secrets included.
 """
 
 import os
 import re
-import resource
+import selectors
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
+from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git_login import GitLogin, offered
 
 LOCAL_SECONDS = 120.0
 NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
+_TEXT_BYTES = 64 * 1024**2  #: The most that is kept in memory of what git prints.
+_ERROR_BYTES = 64 * 1024
+_CHUNK = 256 * 1024
+
+#: Puts a command line into a sandbox, as `Isolation.command` does.
+Wrapper = Callable[[Sequence[str]], AbstractContextManager[tuple[Sequence[str], Sequence[int]]]]
 
 #: The variables of the server's environment that git gets: those for the network.
 _INHERITED = (
@@ -128,44 +139,55 @@ def git(
     most: int = 0,
     login: GitLogin | None = None,
     errors: str = "replace",
+    memory: int = 0,
+    wrap: Wrapper | None = None,
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
     `settings` is configuration for this call, without secrets: it is passed in the environment.
     `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
     `stdin` is text, or a file. With `into` the output goes to that file, with `most`
-    at most so many bytes: `GitFailure.too_much` says that there were more. `errors` is about bytes
-    that are no UTF-8, as names of files may be: "surrogateescape" keeps them. Raises `GitFailure`.
+    at most so many bytes; `GitFailure.too_much` says that there were more, or more than 64 MiB of
+    text. `errors` is about bytes that are no UTF-8, as names of files may be: "surrogateescape"
+    keeps them. `memory` is the most it may use, in bytes; 0: no limit. `wrap` runs git in a
+    sandbox. Raises `GitFailure`.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
-    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    inherited = _INHERITED if wrap is None else ("PATH",)
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
     environment |= {**_ENVIRONMENT, "GIT_DIR": place, "GIT_ALLOW_PROTOCOL": protocol}
     environment |= env or {}
     try:
         with ExitStack() as files:
             for_login, descriptors = files.enter_context(offered(login))
             environment |= _configuration({**_SETTINGS, **(settings or {}), **for_login})
-            source = files.enter_context(stdin.open("rb")) if isinstance(stdin, Path) else None
-            target = files.enter_context(into.open("wb")) if into is not None else None
+            argv: Sequence[str] = ("git", *args)
+            if memory:
+                argv = ("prlimit", f"--data={memory}", "--", *argv)
+            if wrap is not None:
+                argv, more = files.enter_context(wrap(argv))
+                descriptors = (*descriptors, *more)
+            source = files.enter_context(_source(stdin, errors))
+            target: IO[bytes] = files.enter_context(into.open("wb") if into else BytesIO())
             process = subprocess.Popen(
-                ["git", *args],
+                argv,
                 cwd=repository,
                 env=environment,
-                stdin=source or subprocess.PIPE,
-                stdout=target or subprocess.PIPE,
+                stdin=source,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                encoding="utf-8",
-                errors=errors,
                 start_new_session=True,
                 pass_fds=descriptors,
             )
-            if most:
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
-            text = stdin if isinstance(stdin, str) else None
-            code, out, err = _finished(process, text, seconds)
-            if most and into and into.stat().st_size > most:  # It was faster than its limit.
-                code = -signal.SIGXFSZ
+            most = most or (0 if into else _TEXT_BYTES)
+            code, err = _finished(process, target, most, seconds)
+            out = _text(target.getvalue(), errors) if isinstance(target, BytesIO) else ""
+    except _TooMuch:
+        words = f"File too large: it printed more than {most} bytes"
+        raise GitFailure(command, place, words, "look for huge files there") from None
+    except RuntimeFailure as failure:  # There is no sandbox.
+        raise GitFailure(command, place, str(failure), "then try again") from None
     except subprocess.TimeoutExpired:
         words = f"it did not end within {seconds:g} seconds"
         remedy = "look for a slow disk or network, then try again"
@@ -178,7 +200,8 @@ def git(
         raise GitFailure(command, place, str(error)) from None
     if code != 0:
         words = readable(redact(err.strip() or out.strip(), login.password))
-        raise GitFailure(command, place, words or _ending(code), code=code, out=out)
+        answered = None if words.startswith("bwrap: ") else code  # It did not come to git.
+        raise GitFailure(command, place, words or _ending(code), code=answered, out=out)
     return out
 
 
@@ -237,20 +260,67 @@ def _configuration(settings: Mapping[str, str]) -> dict[str, str]:
     return variables
 
 
+class _TooMuch(Exception):
+    """A command prints more than it may."""
+
+
+def _source(stdin: str | Path, errors: str) -> IO[bytes]:
+    """What a command reads. It cannot wait for the bot to write, nor the bot for it to read."""
+    if isinstance(stdin, Path):
+        return stdin.open("rb")
+    file = os.fdopen(os.memfd_create("stdin"), "w+b")
+    file.write(stdin.encode("utf-8", errors))
+    file.seek(0)
+    return file
+
+
+def _text(output: bytes, errors: str) -> str:
+    text = output.decode("utf-8", errors)
+    # Names of files are kept as they are.
+    return text if errors != "replace" else text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _finished(
-    process: subprocess.Popen[str], stdin: str | None, seconds: float
-) -> tuple[int, str, str]:
-    """Wait for a process to end; at the time-out its whole process group is killed."""
+    process: subprocess.Popen[bytes], target: IO[bytes], most: int, seconds: float
+) -> tuple[int, str]:
+    """Copy a process's output until it ends; returns its code and the beginning of its errors.
+
+    At the time-out, and when there is more than `most` (0: no limit), its whole process group is
+    killed.
+    """
     with process:
         try:
-            out, err = process.communicate(stdin, timeout=seconds)
+            err = _copied(process, target, most, time.monotonic() + seconds)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, out or "", err
+    return process.returncode, err
+
+
+def _copied(process: subprocess.Popen[bytes], target: IO[bytes], most: int, deadline: float) -> str:
+    out, err, copied = process.stdout, bytearray(), 0
+    with selectors.DefaultSelector() as waiting:
+        for stream in filter(None, (out, process.stderr)):
+            waiting.register(stream, selectors.EVENT_READ)
+        while waiting.get_map():
+            left = deadline - time.monotonic()
+            ready = waiting.select(left) if left > 0 else []
+            if not ready:
+                raise subprocess.TimeoutExpired(process.args, 0)
+            for key, _ in ready:
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    waiting.unregister(key.fileobj)
+                elif key.fileobj is out:
+                    copied += len(data)
+                    if most and copied > most:
+                        raise _TooMuch
+                    target.write(data)
+                else:
+                    err += data[: _ERROR_BYTES - len(err)]
+    process.wait(max(0.0, deadline - time.monotonic()))
+    return err.decode(errors="replace")
 
 
 def _ending(code: int) -> str:
-    if code == -signal.SIGXFSZ:
-        return "File too large"
     return f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from msgspec import Struct
 from lifecycle.model.times import from_seconds
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
 from runtimes.workspaces.git_login import GitLogin
+from runtimes.workspaces.packs import PACK_BYTES, import_pack
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
 from runtimes.workspaces.worktree import COMMITS, Worktree
 
@@ -30,7 +31,6 @@ _TEMPLATE = "pull_request_template.md"
 _FILES = "Keep files that were not committed"
 _UPDATES = 20  #: No more updates of a branch in a row are examined.
 _NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
-_FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 #: Reasons of a remote whose ref another push is changing at that moment.
 _IN_PROGRESS = r"cannot lock ref|failed to update ref|already exists|incorrect old value"
 
@@ -348,8 +348,8 @@ class Mirror:
         if not self.contains(sha):
             with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:
                 pack = Path(file.name)
-                workspace.pack(sha, self._newest(workspace.session), pack)
-                git(self.path, *_unpacking(pack), stdin=pack, seconds=NETWORK_SECONDS)
+                workspace.pack(sha, self._newest(workspace.session), pack, PACK_BYTES)
+                import_pack(self.path, pack)
             if not self.contains(sha):
                 words = f"the pack of {workspace.session} does not hold {sha}"
                 raise GitFailure("fetch", str(self.path), words, "look at the workspace by hand")
@@ -376,18 +376,6 @@ class Mirror:
         for lock in locks:
             lock.unlink(missing_ok=True)
         return bool(locks)
-
-
-def _unpacking(pack: Path) -> Sequence[str]:
-    """The command that imports a pack: few objects as files of their own, as `git fetch` does.
-
-    `--strict` checks every object, and that what it refers to is there.
-    """
-    with pack.open("rb") as file:
-        count = int.from_bytes(file.read(12)[8:])
-    if count < _FEW_OBJECTS:
-        return "unpack-objects", "-q", "--strict"
-    return "index-pack", "--stdin", "--fix-thin", "--strict"
 
 
 def _sha(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -9,14 +10,19 @@ from runtimes.workspaces.git import GitFailure, nested_repositories, readable
 from runtimes.workspaces.repositories import pipe_of_git
 
 #: Larger files, and more bytes together, are not preserved: git would work on them for hours.
-_FILE_BYTES, _ALL_BYTES = 1024**3, 8 * 1024**3
+FILE_BYTES, ALL_BYTES = 1024**3, 8 * 1024**3
 _REMEDY = "remove it, or have the agent remove it"
 
 
-def check_pipes(checkout: Path) -> None:
-    """Raise `GitFailure` if git would wait at a pipe in a checkout until its time-out."""
-    if name := pipe_of_git(checkout):
-        raise GitFailure("status", str(checkout), f"{name} is no file but a pipe", _REMEDY)
+def check_pipes(*places: Path) -> None:
+    """Raise `GitFailure` if git would wait at a pipe in one of these until its time-out."""
+    try:
+        name = pipe_of_git(*places)
+    except subprocess.TimeoutExpired:
+        words = "it has too many files to look for pipes"
+        raise GitFailure("status", str(places[0]), words, _REMEDY) from None
+    if name:
+        raise GitFailure("status", str(places[0]), f"{name} is no file but a pipe", _REMEDY)
 
 
 def check_sizes(checkout: Path, names: Iterable[str]) -> None:
@@ -27,7 +33,7 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
         if status is None or not stat.S_ISREG(status.st_mode):
             continue
         total += status.st_size
-        if status.st_size > _FILE_BYTES or total > _ALL_BYTES:
+        if status.st_size > FILE_BYTES or total > ALL_BYTES:
             words = f"{readable(name)} has {status.st_size / 1e12:.1f} TB"
             if status.st_size < 1e11:
                 words = f"the files up to {readable(name)} have {total / 1e9:.1f} GB"

@@ -172,7 +172,7 @@ def branch_tip(root: Path, session: str, branch: str) -> Tip:
     """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
     place = f"{root}/{check_session(session)}"
     ref = f"refs/heads/{check_branch(branch)}"
-    return Tip(f"{place}/repository.git", ref, marker=f"{place}/bot.git/made")
+    return Tip(f"{place}/repository.git", ref, marker=f"{place}/made")
 
 
 def modified(file: Path) -> int:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from runtimes.files import walk
-from runtimes.workspaces.git import EMAIL, NETWORK_SECONDS, git, init
+from runtimes.workspaces.git import EMAIL, LOCAL_SECONDS, NETWORK_SECONDS, git, init
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
 #: Run by the agent's git only; the bot's git runs no hooks.
@@ -16,6 +16,7 @@ _SIGNS_OFF = """#!/bin/sh
 exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
     "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
 """
+_OBJECTS = "/repository.git/objects"
 #: The author of the agent's commits.
 _NAME = "Mergewright"
 _FILES = 10_000  #: No more files are searched for locks.
@@ -91,15 +92,24 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
     return done.stderr.strip() or program if done.returncode else ""
 
 
-def pipe_of_git(checkout: Path) -> str:
+def pipe_of_git(*places: Path) -> str:
     """A pipe that git would wait at, because it reads files of this name; empty: there is none.
 
-    Raises `OSError`.
+    It is below a checkout, or a folder of objects. Raises `OSError`, and
+    `subprocess.TimeoutExpired` if there are too many files.
     """
-    names = ("(", "-name", ".git*", "-o", "-path", "*/.git/*", ")")
-    command = ("find", checkout, "-type", "p", *names, "-print", "-quit")
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    return done.stdout.removeprefix(f"{checkout}/").removesuffix("\n")
+    names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")
+    if not (found := [*filter(Path.is_dir, places)]):
+        return ""  # Without a place it would look in the bot's own folder.
+    done = subprocess.run(
+        ("find", *found, "-type", "p", "(", *names, ")", "-print", "-quit"),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=LOCAL_SECONDS,
+    )
+    return done.stdout.removeprefix(f"{places[0].parent}/").removesuffix("\n")
 
 
 def files_below(root: Path, folder: str) -> Iterator[str]:

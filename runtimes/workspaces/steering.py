@@ -16,10 +16,13 @@ from runtimes.workspaces.git import pathspecs
 class Steering:
     """The steering files of one checkout; the caller holds the lock of its view."""
 
-    def __init__(self, view: Path, git: Callable[..., str]) -> None:
-        """`git` runs in the bot's repository `view`, on the files of the checkout."""
+    def __init__(self, note: Path, view: Path, git: Callable[..., str]) -> None:
+        """`git` runs in the bot's repository `view`, on the files of the checkout.
+
+        `note` is a file of the bot's: the commit whose versions are held, then the patterns.
+        """
         self._git = git
-        self._note = view / "steering"  #: The commit whose versions are held, then the patterns.
+        self._note = note
         self._index = view / "index.steering"
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 

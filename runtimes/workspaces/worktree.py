@@ -1,17 +1,17 @@
 """A session's workspace: a worktree on a bare repository of this session alone.
 
-Once an agent may have worked in it, the bot runs git only in a second bare repository, which
-borrows its objects. So git reads no configuration that an agent wrote (hooks, filters, fsmonitor,
-URLs): a poisoned one runs code in any process that calls git on it (measured).
+Once an agent may have worked in it, git runs only as in `runtimes.workspaces.session_git`.
 
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
-    ROOT/SESSION/bot.git          the bot's; its file `made` marks the workspace as complete
+    ROOT/SESSION/bot.git          the bot's; no file in it is trusted
+    ROOT/SESSION/made             marks the workspace as complete
     ROOT/SESSION/making           exists while the workspace is made: there is no work in it yet
+    ROOT/SESSION/moving           the commits from and to which it is being moved
+    ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
 
-A workspace that is neither complete nor being made is spoiled: its work is preserved before the
-workspace is made again.
+One that is neither complete nor being made is spoiled: its work is kept before it is made again.
 """
 
 import fcntl
@@ -24,8 +24,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.facts import OffBranch
+from runtimes.isolation.base import Isolation
 from runtimes.workspaces import preservable, refs, repositories
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, readable
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, readable
+from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.steering import Steering
 
 COMMITS = 250  #: No more commits of a branch are listed.
@@ -48,9 +50,15 @@ class Worktree:
     """
 
     def __init__(
-        self, root: Path, session: str, branch: str, origin: Path, sign_off: bool = False
+        self,
+        root: Path,
+        session: str,
+        branch: str,
+        origin: Path,
+        isolation: Callable[[], Isolation],
+        sign_off: bool = False,
     ) -> None:
-        """`origin` and `sign_off` are those of `make_repository`."""
+        """`origin` and `sign_off` are those of `make_repository`, `isolation` of `SessionGit`."""
         self._origin = origin
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
@@ -60,9 +68,17 @@ class Worktree:
         self.repository = self.place / "repository.git"
         self._tip = refs.Tip(self.repository, f"refs/heads/{branch}")
         self._view = self.place / "bot.git"
-        self._marker = self._view / "made"
+        self._git = SessionGit(
+            view=self._view,
+            checkout=self.path,
+            repository=self.repository,
+            origin=origin,
+            isolation=isolation,
+        )
+        self._marker = self.place / "made"
         self._making = self.place / "making"
-        self._steering = Steering(self._view, self._in_checkout)
+        self._moving = self.place / "moving"
+        self._steering = Steering(self.place / "steering", self._view, self._git.on_files)
         self.made_at = ""  #: The commit whose files `create` has checked out just now, unchanged.
 
     @property
@@ -73,7 +89,7 @@ class Worktree:
     @property
     def made(self) -> bool:
         """Whether its creation was completed, so that an agent may have worked in it."""
-        return self._marker.is_file()
+        return self._marker.is_file() and self._view.is_dir()
 
     @property
     def completed(self) -> int:
@@ -134,7 +150,7 @@ class Worktree:
         if not may_make():
             return False
         if files:
-            self._in_checkout("restore", f"--source={files}", "--worktree", "--", ".")
+            self._git.on_files("restore", f"--source={files}", "--worktree", "--", ".")
         self.set_base(base)
         self.made_at = "" if files else start
         return True
@@ -152,7 +168,7 @@ class Worktree:
         Nor do changes of an interrupted move, which is to be repeated.
         """
         with self._locked():
-            moving = self._view / "moving"
+            moving = self._moving
             if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
                 return False
             return bool(self._status())
@@ -161,22 +177,22 @@ class Worktree:
         """The commits since `base`, and what is not committed."""
         with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
-            log = git(self._view, "log", *shown, f"{base}..{self._checked_out()}", "--")
+            log = self._git("log", *shown, f"{base}..{self._checked_out()}", "--")
             lines, entries = tuple(log.splitlines()), tuple(map(readable, self._status()))
             return WorkspaceChanges(commits=lines, uncommitted=entries)
 
-    def pack(self, commit: str, have: Collection[str], into: Path) -> None:
+    def pack(self, commit: str, have: Collection[str], into: Path, most: int) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.
 
-        Objects of commits that the caller has are omitted. A pack is hostile input: the importer
-        must check its objects.
+        Objects of commits that the caller has are omitted. A pack is hostile input, of at most so
+        many bytes: the importer must check its objects.
         """
         with self._locked():
-            kinds = git(self._view, "cat-file", "--batch-check", stdin="\n".join((*have, "")))
+            kinds = self._git("cat-file", "--batch-check", stdin="\n".join((*have, "")))
             known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
             wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
             command = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
-            git(self._view, *command, stdin=wanted, into=into, seconds=NETWORK_SECONDS)
+            self._git(*command, stdin=wanted, into=into, most=most, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
         """Bring branch and files from one commit to another, which `origin` has.
@@ -191,17 +207,17 @@ class Worktree:
             if self.head() != old or here.commit != old:
                 words = f"{self.branch} is not checked out, or not at {old}"
                 raise GitFailure("read-tree", str(self.path), words, _BY_HAND)
-            moving = self._view / "moving"
+            moving = self._moving
             if not moving.is_file() or moving.read_text() != f"{old} {new}":
                 if self._status():
                     remedy = "have the agent commit them, or discard them by hand"
                     words = "there are files that are not committed"
                     raise GitFailure("read-tree", str(self.path), words, remedy)
                 moving.write_text(f"{old} {new}")
-            self._in_checkout("read-tree", "--reset", "-u", new)
-            git(self._view, "update-ref", "--no-deref", "HEAD", new)
+            self._git.on_files("read-tree", "--reset", "-u", new)
+            self._git("update-ref", "--no-deref", "HEAD", new)
             index = f"worktrees/{self.path.name}/index"
-            refs.replace_file(self.repository, index, (self._view / "index").read_bytes())
+            refs.replace_file(self.repository, index, self._git.index()[0])
             self._attach()
             refs.replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             moving.unlink()
@@ -254,14 +270,14 @@ class Worktree:
         remote = git(self._origin, "for-each-ref", "--format=^%(objectname)", "refs/heads")
         wanted = "\n".join((*tips, *(f"^{sha}" for sha in known if sha), remote))
         shown = ("--max-count=1", "--ignore-missing", "--stdin")
-        return git(self._view, "rev-list", *shown, stdin=wanted).strip()
+        return self._git("rev-list", *shown, stdin=wanted).strip()
 
     def _builds_on(self, commit: str, tip: str) -> bool:
         """Whether `tip` is an ancestor of a commit, and no rebase is in progress."""
         state = self.repository / "worktrees" / self.path.name
         if any(os.path.lexists(state / name) for name in _REBASES):
             return False
-        return ask(self._view, "merge-base", "--is-ancestor", tip, commit) is not None
+        return not self._git("rev-list", "--max-count=1", tip, f"^{commit}")
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
         """Begin to hold the files that match as they are in a commit.
@@ -286,8 +302,7 @@ class Worktree:
         repositories.remove_tree(gone)
         with suppress(FileNotFoundError):
             self.place.rename(gone)  # First: a workspace that is half removed would look spoiled.
-            found = refs.modified(gone / self._view.name / self._marker.name)
-            if completed not in (None, found):
+            if completed is not None and refs.modified(gone / self._marker.name) != completed:
                 gone.rename(self.place)
                 return False
         repositories.remove_tree(gone)
@@ -298,7 +313,7 @@ class Worktree:
         """Lock the bot's repository, which borrows the session's objects."""
         if not self.made:
             raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
-        with (self._view / "lock").open("w") as lock:
+        with (self.place / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             repositories.remove_locks(self._view)
             yield
@@ -319,22 +334,20 @@ class Worktree:
             if tree is None:
                 return None
             over = [word for parent in parents for word in ("-p", parent)]
-            return git(self._view, "commit-tree", tree, *over, "-m", message).strip()
+            return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _tree(self, anchor: str) -> str | None:
         """A tree of every file as it is; None where all of them are committed."""
         if not os.path.lexists(self.path) or not (status := self._status("all", anchor)):
             return None
-        index = self._view / "index.files"
-        # With its time: git reads files again that are not older than the index.
-        shutil.copy2(self._view / "index", index)
+        index = self._git.copied_index("index.files")
         env = {"GIT_INDEX_FILE": str(index)}
         nested, paths = preservable.what_to_add(self.path, status)
         from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        self._in_checkout("add", "--all", *from_stdin, env=env, stdin=paths)
+        self._git.on_files("add", "--all", *from_stdin, env=env, stdin=paths)
         if nested:
             self._add_nested(nested, env)
-        return git(self._view, "write-tree", env=env).strip()
+        return self._git("write-tree", env=env).strip()
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
         """Add files of repositories nested in the checkout; git would record only their commits."""
@@ -342,14 +355,14 @@ class Worktree:
         preservable.check_sizes(self.path, files)
         command = ("check-ignore", "-z", "--stdin")
         try:
-            ignored = self._in_checkout(*command, env=env, stdin="\0".join(files))
+            ignored = self._git.on_files(*command, env=env, stdin="\0".join(files))
         except GitFailure as failure:
             if failure.code != 1:
                 raise
             ignored = ""  # No file is ignored.
         left_out = set(ignored.split("\0"))
         kept = "".join(f"{file}\0" for file in files if file not in left_out)
-        self._in_checkout("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
+        self._git.on_files("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
     def _anchor(self, known: str = "") -> str:
         """The commit the files are compared with: the branch's, or the newest that is known."""
@@ -363,7 +376,7 @@ class Worktree:
         """The commit that the files are a checkout of: of the branch, of another one or of none."""
         here = refs.checked_out(self.repository, self.path.name)
         if here.branch != self.branch and here.commit:
-            kind = git(self._view, "cat-file", "--batch-check", stdin=f"{here.commit}\n")
+            kind = self._git("cat-file", "--batch-check", stdin=f"{here.commit}\n")
             if kind.split()[1] == "commit":
                 return here.commit
         return self._anchor()
@@ -371,27 +384,15 @@ class Worktree:
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
         """Entries of `git status --porcelain` against the commit that is checked out."""
         head = anchor or self._checked_out()
-        if (self._view / "HEAD").read_text().strip() != head:
+        if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.
-            self._in_checkout("read-tree", "-i", "-m", head)
-            git(self._view, "update-ref", "--no-deref", "HEAD", head)
+            self._git.on_files("read-tree", "-i", "-m", head)
+            self._git("update-ref", "--no-deref", "HEAD", head)
         return self._steering.status(untracked)
 
-    def _in_checkout(
-        self, *args: str, env: Mapping[str, str] | None = None, stdin: str = ""
-    ) -> str:
-        # A link in its place would make other files look like the agent's work.
-        if self.path.is_symlink() or not self.path.is_dir():
-            words = "the checkout was removed or replaced"
-            raise GitFailure(args[0], str(self.path), words, _BY_HAND)
-        preservable.check_pipes(self.path)
-        env = {"GIT_WORK_TREE": str(self.path), **(env or {})}
-        names = "surrogateescape"  # The agent's files may have any.
-        return git(self._view, *args, env=env, seconds=NETWORK_SECONDS, stdin=stdin, errors=names)
-
     def _make_view(self) -> None:
-        """Make the bot's repository: its own settings only, the session's objects borrowed."""
-        init(self._view, borrow=(self.repository, self._origin))
+        """Make the bot's repository for the checkout."""
+        self._git.make()
         if self._making.exists():
             # So that the first status need not read every file. With its time, as in `_tree`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")

@@ -21,6 +21,7 @@ from runtimes.agents.base import AgentType, Endpoint, RunFiles, RunLimits
 from runtimes.agents.shared.dialogs import Dialog
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Launch, Options
+from runtimes.isolation import ISOLATIONS
 from runtimes.local_runs import take
 from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
@@ -54,7 +55,8 @@ class Stage:
         self._runtime = Tmux(Options(data=folder / "tmux", path=os.environ["PATH"]))
         mirror = _mirror(folder)
         self._worktree = Worktree(
-            folder / "workspaces", _SESSION, "mergewright/1-trial", mirror.path
+            *(folder / "workspaces", _SESSION, "mergewright/1-trial", mirror.path),
+            lambda: ISOLATIONS["none"],
         )
         prepare(mirror, self._worktree, "main")
         self.workspace = self._worktree.path

@@ -27,6 +27,7 @@ from runtimes.agents.base import AgentType
 from runtimes.agents.shell import Shell
 from runtimes.base import Launch, Seen
 from runtimes.host import RunRef, run_name
+from runtimes.isolation import ISOLATIONS
 from runtimes.local_records import LocalRecords
 from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime
@@ -54,7 +55,8 @@ class Population:
         projects = {PROJECT: ProjectSettings(repository=REPOSITORY)}
         programs = {"shell": Shell(AgentType(program="shell", command=("true",)))}
         self.locations = Locations(
-            self.paths, projects, "file:///nowhere/", lambda _: "", self.runtime, programs
+            *(self.paths, projects, "file:///nowhere/", lambda _: "", self.runtime, programs),
+            lambda *_: "none",
         )
         self.watch = AgentObserver(
             *(self.store, self.locations, lambda _: Policy(), Prices({})),
@@ -122,12 +124,12 @@ class Population:
     def _started(self, number: int) -> Observation:
         """A program that has finished, with the files of its workspace and run."""
         branch = _branch(number)
-        workspace = Worktree(self.paths.host / "workspaces", _id(number), branch, Path())
+        folder, isolation = self.paths.host / "workspaces", ISOLATIONS["none"]
+        workspace = Worktree(folder, _id(number), branch, Path(), lambda: isolation)
         head = workspace.repository / "refs" / "heads" / _branch(number)
-        view = workspace.place / "bot.git"
-        for folder in (head.parent, view, workspace.path):
+        for folder in (head.parent, workspace.place / "bot.git", workspace.path):
             folder.mkdir(parents=True)
-        (view / "made").write_text(_BASE)
+        (workspace.place / "made").write_text(_BASE)
         head.write_text(f"{_HEAD}\n")
         run = RunRef(session=_id(number), run=1, agent_type="shell", branch=branch)
         files = LocalRecords({}, self.paths.host).run_files(run)

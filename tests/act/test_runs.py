@@ -82,7 +82,7 @@ def test_a_deleted_git_directory_loses_no_files(site: Site) -> None:
     assert (site.workspace.path / "a").exists()
 
 
-@pytest.mark.parametrize("missing", ["repository.git/refs/heads/{branch}", "bot.git/made"])
+@pytest.mark.parametrize("missing", ["repository.git/refs/heads/{branch}", "made"])
 def test_the_workspace_of_a_run_whose_start_was_not_recorded_is_not_made_again(
     site: Site, missing: str
 ) -> None:

@@ -118,7 +118,10 @@ def asked() -> list[str]:
 @pytest.fixture
 def watch(scenario: Any, edge: Edge, asked: list[str], tmp_path: Path) -> AgentObserver:
     at: Any = edge
-    locations = Locations(Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, {"shell": at})
+    adapters: Any = {"shell": at}
+    locations = Locations(
+        Paths(tmp_path), dict(PROJECTS), "", lambda _: "", at, adapters, lambda *_: "none"
+    )
     return AgentObserver(
         *(scenario.store, locations, lambda _: Policy(), Prices({})),
         *(scenario.clock, log_crash_point, lambda: asked.append("examine")),

@@ -36,6 +36,7 @@ from lifecycle.model.status import Reason, Status
 from runtimes.agents.base import NO_LIMITS, AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shell import Shell
+from runtimes.isolation import ISOLATIONS
 from runtimes.local_records import LocalRecords
 from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime
@@ -93,6 +94,7 @@ class Site:
             lambda _: "",
             self.runtime,
             self.adapters,
+            lambda *_: "none",
         )
         unused: Any = None
         self.archive = Archive(self.locations, Redaction())
@@ -149,7 +151,8 @@ class Site:
 
     def worktree(self, session: str, branch: str) -> Worktree:
         origin = self.locations.mirror("widgets").path
-        return Worktree(self.paths.workspaces, session, branch, origin)
+        unisolated = ISOLATIONS["none"]
+        return Worktree(self.paths.workspaces, session, branch, origin, lambda: unisolated)
 
     def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
         outcome = self.tries_to_start(run, prompt, resume)

@@ -19,6 +19,7 @@ from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell import Shell
 from runtimes.base import Options, Seen
 from runtimes.host import RunQuery, RunReading, RunRef, StartSpec
+from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import IsolationSpec
 from runtimes.local_host import LocalHost
 from runtimes.supervise import MARK
@@ -156,7 +157,8 @@ class OneSession:
 
     @property
     def workspace(self) -> Worktree:
-        return self.host.workspace(SESSION, BRANCH, self.stage.mirror.path)
+        isolation = ISOLATIONS[self.stage.isolation.kind]
+        return self.host.workspace(SESSION, BRANCH, self.stage.mirror.path, lambda: isolation)
 
     def prepares(self) -> str:
         return prepare(self.stage.mirror, self.workspace, "main") or ""

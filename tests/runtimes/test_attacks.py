@@ -16,7 +16,7 @@ from runtimes.agents.base import AgentType
 from runtimes.agents.shell import Shell
 from runtimes.base import Options
 from runtimes.host import RunRef, StartSpec
-from runtimes.isolation import seccomp
+from runtimes.isolation import ISOLATIONS, seccomp
 from runtimes.isolation.base import IsolationSpec, Limits
 from runtimes.local_host import LocalHost
 from runtimes.tmux import Tmux
@@ -92,7 +92,8 @@ class Machine:
         )
         runtime = Tmux(Options(data=self._data / "runtime"))
         host = LocalHost(runtime, {"shell": Shell(kind)}, self._data)
-        workspace = host.workspace(_RUN.session, _RUN.branch, self._mirror.path)
+        place = (_RUN.session, _RUN.branch, self._mirror.path)
+        workspace = host.workspace(*place, lambda: ISOLATIONS[isolation])
         prepare(self._mirror, workspace, "main")
         spec = IsolationSpec(kind=isolation, readable=(self._mirror.path,), limits=_LIMITS)
         self._run += 1

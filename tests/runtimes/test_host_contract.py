@@ -20,6 +20,7 @@ from runtimes.host import (
 )
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.packs import PACK_BYTES
 from runtimes.workspaces.preparation import hold_files
 from tests.runtimes.hosts import HOSTS, SESSION, OneSession, database
 from tests.runtimes.repositories import Git
@@ -243,8 +244,8 @@ def test_a_pack_leaves_out_what_the_caller_has(session: OneSession, tmp_path: Pa
     base = session.workspace.base()
     sha = commit(session, "new", "1")
     whole, part = tmp_path / "whole", tmp_path / "part"
-    session.workspace.pack(sha, [], whole)
-    session.workspace.pack(sha, [base, "0" * 40], part)
+    session.workspace.pack(sha, [], whole, PACK_BYTES)
+    session.workspace.pack(sha, [base, "0" * 40], part, PACK_BYTES)
     objects = [int.from_bytes(pack.read_bytes()[8:12]) for pack in (whole, part)]
     assert objects[1] == 3 < objects[0]  # Commit, tree and file.
 

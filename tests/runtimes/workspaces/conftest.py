@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import Isolation
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
@@ -22,10 +24,16 @@ def person(github: Path, tmp_path: Path, git: Git) -> Path:
 
 
 @pytest.fixture
-def workspace(mirror: Mirror, tmp_path: Path) -> Callable[[], Worktree]:
+def isolation() -> Isolation:
+    """The strongest that works here, for the bot's git as for the agent."""
+    return next(one for one in ISOLATIONS.values() if not one.unavailable())
+
+
+@pytest.fixture
+def workspace(mirror: Mirror, tmp_path: Path, isolation: Isolation) -> Callable[[], Worktree]:
     """Returns the session's workspace; a second call is that of a restarted bot."""
     root = tmp_path / "data" / "workspaces"
-    return lambda: Worktree(root, "widgets-12", BRANCH, mirror.path)
+    return lambda: Worktree(root, "widgets-12", BRANCH, mirror.path, lambda: isolation)
 
 
 @pytest.fixture

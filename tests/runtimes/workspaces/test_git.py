@@ -133,3 +133,26 @@ def test_only_the_given_transport_is_allowed(mirror: Mirror, github: Path) -> No
 )
 def test_credentials_are_removed_from_gits_messages(text: str, clean: str) -> None:
     assert redact(text) == clean
+
+
+def test_endless_output_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nexec yes\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitFailure, match="it printed more than") as failed:
+        git(tmp_path, "status")
+    assert failed.value.too_much
+
+
+def test_output_is_read_until_a_deadline_however_much_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nwhile :; do echo x; done\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitFailure, match="did not end within"):
+        git(tmp_path, "status", seconds=1.0)

@@ -66,7 +66,7 @@ def test_files_of_nested_repositories_are_preserved_and_restored(
 
 
 @pytest.mark.parametrize(
-    "removed", [["bot.git/made"], ["bot.git"], ["bot.git", "checkout/.git"], ["repository.git"]]
+    "removed", [["made"], ["bot.git"], ["bot.git", "checkout/.git"], ["repository.git"]]
 )
 def test_work_in_a_spoiled_workspace_is_preserved(
     worktree: Worktree, mirror: Mirror, git: Git, removed: list[str]
@@ -84,7 +84,7 @@ def test_work_in_a_spoiled_workspace_is_preserved(
     }
 
 
-@pytest.mark.parametrize("removed", ["bot.git/made", "bot.git", "repository.git"])
+@pytest.mark.parametrize("removed", ["made", "bot.git", "repository.git"])
 def test_a_spoiled_workspace_is_made_again_with_its_work(
     worktree: Worktree, workspace: Callable[[], Worktree], removed: str, git: Git, mirror: Mirror
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_half_made_workspace_has_nothing_to_preserve(
     worktree: Worktree, workspace: Callable[[], Worktree], mirror: Mirror
 ) -> None:
     (worktree.place / "making").touch()
-    (worktree.place / "bot.git" / "made").unlink()
+    (worktree.place / "made").unlink()
     (worktree.path / "README").unlink()  # Not checked out yet.
     assert not worktree.spoiled
     assert mirror.preserve(worktree, 1) is None

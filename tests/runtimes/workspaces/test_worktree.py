@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from runtimes.isolation.base import Isolation
+from runtimes.isolation.unisolated import Unisolated
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
@@ -39,16 +41,16 @@ def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
 
 
 def test_commits_are_signed_off_if_the_project_wants_that(
-    mirror: Mirror, tmp_path: Path, git: Git
+    mirror: Mirror, tmp_path: Path, git: Git, isolation: Isolation
 ) -> None:
     root = tmp_path / "data" / "workspaces"
-    signed = Worktree(root, "widgets-12", BRANCH, mirror.path, sign_off=True)
+    signed = Worktree(root, "widgets-12", BRANCH, mirror.path, lambda: isolation, sign_off=True)
     prepare(mirror, signed, "main")
     git.commit(signed.path, "a", "1", "Write a\n\nIt was missing.")
     git(signed.path, "commit", "--amend", "--no-edit", "--quiet")
     sign = "Signed-off-by: Mergewright <mergewright@localhost>"
     assert git(signed.path, "log", "-1", "--format=%B").split("\n\n")[2:] == [sign]
-    unsigned = Worktree(root, "widgets-13", "mergewright/13-x", mirror.path)
+    unsigned = Worktree(root, "widgets-13", "mergewright/13-x", mirror.path, lambda: isolation)
     prepare(mirror, unsigned, "main")
     git.commit(unsigned.path, "a", "1")
     assert "Signed-off-by" not in git(unsigned.path, "log", "-1", "--format=%B")
@@ -91,7 +93,7 @@ def test_locks_of_a_killed_git_are_removed_before_the_next_run(
     assert (outside / "index.lock").exists()
 
 
-@pytest.mark.parametrize("missing", ["bot.git/made", "bot.git", "repository.git", "checkout"])
+@pytest.mark.parametrize("missing", ["made", "bot.git", "repository.git", "checkout"])
 def test_a_half_made_workspace_is_made_again(
     worktree: Worktree, workspace: Callable[[], Worktree], missing: str, mirror: Mirror
 ) -> None:
@@ -251,15 +253,14 @@ def test_a_session_name_cannot_escape_its_folder(
     mirror: Mirror, tmp_path: Path, session: str
 ) -> None:
     with pytest.raises(ValueError, match="session name"):
-        Worktree(tmp_path, session, BRANCH, mirror.path)
+        Worktree(tmp_path, session, BRANCH, mirror.path, Unisolated)
 
 
 def test_sessions_do_not_see_each_others_branches(
-    worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git
+    worktree: Worktree, mirror: Mirror, tmp_path: Path, git: Git, isolation: Isolation
 ) -> None:
-    other = Worktree(
-        tmp_path / "data" / "workspaces", "widgets-13", "mergewright/13-x", mirror.path
-    )
+    root = tmp_path / "data" / "workspaces"
+    other = Worktree(root, "widgets-13", "mergewright/13-x", mirror.path, lambda: isolation)
     prepare(mirror, other, "main")
     git.commit(worktree.path, "a", "1")
     assert BRANCH not in git(other.path, "branch", "--all")

@@ -1,0 +1,60 @@
+"""Imports packs that may be hostile into a repository of the bot's.
+
+A pack is examined in a folder of its own, which git takes for more objects of the repository. What
+is refused leaves nothing behind, as with git's own `receive-pack`.
+"""
+
+import tempfile
+from pathlib import Path
+
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git
+from runtimes.workspaces.preservable import ALL_BYTES, FILE_BYTES
+
+#: No larger pack is taken: whatever may be preserved fits in.
+PACK_BYTES = ALL_BYTES
+_MOST_OBJECTS = 5_000_000
+#: For all that git keeps of a pack's objects: deltas may make gigabytes of a few bytes.
+_MEMORY_BYTES = 4 * 1024**3
+_FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
+_REMEDY = "have the agent remove it from its commits"
+
+
+def import_pack(repository: Path, pack: Path) -> None:
+    """Import a pack, whose objects are checked as by `fetch` with `fsckObjects`.
+
+    A few objects become files of their own. Raises `GitFailure`, also if there are too many
+    objects, or if one is too large.
+    """
+    with pack.open("rb") as opened:
+        count = int.from_bytes(opened.read(12)[8:])
+    if count > _MOST_OBJECTS:
+        raise GitFailure("index-pack", str(repository), f"it has {count} objects", _REMEDY)
+    objects = repository / "objects"
+    with tempfile.TemporaryDirectory(dir=objects, prefix="tmp_") as folder:
+        env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)}
+        # `--strict` checks every object, and that what it refers to is there.
+        command = ("index-pack", "--stdin", "--fix-thin", "--strict")
+        git(
+            repository, *command, stdin=pack, env=env, seconds=NETWORK_SECONDS, memory=_MEMORY_BYTES
+        )
+        checked = Path(folder, "pack")
+        [index] = checked.glob("*.idx")
+        _check_sizes(repository, index, env)
+        if count < _FEW_OBJECTS:
+            git(repository, "unpack-objects", "-q", stdin=index.with_suffix(".pack"))
+            return
+        (objects / "pack").mkdir(exist_ok=True)
+        for file in sorted(checked.iterdir(), key=lambda file: file == index):
+            file.rename(objects / "pack" / file.name)  # The index last: git looks for it.
+
+
+def _check_sizes(repository: Path, index: Path, env: dict[str, str]) -> None:
+    """Raise `GitFailure` if an object in a pack is larger than what may be preserved."""
+    listed = git(repository, "show-index", stdin=index)
+    names = "".join(f"{line.split()[1]}\n" for line in listed.splitlines())
+    shown = "--batch-check=%(objectsize) %(objectname)"
+    for line in git(repository, "cat-file", shown, stdin=names, env=env).splitlines():
+        size, name = line.split()
+        if int(size) > FILE_BYTES:
+            words = f"the object {name} has {int(size) / 1e9:.1f} GB"
+            raise GitFailure("index-pack", str(repository), words, _REMEDY)

@@ -1,0 +1,93 @@
+"""Runs git on what a session's agent writes, in a sandbox of that session.
+
+Git runs in the bot's own repository of the session, `bot.git`, which borrows the objects of the
+session's repository and of the mirror. So git reads no configuration that an agent wrote (hooks,
+filters, fsmonitor, URLs): a poisoned one runs code in any process that calls git on it (measured).
+But an agent's nested repositories, and alternates or links among its objects, still lead git
+elsewhere. So it runs where there is nothing else: it may write to `bot.git` and the checkout, and
+read the session's repository and its project's mirror. What it leaves in `bot.git` is as hostile
+as the checkout; only its output gets out, with a limit and a deadline.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtimes.files import open_regular, replacing
+from runtimes.isolation.base import Isolation, Limits, Sandbox
+from runtimes.workspaces import preservable
+from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init
+
+#: Git needs more than other programs to pack or compare files of a gigabyte.
+_LIMITS = Limits(memory_mb=4096, processes=64)
+_INDEX_BYTES = 512 * 1024**2  #: No larger index is read; that of a million files has 100 MB.
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionGit:
+    """Runs git for one session. Calling it runs a command and returns its output."""
+
+    view: Path  #: The bot's repository of the session.
+    checkout: Path
+    repository: Path  #: The agent's.
+    origin: Path  #: The project's mirror.
+    #: Returns the isolation of the session's runs. Raises `RuntimeFailure` if it does not work.
+    isolation: Callable[[], Isolation]
+
+    def __call__(self, *args: str, **more: Any) -> str:
+        """Run a command in `view`; `more` and the result are as for `git`."""
+        return self._run(args, (self.repository / "objects",), **more)
+
+    def _run(self, args: Sequence[str], read: Sequence[Path], **more: Any) -> str:
+        preservable.check_pipes(*read)
+        return git(self.view, *args, wrap=self._wrapped, **more)
+
+    def _wrapped(
+        self, argv: Sequence[str]
+    ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
+        sandbox = Sandbox(
+            writable=tuple(filter(_is_folder, (self.view, self.checkout))),
+            readable=tuple(filter(_is_folder, (self.repository, self.origin))),
+            limits=_LIMITS,
+        )
+        return self.isolation().command(argv, self.view, sandbox)
+
+    def on_files(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> str:
+        """Run a command on the files of the checkout."""
+        # A link in its place would make other files look like the agent's work.
+        if self.checkout.is_symlink() or not self.checkout.is_dir():
+            words = "the checkout was removed or replaced"
+            remedy = "look at the session's workspace by hand"
+            raise GitFailure(args[0], str(self.checkout), words, remedy)
+        env = {"GIT_WORK_TREE": str(self.checkout), **(env or {})}
+        names = "surrogateescape"  # The agent's files may have any.
+        # A look at the files must not wait as long as work on them.
+        seconds = LOCAL_SECONDS if args[0] == "status" else NETWORK_SECONDS
+        read = (self.checkout, self.repository / "objects")
+        return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
+
+    def index(self) -> tuple[bytes, int]:
+        """The index of `view`, and when it was modified, in nanoseconds. Raises `OSError`."""
+        with open_regular(self.view / "index") as file:
+            return file.read(_INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
+
+    def copied_index(self, name: str) -> Path:
+        """Copy the index of `view` to another name there. Raises `OSError`."""
+        data, modified = self.index()
+        with replacing(self.view / name) as copy:
+            copy.write(data)
+            copy.flush()
+            # With its time: git reads files again that are not older than the index.
+            os.utime(copy.fileno(), ns=(modified, modified))
+        return self.view / name
+
+    def make(self) -> None:
+        """Make the bot's repository: its own settings only, the objects of others borrowed."""
+        init(self.view, borrow=(self.repository, self.origin))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
