@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from lifecycle.model.status import Probe
 from runtimes.agents.base import AgentType
+from runtimes.agents.claude import Claude
 from runtimes.agents.shell import Shell
 from runtimes.base import Options
 from runtimes.host import RunRef, StartSpec
@@ -23,7 +24,7 @@ from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from tests.runtimes.attacks import AS_ROOT, ATTACKS, FILTERED, PRELUDE
-from tests.runtimes.stages import needs
+from tests.runtimes.stages import needs, processes
 from tests.world.waiting import eventually
 
 _RUN = RunRef(session="widgets-12", run=1, agent_type="shell", branch="mergewright/12-x")
@@ -107,6 +108,24 @@ class Machine:
         )
         return result.read_text() if result.exists() else host.runs.output(run.session, run.run)
 
+    def command_lines(self, prompt: str, isolation: str) -> list[str]:
+        """Start Claude Code with a prompt; returns the programs whose command line has it."""
+        kind = AgentType(program="claude", command=("/bin/sh", "-c", "sleep 60; :", "agent"))
+        runtime = Tmux(Options(data=self._data / "runtime"))
+        host = LocalHost(runtime, {"claude": Claude(kind)}, self._data)
+        place = (_RUN.session, _RUN.branch, self._mirror.path)
+        prepare(self._mirror, host.workspace(*place, lambda: ISOLATIONS[isolation]), "main")
+        run = replace(_RUN, agent_type="claude")
+        self._stack.callback(runtime.stop, run.name)
+        spec = IsolationSpec(kind=isolation, readable=(self._mirror.path,))
+        host.runs.start(run, StartSpec(prompt=prompt, isolation=spec))
+        eventually(lambda: processes("cmdline", prompt.encode()), "its start")
+        found = (
+            Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+            for pid in processes("cmdline", prompt.encode())
+        )
+        return sorted(words[3].decode() for words in found)
+
     @staticmethod
     def _end(bot: subprocess.Popen[bytes]) -> None:
         os.killpg(bot.pid, 9)
@@ -147,3 +166,9 @@ def test_what_root_alone_may_do_is_out_of_reach(
         removed.setattr("runtimes.isolation.bubblewrap._PROC_READ_ONLY", ())
         assert machine.attack(AS_ROOT[name], "bubblewrap") == "works"
     assert machine.attack(AS_ROOT[name], "bubblewrap") not in ("works", "")
+
+
+def test_a_prompt_is_in_the_command_line_of_the_program_alone(machine: Machine) -> None:
+    """All users of the machine can read command lines: those of sandbox and terminal too."""
+    needs("bubblewrap")
+    assert machine.command_lines("the-prompt-of-this-test", "bubblewrap") == ["agent"]

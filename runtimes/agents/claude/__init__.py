@@ -85,7 +85,7 @@ class Claude(adapter.AgentAdapter):
         known = claude_files.transcript(files, resume)
         native = adapter.conversation(files, resume if known else str(uuid.uuid4()))
         tools = adapter.tool_names(self.tools, run_limits.tools)
-        argv = [
+        words = [
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--settings", str(settings)),
@@ -97,9 +97,9 @@ class Claude(adapter.AgentAdapter):
             *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
             *self._type.args,
             "--",
-            adapter.prompt_argument(files, prompt),
         ]
-        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
+        argv = adapter.with_prompt(files, words, prompt)
+        return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its transcript: the program resumes it from any working directory."""

@@ -75,7 +75,7 @@ class Codex(adapter.AgentAdapter):
             *_settings(files, "" if in_file else system, run_limits.endpoint),
             *_subagent_settings(self._type.subagents),
         ]
-        argv = [
+        words = [
             *self._command,
             *(("resume",) if native else ()),
             "--no-daemon",
@@ -88,9 +88,9 @@ class Codex(adapter.AgentAdapter):
             *self._type.args,
             "--",
             *((native,) if native else ()),
-            adapter.prompt_argument(files, prompt),
         ]
-        return LaunchSpec(argv=tuple(argv), env=env, native_id=native)
+        argv = adapter.with_prompt(files, words, prompt)
+        return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy its rollout: the program finds it by its name."""

@@ -67,14 +67,14 @@ class Gemini(adapter.AgentAdapter):
         write_private(folder / "GEMINI.md", system)
         known = resume and gemini_files.transcripts(files, resume)
         native = adapter.conversation(files, resume if known else str(uuid.uuid4()))
-        argv = (
+        words = (
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--approval-mode", _MODES[self._type.permission_mode]),
             *adapter.option("--model", self._type.model),
             *self._type.args,
-            f"--prompt-interactive={adapter.prompt_argument(files, prompt)}",
         )
+        argv = adapter.with_prompt(files, words, prompt, "--prompt-interactive=")
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:

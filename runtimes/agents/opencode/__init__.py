@@ -96,8 +96,8 @@ class OpenCode(adapter.AgentAdapter):
         env[_CONFIG] = json.dumps(self._settings(files, env.get(_CONFIG, ""), system, run_limits))
         argv = [*self._command, "--port", str(server.port), *self._type.args]
         if not native:
-            argv.append(f"--prompt={adapter.prompt_argument(files, prompt)}")
-            return LaunchSpec(argv=tuple(argv), env=env, port=server.port)
+            wrapped = adapter.with_prompt(files, argv, prompt, "--prompt=")
+            return LaunchSpec(argv=wrapped, env=env, port=server.port)
         # A sandbox has the Python that runs this, without its environment.
         script = (str(Path(sys.executable).resolve()), "-I", "-S", first_message.__file__)
         given = (str(port.server_file(files)), native, str(files.prompt))

@@ -6,7 +6,7 @@ import shutil
 import stat
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from runtimes.agents.base import (
@@ -199,11 +199,20 @@ def conversation(files: RunFiles, chosen: str) -> str:
     return files.native
 
 
-def prompt_argument(files: RunFiles, prompt: str) -> str:
-    """Return the prompt as one argument; a pointer to its file if it is too long for that."""
-    if len(prompt.encode()) <= _ARGUMENT_BYTES:
-        return prompt
-    return f"Read {files.prompt} from beginning to end and do what it says."
+def with_prompt(
+    files: RunFiles, argv: Iterable[str], prompt: str, name: str = ""
+) -> tuple[str, ...]:
+    """Return a command line with the prompt as its last argument, read from its file at the start.
+
+    `name` is the option that takes it. So it is in the command line of the program alone, not in
+    those of the sandbox and of the terminal around it. If it is too long for an argument, that
+    points to its file.
+    """
+    if len(prompt.encode()) > _ARGUMENT_BYTES:
+        text = f"Read {files.prompt} from beginning to end and do what it says."
+        return (*argv, f"{name}{text}")
+    script = f'prompt=$(cat "$0") && exec "$@" "{name}$prompt"'
+    return ("/bin/sh", "-c", script, str(files.prompt), *argv)
 
 
 def option(name: str, value: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from runtimes.agents.claude import Claude
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_claude import KIND, NOW, hook, status, transcript
+from tests.runtimes.agents.launches import command_line
 
 
 @pytest.fixture
@@ -27,24 +28,24 @@ def reader(files: RunFiles, launch: LaunchSpec) -> Reader:
 
 
 def option(launch: LaunchSpec, name: str) -> str:
-    return launch.argv[launch.argv.index(name) + 1]
+    return command_line(launch)[command_line(launch).index(name) + 1]
 
 
 def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
     files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert launch.argv[0] == "claude"
+    assert command_line(launch)[0] == "claude"
     assert option(launch, "--session-id") == launch.native_id
     assert option(launch, "--model") == "opus"
     assert option(launch, "--permission-mode") == "bypassPermissions"
-    assert launch.argv[-3:] == ("--verbose", "--", "Do it.")
+    assert command_line(launch)[-3:] == ("--verbose", "--", "Do it.")
     assert launch.env["CLAUDE_CONFIG_DIR"].startswith(str(files.home))
 
 
 def test_the_system_prompt_is_an_option_of_every_run(files: RunFiles, launch: LaunchSpec) -> None:
     limited = Claude(KIND).prepare(files, "Do it.", "", RunLimits(system="Be kind."))
     assert option(limited, "--append-system-prompt") == "Be kind."
-    assert "--append-system-prompt" not in launch.argv
+    assert "--append-system-prompt" not in command_line(launch)
 
 
 def test_preparing_again_keeps_the_conversation_id(files: RunFiles, launch: LaunchSpec) -> None:
@@ -55,12 +56,12 @@ def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Claude(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
-    assert "--resume" not in gone.argv
+    assert "--resume" not in command_line(gone)
     (files.dir / "conversation").unlink()
     transcript(files, gone)
     again = Claude(KIND).prepare(files, "Go on.", gone.native_id)
     assert option(again, "--resume") == gone.native_id
-    assert "--session-id" not in again.argv
+    assert "--session-id" not in command_line(again)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_startup_dialogs_are_answered_in_advance_and_other_state_is_kept(
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
     launch = Claude(KIND).prepare(files, "ä" * 60_000, "")
-    assert len(launch.argv[-1]) < 1000
-    assert str(files.prompt) in launch.argv[-1]
+    assert len(command_line(launch)[-1]) < 1000
+    assert str(files.prompt) in command_line(launch)[-1]
     settings = json.loads((files.inputs / "claude-settings.json").read_text())
     assert f"Read(/{files.prompt})" in settings["permissions"]["allow"]
     assert not settings["promptSuggestionEnabled"]

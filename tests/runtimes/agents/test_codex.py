@@ -25,6 +25,7 @@ from tests.runtimes.agents.fake_codex import (
     spent,
     started,
 )
+from tests.runtimes.agents.launches import command_line
 
 NOW = datetime.now(UTC)
 
@@ -51,9 +52,9 @@ def asking(files: RunFiles, launch: LaunchSpec) -> None:
 
 
 def test_codex_is_started_without_its_daemon_and_with_the_prompt_last(launch: LaunchSpec) -> None:
-    assert launch.argv[:2] == ("codex", "--no-daemon")
-    assert launch.argv[-3:] == ("--search", "--", "Do it.")
-    assert launch.argv[launch.argv.index("--model") + 1] == "gpt-5.1-codex"
+    assert command_line(launch)[:2] == ("codex", "--no-daemon")
+    assert command_line(launch)[-3:] == ("--search", "--", "Do it.")
+    assert command_line(launch)[command_line(launch).index("--model") + 1] == "gpt-5.1-codex"
     assert launch.native_id == ""
     config = settings(launch)
     assert not config["features"]["daemon_auto_start"]
@@ -66,7 +67,7 @@ def test_startup_dialogs_are_answered_in_advance(files: RunFiles) -> None:
     launch = Codex(KIND).prepare(files, "x", "")
     assert settings(launch)["projects"][str(bare)]["trust_level"] == "trusted"
     assert settings(launch)["notice"]["hide_rate_limit_model_nudge"]
-    assert "--dangerously-bypass-hook-trust" in launch.argv
+    assert "--dangerously-bypass-hook-trust" in command_line(launch)
 
 
 def test_the_system_prompt_is_a_setting(files: RunFiles, launch: LaunchSpec) -> None:
@@ -85,7 +86,7 @@ def test_the_system_prompt_is_a_setting(files: RunFiles, launch: LaunchSpec) -> 
 )
 def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
     launch = Codex(AgentType(program="codex", permission_mode=mode)).prepare(files, "x", "")
-    assert own in launch.argv
+    assert own in command_line(launch)
 
 
 def test_the_sandbox_allows_commits_and_the_pull_requests_text(
@@ -113,19 +114,19 @@ def test_the_key_is_only_in_the_programs_own_folder(files: RunFiles) -> None:
     assert json.loads(key.read_text()) == {"OPENAI_API_KEY": "sk-1"}
     assert key.stat().st_mode & 0o777 == 0o600
     assert launch.env["CODEX_HOME"] == str(key.parent)
-    assert "sk-1" not in " ".join(launch.argv)
+    assert "sk-1" not in " ".join(command_line(launch))
 
 
 def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Codex(KIND).prepare(files, "Go on.", ID)
-    assert "resume" not in gone.argv
+    assert "resume" not in command_line(gone)
     files.conversation.unlink()
     rollout(files, started())
     again = Codex(KIND).prepare(files, "Go on.", ID)
-    assert again.argv[1] == "resume"
-    assert again.argv[-3:] == ("--", ID, "Go on.")
+    assert command_line(again)[1] == "resume"
+    assert command_line(again)[-3:] == ("--", ID, "Go on.")
     assert again.native_id == ID
     assert Codex(KIND).prepare(files, "Go on.", ID) == again
     assert Codex(KIND).records(files) == [rollout(files)]
@@ -133,8 +134,8 @@ def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
     launch = Codex(KIND).prepare(files, "ä" * 60_000, "")
-    assert str(files.prompt) in launch.argv[-1]
-    assert len(launch.argv[-1]) < 1000
+    assert str(files.prompt) in command_line(launch)[-1]
+    assert len(command_line(launch)[-1]) < 1000
 
 
 def test_a_hook_appends_one_line_prints_nothing_and_cannot_fail(

@@ -14,6 +14,7 @@ from runtimes.agents.base import AgentType, LaunchSpec, RunFiles, RunLimits
 from runtimes.agents.gemini import Gemini
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
+from tests.runtimes.agents.launches import command_line
 
 KIND = AgentType(program="gemini", model="pro", args=("--debug",))
 #: When the run begins: a test may run long after its collection.
@@ -69,9 +70,9 @@ def asks(files: RunFiles) -> None:
 def test_the_first_run_chooses_a_conversation_id_and_passes_the_prompt_last(
     files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert launch.argv[:3] == ("gemini", "--session-id", launch.native_id)
-    assert launch.argv[-2:] == ("--debug", "--prompt-interactive=Do it.")
-    assert launch.argv[launch.argv.index("--model") + 1] == "pro"
+    assert command_line(launch)[:3] == ("gemini", "--session-id", launch.native_id)
+    assert command_line(launch)[-2:] == ("--debug", "--prompt-interactive=Do it.")
+    assert command_line(launch)[command_line(launch).index("--model") + 1] == "pro"
     assert Gemini(KIND).prepare(files, "Do it.", "") == launch
 
 
@@ -79,11 +80,11 @@ def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = Gemini(KIND).prepare(files, "Go on.", "6b0d0d2e-0000-4000-8000-000000000000")
-    assert "--resume" not in gone.argv
+    assert "--resume" not in command_line(gone)
     path = record(files, "1", "user")
     files.conversation.unlink()
     again = Gemini(KIND).prepare(files, "Go on.", gone.native_id)
-    assert again.argv[1:3] == ("--resume", gone.native_id)
+    assert command_line(again)[1:3] == ("--resume", gone.native_id)
     assert Gemini(KIND).records(files) == [path]
 
 
@@ -91,7 +92,9 @@ def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     ("mode", "own"), [("auto", "yolo"), ("confirm", "default"), ("reject", "plan")]
 )
 def test_permission_modes_map_to_the_programs_own(files: RunFiles, mode: str, own: str) -> None:
-    argv = Gemini(AgentType(program="gemini", permission_mode=mode)).prepare(files, "x", "").argv
+    argv = command_line(
+        Gemini(AgentType(program="gemini", permission_mode=mode)).prepare(files, "x", "")
+    )
     assert argv[argv.index("--approval-mode") + 1] == own
 
 

@@ -20,6 +20,7 @@ from runtimes.base import Seen
 from runtimes.files import write_private
 from tests.runtimes.agents.fake_opencode import ID, Agent
 from tests.runtimes.agents.fake_port import answering
+from tests.runtimes.agents.launches import command_line
 from tests.world.waiting import PATIENCE
 
 KIND = AgentType(program="opencode", model="fake/model", args=("--pure",))
@@ -51,12 +52,12 @@ def settings(launch: LaunchSpec) -> dict[str, Any]:
 def test_opencode_is_started_with_prompt_port_and_password(
     files: RunFiles, launch: LaunchSpec
 ) -> None:
-    assert launch.argv[0] == "opencode"
-    assert launch.argv[-2:] == ("--pure", "--prompt=Do it.")
+    assert command_line(launch)[0] == "opencode"
+    assert command_line(launch)[-2:] == ("--pure", "--prompt=Do it.")
     server = json.loads(port.server_file(files).read_text())
-    assert launch.argv[launch.argv.index("--port") + 1] == str(server["port"])
+    assert command_line(launch)[command_line(launch).index("--port") + 1] == str(server["port"])
     assert launch.env["OPENCODE_SERVER_PASSWORD"] == server["password"]
-    assert server["password"] not in " ".join(launch.argv)
+    assert server["password"] not in " ".join(command_line(launch))
     assert port.server_file(files).stat().st_mode & 0o777 == 0o600
     assert launch.env["OPENCODE_DISABLE_AUTOUPDATE"] == "1"
     assert settings(launch)["model"] == "fake/model"
@@ -89,21 +90,21 @@ def test_the_system_prompt_is_an_instructions_file(files: RunFiles, launch: Laun
 
 
 def test_a_prompt_too_long_for_an_argument_is_read_from_its_file(files: RunFiles) -> None:
-    assert str(files.prompt) in OpenCode(KIND).prepare(files, "ä" * 60_000, "").argv[-1]
+    assert str(files.prompt) in command_line(OpenCode(KIND).prepare(files, "ä" * 60_000, ""))[-1]
 
 
 def test_a_known_conversation_is_resumed_and_an_unknown_one_begins_a_new_one(
     files: RunFiles,
 ) -> None:
     gone = OpenCode(KIND).prepare(files, "Go on.", ID)
-    assert "--session" not in gone.argv
+    assert "--session" not in command_line(gone)
     files.conversation.unlink()
     agent = Agent(files)
-    assert "--session" not in OpenCode(KIND).prepare(files, "Go on.", ID).argv
+    assert "--session" not in command_line(OpenCode(KIND).prepare(files, "Go on.", ID))
     files.conversation.unlink()
     agent.session()
     again = OpenCode(KIND).prepare(files, "Go on.", ID)
-    assert again.argv[-2:] == ("--session", ID)
+    assert command_line(again)[-2:] == ("--session", ID)
     assert again.native_id == ID
     assert OpenCode(KIND).records(files)[0] == opencode_files.database(files)
 
@@ -117,10 +118,10 @@ def test_the_first_message_of_a_resumed_conversation_is_posted_to_the_port(
     files.conversation.unlink()
     kind = AgentType(program="opencode", command=("sleep",))
     launch = OpenCode(kind).prepare(files, "Go on: ä", ID)
-    assert launch.argv[0] == str(Path(sys.executable).resolve())
-    assert launch.argv[launch.argv.index("--") + 1] == "sleep"
-    place = launch.argv.index("--")
-    with subprocess.Popen((*launch.argv[:place], "--", "sleep", "60")) as program:
+    assert command_line(launch)[0] == str(Path(sys.executable).resolve())
+    assert command_line(launch)[command_line(launch).index("--") + 1] == "sleep"
+    place = command_line(launch).index("--")
+    with subprocess.Popen((*command_line(launch)[:place], "--", "sleep", "60")) as program:
         asked = agent.answers["posted"].get(timeout=PATIENCE)
         program.kill()  # Its server process ends too.
     assert asked == (f"/session/{ID}/prompt_async", messages[0])
