@@ -64,23 +64,32 @@ def _install_from_npm(folder: Path, release: Release) -> None:
     package = f"{release.npm}@{release.version}"
     _run(["npm", "pack", "--silent", "--pack-destination", str(folder), package])
     (archive,) = folder.glob("*.tgz")
-    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-    if release.integrity != f"sha512-{digest}":
-        raise CannotRun(
-            f"{package} has another hash than `integrity` in {_LISTED.name}: sha512-{digest}"
-        )
+    _check(archive, package, release)
     npm = ["npm", "install", "--global", "--no-audit", "--no-fund", "--loglevel=error"]
     _run([*npm, "--prefix", str(folder), str(archive)])
 
 
 def _install_from_pypi(folder: Path, release: Release) -> None:
+    """Install a wheel whose hash is the listed one; what it depends on is as for npm."""
     package = f"{release.python}=={release.version}"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    _run([*pip, "--dest", str(folder), package])
+    (wheel,) = folder.glob("*.whl")
+    _check(wheel, package, release)
     if shutil.which("uv"):
         _run(["uv", "venv", "--quiet", "--allow-existing", str(folder)])
-        _run(["uv", "pip", "install", "--quiet", "--python", str(folder), package])
+        _run(["uv", "pip", "install", "--quiet", "--python", str(folder), str(wheel)])
         return
     _run([sys.executable, "-m", "venv", str(folder)])
-    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package])
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", str(wheel)])
+
+
+def _check(archive: Path, package: str, release: Release) -> None:
+    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if release.integrity != f"sha512-{digest}":
+        raise CannotRun(
+            f"{package} has another hash than `integrity` in {_LISTED.name}: sha512-{digest}"
+        )
 
 
 def _run(command: list[str]) -> None:
