@@ -142,6 +142,9 @@ def test_what_git_left_in_the_bots_repository_is_not_followed(
     view = worktree.place / "bot.git"
     for name in ("lock", "made", "moving", "steering"):
         (view / name).symlink_to(secret)
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "HEAD.lock").touch()
+    (view / "linked").symlink_to(outside)
     (view / "index").unlink()
     (view / "index").symlink_to(secret)
     with pytest.raises((GitFailure, OSError)):
@@ -149,6 +152,7 @@ def test_what_git_left_in_the_bots_repository_is_not_followed(
     (worktree.path / "new").write_text("1")
     with pytest.raises((GitFailure, OSError)):
         mirror.preserve(worktree, 1)
+    assert (outside / "HEAD.lock").exists()
     assert secret.read_text() == "secret"
     assert b"secret" not in (worktree.repository / "worktrees" / "checkout" / "index").read_bytes()
 
