@@ -94,14 +94,19 @@ def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) ->
     issue.becomes("working")
 
 
-def test_reopening_the_pull_request_restores_the_session(world: World) -> None:
-    issue = reviewed(world)
-    issue.pull.pull.close(by=ALICE)
-    issue.becomes("terminated")
+def its_program_is_ended(world: World, issue: IssueStory) -> None:
+    """Until then a session cannot be restored."""
     eventually(
         lambda: parse("stop#1") in world.store.facts.get(issue.id).done, "its program is ended"
     )
     world.waits_for_the_next_second()
+
+
+def test_reopening_the_pull_request_restores_the_session(world: World) -> None:
+    issue = reviewed(world)
+    issue.pull.pull.close(by=ALICE)
+    issue.becomes("terminated")
+    its_program_is_ended(world, issue)
     issue.pull.pull.reopen(by=MALLORY)
     issue.pull.pull.close(by=ALICE)
     world.waits_for_the_next_second()
@@ -114,7 +119,7 @@ def test_reopening_the_issue_restores_the_session(world: World) -> None:
     issue = world.agent_starts()
     issue.issue.close(by=ALICE)
     issue.becomes("done")
-    world.waits_for_the_next_second()
+    its_program_is_ended(world, issue)
     issue.issue.reopen(by=ALICE)
     assert issue.agent.resumes()["run"] == 2
 
