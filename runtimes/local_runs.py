@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from lifecycle.model.status import Probe
 from runtimes import supervised
-from runtimes.agents.base import RunFiles
+from runtimes.agents.base import LaunchSpec, RunFiles
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog
 from runtimes.agents.shared.reader import Reader
@@ -32,7 +32,7 @@ from runtimes.host import (
     UnsentInput,
 )
 from runtimes.isolation import ISOLATIONS
-from runtimes.isolation.base import IsolationSpec, Sandbox
+from runtimes.isolation.base import Sandbox
 from runtimes.isolation.programs import program_files
 from runtimes.workspaces.refs import Tip, branch_tip
 
@@ -147,36 +147,9 @@ class LocalRuns:
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         adapter = self.adapters[run.agent_type]
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
-        argv = _bootstrapped(spec.bootstrap, command.argv)
-        env = {**spec.isolation.env, **command.env}
-        launch = Launch(name=run.name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
-        programs = program_files(
-            adapter.command,
-            env.get("PATH") or os.environ.get("PATH", os.defpath),
-            hidden=[self.workspaces.parent],
-        )
-        shown = (*programs, *command.reads)
-        self.runtime.start(self._isolated(launch, shown, command.port, files, spec.isolation))
+        hidden = [self.workspaces.parent]
+        self.runtime.start(launch_of(run, files, adapter.command, command, spec, hidden))
         return command.native_id
-
-    def _isolated(
-        self,
-        launch: Launch,
-        programs: Sequence[Path],
-        port: int,
-        files: RunFiles,
-        spec: IsolationSpec,
-    ) -> Launch:
-        """Wrap a run's program. Its paths are the bot's own: no agent can write what names them."""
-        own = [files.workspace, files.repository, files.home, files.outputs]
-        sandbox = Sandbox(
-            writable=tuple(map(_real_parent, own)),
-            readable=(_real_parent(files.inputs), *spec.readable, *programs),
-            proxy=spec.proxy,
-            limits=spec.limits,
-            port=port,
-        )
-        return ISOLATIONS[spec.kind].wrap(launch, sandbox)
 
     def send(self, run: RunRef, text: str, key: str) -> None:
         """Paste a message into the program's terminal and submit it, once for each key.
@@ -291,6 +264,35 @@ def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
         and now < watched.again_at
         and (seen.output_at is None or seen.output_at + _OUTPUT_TICK < watched.read_at)
     )
+
+
+def launch_of(
+    run: RunRef,
+    files: RunFiles,
+    program: Sequence[str],
+    command: LaunchSpec,
+    spec: StartSpec,
+    hidden: Sequence[Path],
+) -> Launch:
+    """Return the launch of a run's command, isolated, after its project's setup lines.
+
+    It sees the files that `program` needs, but nothing in the folders `hidden`. Its paths are the
+    bot's own: no agent can write what names them. Raises `RuntimeFailure`.
+    """
+    argv = _bootstrapped(spec.bootstrap, command.argv)
+    env = {**spec.isolation.env, **command.env}
+    launch = Launch(name=run.name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
+    path = env.get("PATH") or os.environ.get("PATH", os.defpath)
+    programs = (*program_files(program, path, hidden=hidden), *command.reads)
+    own = [files.workspace, files.repository, files.home, files.outputs]
+    sandbox = Sandbox(
+        writable=tuple(map(_real_parent, own)),
+        readable=(_real_parent(files.inputs), *spec.isolation.readable, *programs),
+        proxy=spec.isolation.proxy,
+        limits=spec.isolation.limits,
+        port=command.port,
+    )
+    return ISOLATIONS[spec.isolation.kind].wrap(launch, sandbox)
 
 
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR`.
+"""Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR [PARENT]`.
 
 A program of its own, with the standard library alone, because it runs wherever the agent runs. In
 DIR it reads `launch.json` (`runtimes.base.Launch`; removed once read: env may hold secrets) and
 writes `pid.json` (its own pid, start time and boot) and, when the program and all processes it left
-have ended, `exit.json` (code, signal, at, and `ordered_by`: the signal that ordered the end, or 0).
-SIGTERM or SIGHUP ends the program: with SIGTERM, and with SIGKILL after the seconds in the file
-`grace` (or 5).
+have ended, `exit.json` (code, signal, at, `ordered_by`: the signal that ordered the end, or 0, and
+`memory_kills`: how many processes were killed at the limit of memory). SIGTERM or SIGHUP ends the
+program: with SIGTERM, and with SIGKILL after the seconds in the file `grace` (or 5). So does the
+end of PARENT, the process that started this one, if its pid is given.
 """
 
 # Importing pathlib takes a third of the time that a start may take (measured).
@@ -33,13 +34,17 @@ _WAITED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
-def main(folder: str) -> int:
+def main(folder: str, parent: int = 0) -> int:
     """Run the program of this folder to its end; returns the exit code for the terminal's owner."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.
         signal.signal(number, signal.SIG_DFL)
     for number in _IGNORED:  # The program in the foreground gets them.
         signal.signal(number, signal.SIG_IGN)
+    if parent:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            return 125
     try:
         launch = json.loads(_read(f"{folder}/launch.json"))
         _write(folder, "pid.json", identity(os.getpid()) or {}, once=True)
@@ -70,11 +75,14 @@ def main(folder: str) -> int:
     code = os.waitstatus_to_exitcode(ended.get(program, signal.SIGKILL))
     if launch["contained"]:
         code, at = _reported(reports, code, at)
+    memory_kills = 0
     for group in launch["groups"]:
+        memory_kills += _memory_kills(group)
         with contextlib.suppress(OSError):  # The runtime removes those that are left.
             os.rmdir(group)
     killed = -code if code < 0 else None
     end = {"code": None if killed else code, "signal": killed, "at": at, "ordered_by": ordered_by}
+    end["memory_kills"] = memory_kills
     try:
         _write(folder, "exit.json", end)
     except OSError as error:
@@ -166,6 +174,15 @@ def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
         if tries == 1:
             raise
         _join(group, limits, tries - 1)
+
+
+def _memory_kills(group: str) -> int:
+    """How many processes of a control group were killed because it had used its memory up."""
+    for name in ("memory.events", "memory.oom_control"):  # Of versions 2 and 1.
+        with contextlib.suppress(OSError):
+            fields = dict(line.split() for line in _read(f"{group}/{name}").splitlines())
+            return int(fields.get("oom_kill", 0))
+    return 0
 
 
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
@@ -276,4 +293,4 @@ def _prctl(option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))

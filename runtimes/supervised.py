@@ -50,6 +50,7 @@ class _Record(msgspec.Struct, frozen=True):
     code: int | None = None
     signal: int | None = None
     ordered_by: int = 0
+    memory_kills: int = 0
 
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
@@ -100,6 +101,14 @@ def outcome(folder: Path) -> Exit | None:
         tail=tail(folder / "output.log"),
         lost=lost,
     )
+
+
+def memory_kills(folder: Path) -> int:
+    """How many processes of a run that has ended were killed at its limit of memory."""
+    try:
+        return _read(folder / "exit.json", _Record).memory_kills
+    except _UNREADABLE:
+        return 0
 
 
 def tail(log: Path) -> str:

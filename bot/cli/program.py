@@ -336,6 +336,21 @@ def check_agent(
         raise typer.Exit(PROBLEM)
 
 
+@app.command()
+def sandbox(
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="A name in [projects].")],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="What to run [default: a shell]."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Open a shell in a sandbox as agents of a project get it, or run one command there."""
+    from bot.cli.sandbox import run
+
+    raise typer.Exit(run(config, project, command or ()))
+
+
 for _part in (app, config_app, agents_app, sessions.app, commands.app):
     for _command in _part.registered_commands:
         _command.cls = PlainUsage

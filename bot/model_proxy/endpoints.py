@@ -74,11 +74,7 @@ class ModelEndpoints(Struct, kw_only=True):
 
         `port` is where its sandbox forwards 127.0.0.1 to the proxy's socket.
         """
-        user, _, password = self._run_token(session, run).partition(".")
-        url = f"http://{user}:{password}@127.0.0.1:{port}"
-        named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
-        lower = {name.lower(): value for name, value in named.items()}
-        return {**named, **lower, "NODE_USE_ENV_PROXY": "1"}
+        return proxy_variables(self._run_token(session, run), port)
 
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
@@ -143,6 +139,15 @@ def real_endpoint(
     key = keys.get(variable, "")
     url = settings.agent_types[agent_type].endpoint or (program.provider if key else "")
     return Endpoint(url=url.rstrip("/"), key=key)
+
+
+def proxy_variables(token: str, port: int) -> dict[str, str]:
+    """Return the variables with which programs use the proxy at a port of loopback."""
+    user, _, password = token.partition(".")
+    url = f"http://{user}:{password}@127.0.0.1:{port}"
+    named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
+    lower = {name.lower(): value for name, value in named.items()}
+    return {**named, **lower, "NODE_USE_ENV_PROXY": "1"}
 
 
 def without_endpoint(agent_type: str) -> str:

@@ -67,6 +67,11 @@ class Paths(Struct, frozen=True):
         """The proxy's UNIX socket; isolated runs see its folder."""
         return self.data / "proxy" / "proxy.sock"
 
+    @property
+    def sandboxes(self) -> Path:
+        """The sandboxes of people, which are removed at their end."""
+        return self.data / "sandboxes"
+
     def mirror(self, project: str) -> Path:
         """The bare mirror of one project."""
         return self.mirrors / f"{project}.git"

@@ -1,25 +1,30 @@
 """An installation with its database, and the command line in this process."""
 
+import os
 import re
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import respx
 
 from bot.cli import main
+from bot.demo.github.server import GitHubServer
 from bot.store import NewSession, Observation, SessionDecision, Store
 from lifecycle.judge.capacity import Caps
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.model.status import Activity, CheckState, Probe, Reason, Status
+from tests.cli.results import Result
+from tests.cli.sandboxes import SandboxedProject
+from tests.runtimes.stages import needs
 from tests.world.databases import empty_database
 from tests.world.session_paths import SessionPaths
 
@@ -33,18 +38,6 @@ agent = "shell"
 program = "shell"
 command = ["cat", "{{prompt}}"]
 """
-
-
-#: The command as it is installed.
-MERGEWRIGHT = str(Path(sys.executable).with_name("mergewright"))
-
-
-class Result(NamedTuple):
-    """The output and exit code of a command."""
-
-    code: int
-    out: str
-    err: str
 
 
 class Deployment:
@@ -328,3 +321,18 @@ def lines(
         return found
 
     return ask
+
+
+# -- sandboxes ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sandboxed(tmp_path: Path) -> Iterator[SandboxedProject]:
+    needs("bubblewrap")
+    with (
+        tempfile.TemporaryDirectory(prefix="mw-") as folder,
+        GitHubServer(tmp_path / "github") as github,
+    ):
+        made = SandboxedProject(Path(folder).resolve(), github, os.environ["PATH"])
+        yield made
+        made.close()

@@ -13,7 +13,8 @@ import pytest
 from bot.app import process
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.bubblewrap import Bubblewrap
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment, Result
+from tests.cli.conftest import CommandLine, Deployment
+from tests.cli.results import MERGEWRIGHT, Result
 
 HEAVY = ("asyncio", "githubkit", "httpx", "libtmux", "litestar", "msgspec", "rich", "sqlite3")
 

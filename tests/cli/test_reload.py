@@ -14,7 +14,8 @@ import pytest
 from bot.app.reloading import changed
 from bot.store import Store, StoreFailure
 from config.load import settings_of
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, Deployment
+from tests.cli.conftest import CommandLine, Deployment
+from tests.cli.results import MERGEWRIGHT
 from tests.world.trace_receiver import trace_receiver
 from tests.world.waiting import PATIENCE, eventually
 

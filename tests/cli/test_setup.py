@@ -21,7 +21,8 @@ from bot.github.client import GitHub
 from bot.github.github_app import PERMISSIONS
 from bot.setup.files import SetupRequest
 from config.load import load
-from tests.cli.conftest import MERGEWRIGHT, CommandLine, Result
+from tests.cli.conftest import CommandLine
+from tests.cli.results import MERGEWRIGHT, Result
 from tests.world.faulty_github import FaultyGitHub
 from tests.world.waiting import PATIENCE, eventually
 

@@ -1,0 +1,232 @@
+"""Sandboxes for people on this machine: a workspace, and one command as a run would have it.
+
+ROOT/NAME/lock       locked by the process of the sandbox; what a killed process left is removed
+ROOT/NAME/origin.git what the workspace is made from
+ROOT/NAME/proxy      the folder of its proxy's socket
+ROOT/NAME/sessions, ROOT/NAME/workspaces   as at a host (`runtimes.local_host`)
+"""
+
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Timer
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from runtimes import supervised
+from runtimes.agents.base import AgentType, LaunchSpec
+from runtimes.agents.shared.adapter import begin_run
+from runtimes.files import write_private
+from runtimes.host import RunRef, StartSpec
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import NOT_ISOLATED, PROXY_SOCKET
+from runtimes.local_records import LocalRecords
+from runtimes.local_runs import launch_of
+from runtimes.supervise import MARK
+from runtimes.workspaces.git import init
+from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.preparation import prepare
+from runtimes.workspaces.repositories import remove_tree
+from runtimes.workspaces.worktree import Worktree
+
+_RUN = RunRef(session="sandbox-1", run=1, branch="sandbox")
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
+#: Shows where one is, and allows Ctrl-Z again, which is off until there is job control.
+_BASHRC = """PS1='[sandbox] \\W\\$ '
+stty susp '^Z'
+"""
+_SHELL_ANYWAY = """trap 'echo "mergewright: the set-up failed with exit code $?;" \\
+    "an agent would not start. This shell is where it stopped." >&2
+trap - EXIT
+exec "$@"' EXIT"""
+_GRACE_SECONDS = 2.0
+_CHUNK = 65_536
+
+
+class SandboxEnd(Struct, frozen=True, kw_only=True):
+    """The end of a command in a sandbox, with the set-up before it."""
+
+    code: int  #: As a shell has it: 128 and the signal that ended it.
+    seconds: float
+    #: How long the set-up took; None: it did not succeed, so the command was not started.
+    setup_seconds: float | None
+    expired: bool  #: Whether it was ended at the time limit.
+    memory_kills: int  #: Processes that were killed at the limit of memory.
+
+
+class LocalSandbox:
+    """A sandbox for one command. `opened` makes it and removes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = LocalRecords({}, folder).run_files(_RUN)
+        self.socket = folder / "proxy" / PROXY_SOCKET  #: Where its proxy listens.
+        self._origin = folder / "origin.git"
+
+    def make_workspace(self, mirror: Mirror, base: str, *, sign_off: bool) -> None:
+        """Check out a branch of GitHub as it is now.
+
+        `mirror` is the bot's, whose objects are used; it is not changed, and need not exist. Raises
+        `GitFailure`.
+        """
+        lender = [mirror.path] if mirror.path.is_dir() else []
+        init(self._origin, borrow=lender)
+        own = Mirror(self._origin, mirror.url, mirror.password)
+        own.refresh()
+        root, isolation = self._folder / "workspaces", ISOLATIONS[NOT_ISOLATED.kind]
+        made = Worktree(  # No agent has worked in it, so git needs no sandbox.
+            root, _RUN.session, _RUN.branch, self._origin, lambda: isolation, sign_off
+        )
+        prepare(own, made, base)
+        self._lent = (self._origin, *lender)
+
+    def run(
+        self,
+        command: Sequence[str],
+        agent: AgentType,
+        program: Sequence[str],
+        spec: StartSpec,
+        *,
+        hidden: Sequence[Path],
+        on_output: Callable[[bytes], object] | None = None,
+        seconds: float = 0.0,
+    ) -> SandboxEnd:
+        """Run the set-up and a command to their end; without a command, a shell for a person.
+
+        It has the environment of an agent of this type and sees the files that `program`, its
+        command, needs, but nothing in the folders `hidden`. It has this process's terminal or, with
+        `on_output`, no input, and what it prints is passed there. At the time limit it is ended; 0:
+        none. Raises `RuntimeFailure`.
+        """
+        files = self._files
+        _, _, env = begin_run(agent, files, "", "")
+        ready = files.outputs / "ready"
+        # What called this says that the set-up failed; see `SandboxEnd.setup_seconds`.
+        first, argv = ["trap - EXIT"], tuple(command)
+        if not argv:
+            first, argv = [_SHELL_ANYWAY], (next(filter(os.path.exists, _SHELLS)), "-i")
+            write_private(files.home / ".bashrc", _BASHRC)
+        last = [f": >{shlex.quote(str(ready))}", "trap - EXIT"]
+        isolation = spec.isolation
+        spec = replace(
+            spec,
+            bootstrap=(*first, *spec.bootstrap, *last),
+            isolation=replace(isolation, readable=(*isolation.readable, *self._lent)),
+        )
+        launch = launch_of(_RUN, files, program, LaunchSpec(argv=argv, env=env), spec, hidden)
+        term, path = os.environ.get("TERM", "dumb"), os.environ.get("PATH", os.defpath)
+        supervised.prepare(launch, {"PATH": path, "LANG": "C.UTF-8", "TERM": term, **launch.env})
+        began, expired = time.time(), False
+
+        def expire() -> None:
+            nonlocal expired
+            expired = True
+            supervised.end(launch.dir, _GRACE_SECONDS)
+
+        timer = Timer(seconds, expire)
+        if seconds:
+            timer.start()
+        try:
+            code = _supervise(launch.dir, path, on_output)
+        finally:
+            timer.cancel()
+            supervised.end(launch.dir, _GRACE_SECONDS)
+        set_up = None
+        with suppress(OSError):
+            set_up = max(0.0, ready.lstat().st_mtime - began)
+        return SandboxEnd(
+            code=code,
+            seconds=time.time() - began,
+            setup_seconds=set_up,
+            expired=expired,
+            memory_kills=supervised.memory_kills(launch.dir),
+        )
+
+    def end(self) -> None:
+        """End what still runs in it."""
+        if self._files.dir.is_dir():
+            supervised.end(self._files.dir, _GRACE_SECONDS)
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[LocalSandbox]:
+    """Make a sandbox in a folder for sandboxes, and remove it with all that is in it.
+
+    What killed processes left there is removed first.
+    """
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    root = root.resolve()
+    with ExitStack() as ends:
+        with _locked(root / "lock"):
+            for left in filter(Path.is_dir, root.iterdir()):
+                with suppress(BlockingIOError), _locked(left / "lock", wait=False):
+                    _remove(left)
+            folder = Path(tempfile.mkdtemp(prefix="", dir=root))
+            ends.enter_context(_locked(folder / "lock"))
+        ends.callback(_remove, folder)
+        (folder / "proxy").mkdir(mode=0o700)
+        yield LocalSandbox(folder)
+
+
+def _remove(folder: Path) -> None:
+    LocalSandbox(folder).end()
+    remove_tree(folder)
+
+
+@contextmanager
+def _locked(file: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock that ends with this process. Raises `BlockingIOError` instead of waiting."""
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
+def _supervise(folder: Path, path: str, on_output: Callable[[bytes], object] | None) -> int:
+    """Run a prepared launch to its end and return its exit code. It ends with this process."""
+    supervisor = Path(supervised.__file__).with_name("supervise.py")
+    argv = (sys.executable, "-I", "-S", supervisor, folder, str(os.getpid()))
+    env = {"PATH": path, MARK: str(folder)}
+    if on_output is None:
+        with _lent_terminal():
+            return subprocess.run(argv, env=env, check=False).returncode
+    reads, writes = os.pipe()
+    with subprocess.Popen(
+        argv, env=env, stdin=subprocess.DEVNULL, stdout=writes, stderr=writes
+    ) as process:
+        os.close(writes)
+        with os.fdopen(reads, "rb", buffering=0) as output:
+            while chunk := output.read(_CHUNK):
+                on_output(chunk)
+    return process.returncode
+
+
+@contextmanager
+def _lent_terminal() -> Iterator[None]:
+    """Take the terminal back at the end, as it was.
+
+    Ctrl-Z would stop a command for good: no shell outside knows of it.
+    """
+    if not os.isatty(0):
+        yield
+        return
+    before = termios.tcgetattr(0)
+    without = termios.tcgetattr(0)
+    without[6][termios.VSUSP] = b"\0"  # _POSIX_VDISABLE of termios(3).
+    termios.tcsetattr(0, termios.TCSADRAIN, without)
+    try:
+        yield
+    finally:
+        handler = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(0, os.getpgrp())
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTTOU, handler)
