@@ -99,6 +99,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
+    test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
     isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
     #: HTTP and HTTPS have to be named.

@@ -41,6 +41,11 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
         findings.append(("configuration", fail(says, hint)))
     else:
         findings += _checked(installed)
+    return show(findings, as_json=as_json)
+
+
+def show(findings: Sequence[tuple[str, CheckResult]], *, as_json: bool) -> bool:
+    """Print a line for each finding and return whether none failed."""
     found = [
         {"name": name, "severity": one.severity, "says": one.says, "remedy": one.remedy}
         for name, one in findings

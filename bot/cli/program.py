@@ -257,11 +257,32 @@ def setup(
 
 
 @app.command()
-def doctor(config: Config = None, as_json: Json = False) -> None:
+def doctor(
+    config: Config = None,
+    repository: Annotated[
+        str,
+        typer.Option(
+            "--repo",
+            metavar="OWNER/NAME",
+            help="Instead, try a repository's `bootstrap` and `test` commands in a sandbox.",
+        ),
+    ] = "",
+    patience: Annotated[
+        float,
+        typer.Option(min=1, metavar="SECONDS", help="Time limit of --repo, in seconds."),
+    ] = 3600.0,
+    as_json: Json = False,
+) -> None:
     """Check the installation and name a remedy for each problem."""
-    from bot.cli.doctor import examine
+    if repository:
+        from bot.cli import environment_check
 
-    if not examine(config, as_json=as_json):
+        passed = environment_check.examine(config, repository, patience, as_json=as_json)
+    else:
+        from bot.cli.doctor import examine
+
+        passed = examine(config, as_json=as_json)
+    if not passed:
         raise typer.Exit(PROBLEM)
 
 

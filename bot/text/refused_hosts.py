@@ -1,6 +1,7 @@
 """Says which hosts the proxy refused to a session, and how to allow them."""
 
 import re
+from collections.abc import Iterable
 
 #: Names that `network` can allow; addresses cannot be allowed.
 _NAME = re.compile(r"(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*")
@@ -21,5 +22,15 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
         return f"{what}; it has no public address, so it cannot be allowed"
     if not _NAME.fullmatch(host):
         return f"{what}; only hosts that are named, with their domain, can be allowed"
-    pattern = host if port in _USUAL_PORTS else f"{host}:{port}"
-    return f'{what}; allow it with network = ["{pattern}"] in [projects.{project}]'
+    return f'{what}; allow it with network = ["{_pattern(host, port)}"] in [projects.{project}]'
+
+
+def network_line(network: tuple[str, ...], refused: Iterable[tuple[str, int]]) -> str:
+    """Return the setting `network` that also allows these hosts, each with its port."""
+    added = [_pattern(host, port) for host, port in refused if _NAME.fullmatch(host)]
+    words = (f'"{word}"' for word in dict.fromkeys((*network, *added)))
+    return f"network = [{', '.join(words)}]"
+
+
+def _pattern(host: str, port: int) -> str:
+    return host if port in _USUAL_PORTS else f"{host}:{port}"

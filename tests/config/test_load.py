@@ -140,7 +140,7 @@ ANSWERS = {
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
         " merge-message, merge-title, model-keys, network, people, policy, pull-labels, pull-title,"
-        " sign-off"
+        " sign-off, test"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

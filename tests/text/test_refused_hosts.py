@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.text.refused_hosts import refused_host
+from bot.text.refused_hosts import network_line, refused_host
 
 NAMED = "only hosts that are named, with their domain, can be allowed"
 
@@ -31,3 +31,9 @@ def test_a_host_without_a_public_address_cannot_be_allowed() -> None:
 
 def test_other_hosts_are_counted_together() -> None:
     assert refused_host("", 0, 9, "widgets", public=True) == "refused: other hosts, 9 times"
+
+
+def test_a_line_allows_what_was_refused_beside_what_was_allowed() -> None:
+    refused = [("a.example", 443), ("b.example", 22), ("known.example", 80), ("127.0.0.1", 443)]
+    line = network_line(("known.example",), refused)
+    assert line == 'network = ["known.example", "a.example", "b.example:22"]'
