@@ -122,6 +122,7 @@ def _default_contradictions(
     if "," in project.label:
         yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
     yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
+    yield from _unknown_profile(settings, where, project.profile)
     if isinstance(project.network, str):
         if project.network != "open":
             yield f'{where}.network = {short(project.network)}: expected "open" or a list of hosts'
@@ -156,6 +157,7 @@ def _installation_contradictions(settings: Settings) -> Iterator[str]:
 def _type_contradictions(settings: Settings) -> Iterator[str]:
     for name, kind in settings.agent_types.items():
         where = f"agent-types.{name}"
+        yield from _unknown_profile(settings, where, kind.profile)
         if re.search(r"/v\d\w*/?$", kind.endpoint):
             yield (
                 f"{where}.endpoint = {short(kind.endpoint)}: expected a URL without the version,"
@@ -194,6 +196,12 @@ def _key_contradictions(settings: Settings) -> Iterator[str]:
     for where, owner in settings.key_owners.items():
         for kind in owner.model_keys:
             yield from _unknown_types(settings, f"{where}.model-keys.{kind}", [kind])
+
+
+def _unknown_profile(settings: Settings, where: str, name: str) -> Iterator[str]:
+    if name and name not in settings.profiles:
+        known = nearest(name, settings.profiles)
+        yield f"{where}.profile = {short(name)}: no [profiles.{name}]; {known}"
 
 
 def _unknown_types(settings: Settings, where: str, types: Iterable[str]) -> Iterator[str]:

@@ -100,6 +100,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
     test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
+    profile: str = ""  #: A name in `profiles`.
     isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
     #: HTTP and HTTPS have to be named.
@@ -137,6 +138,23 @@ class InstallationSettings(SettingsTable, frozen=True, kw_only=True):
     project: ProjectDefaults | None = None  #: The settings of these projects.
 
 
+#: The kinds of tools of an agent's program.
+Tool = Literal["read", "edit", "run", "web"]
+PermissionMode = Literal["auto", "confirm", "reject"]
+
+
+class ProfileSettings(SettingsTable, frozen=True, kw_only=True):
+    """What agents may use, for agent types and projects that name it: `[profiles.NAME]`."""
+
+    tools: tuple[Tool, ...] = ()  #: The allowed kinds; empty: all.
+    permission_mode: Literal["", PermissionMode] = ""  #: Empty: that of the agent type.
+    #: The only MCP servers, with their commands, or those of the repository.
+    mcp_servers: (
+        Literal["repository"] | dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]]
+    ) = "repository"
+    hooks: bool = True  #: Whether hooks and other settings of the repository apply.
+
+
 class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     """How to run an agent's program: `[agent-types.NAME]`."""
 
@@ -147,7 +165,8 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     model: str = ""
     endpoint: str = ""  #: The API's base URL without `/v1`; empty: the provider's.
     key: str = ""  #: The environment variable with the model key, hidden from the program.
-    permission_mode: Literal["auto", "confirm", "reject"] = "auto"
+    permission_mode: PermissionMode = "auto"
+    profile: str = ""  #: A name in `profiles`; of project and agent type both apply.
     #: Whether it may start subagents, or how many at a time.
     subagents: bool | Count = True
     #: How the program gets the system prompt; empty: the best way it has.
@@ -165,7 +184,7 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     #: By agent type: the environment variable with the agent's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
     #: The allowed kinds of tools; empty: all.
-    tools: tuple[Literal["read", "edit", "run", "web"], ...] = ()
+    tools: tuple[Tool, ...] = ()
     #: Instructions for every run.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
     max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
@@ -268,6 +287,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     installation: InstallationSettings = InstallationSettings()
     agent_types: dict[str, AgentTypeSettings] = field(default_factory=dict)
     agents: dict[str, AgentSettings] = field(default_factory=dict)
+    profiles: dict[str, ProfileSettings] = field(default_factory=dict)
     prices: dict[str, ModelPrice] = field(default_factory=dict)  #: By model or pattern.
     runtime: RuntimeSettings = RuntimeSettings()
     sandbox: SandboxSettings = SandboxSettings()

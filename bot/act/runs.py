@@ -16,6 +16,7 @@ from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
 from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
 from bot.system.locations import Locations
+from bot.system.profiles import NotEnforced, limits_of_profiles
 from bot.text import messages
 from bot.text.prompts import BEGINNINGS, Prompts
 from config.settings import Settings
@@ -109,14 +110,14 @@ class AgentRuns:
                 isolation=isolation,
                 prompt=self._first_message(session, start, workspace, base_branch, base, held),
                 resume=start.resume,
-                limits=RunLimits(
+                limits=replace(
+                    self._limits(session),
                     system=self.agents.system_prompt(session.agent_name),
                     endpoint=self.models.endpoint(session, start.run, isolation.proxy is not None),
-                    tools=self.agents.tools(session.agent_name),
                 ),
                 bootstrap=project.bootstrap,
             )
-        except (ModelUnavailable, NotIsolated) as missing:
+        except (ModelUnavailable, NotIsolated, NotEnforced) as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
         if stopped := check():  # Preparing a workspace can take minutes.
             return stopped
@@ -147,6 +148,12 @@ class AgentRuns:
         agent, work = _stopped(session.agent), replace(session.work, path="")
         seen = Observation(session=session.id, run=run, agent=agent, work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
+
+    def _limits(self, session: Session) -> RunLimits:
+        """What the run may use. Raises `NotEnforced`."""
+        project, kind = self.settings.projects.get(session.project), session.agent_type
+        tools, adapter = self.agents.tools(session.agent_name), self.locations.adapters[kind]
+        return limits_of_profiles(self.settings, project, kind, tools, adapter)
 
     def _isolation(self, session: Session, run: int) -> IsolationSpec:
         """How the run is isolated. Raises `NotIsolated`."""

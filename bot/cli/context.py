@@ -20,7 +20,8 @@ from bot.store import (
     StoreDamaged,
     StoreFailure,
 )
-from bot.system.locations import Paths
+from bot.system.locations import Paths, programs
+from bot.system.profiles import problems
 from bot.system.redaction import Redaction
 from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
@@ -139,6 +140,8 @@ def _misfits(found: Settings) -> Iterator[str]:
                     f"agents.{name}.tools: {used} ([agent-types.{type_name}]) cannot restrict"
                     " its tools; remove it from `types` or remove `tools`"
                 )
+    if all(kind.program in AGENTS for kind in found.agent_types.values()):
+        yield from dict.fromkeys(problems(found, programs(found)))
     if (kind_name := found.runtime.kind) not in RUNTIMES:
         yield f"runtime.kind = {kind_name!r}: {nearest(kind_name, RUNTIMES)}"
 

@@ -1,7 +1,7 @@
 """Agent types, and the files and limits of their runs."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,6 +55,10 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     endpoint: Endpoint = PROVIDER_DEFAULT
     #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; empty: all.
     tools: Collection[str] = ()
+    permission_mode: str = ""  #: Empty: that of its agent type.
+    #: The only MCP servers it may use, with their commands; None: those of its repository.
+    mcp_servers: Mapping[str, Sequence[str]] | None = None
+    hooks: bool = True  #: Whether the hooks of its repository run.
 
 
 #: No system prompt, the provider's own endpoint, all tools.

@@ -138,6 +138,7 @@ class Shell(AgentAdapter):
     wants_screen = False
     remembers = False  #: All that is known of a command is that it gets its prompt.
     preambles: Collection[str] = ("system-prompt",)
+    permission_modes = False
     supports_subagents = False
 
     reader = ShellReader

@@ -201,3 +201,17 @@ def test_an_agent_is_shown_before_there_was_any_session(mergewright: CommandLine
     refused = mergewright("agents", "show", "adda")
     assert refused.code != 0
     assert "no agent 'adda'; did you mean 'ada'?" in refused.err
+
+
+def test_profiles_are_refused_for_programs_that_cannot_enforce_them(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    text = deployment.file.read_text()
+    profile = "[profiles.careful]\nhooks = false\n"
+    limited = text.replace('program = "codex"', 'program = "codex"\nprofile = "careful"') + profile
+    deployment.file.write_text(limited)
+    result = mergewright("config", "check")
+    assert result.code == 2
+    assert "coder with profile careful: codex cannot enforce hooks" in result.err
+    deployment.file.write_text(text.replace('agent = "shell"', 'agent = "shell"\nprofile = "x"', 1))
+    assert "projects.widgets.profile = 'x': no [profiles.x]" in mergewright("config", "check").err

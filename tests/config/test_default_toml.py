@@ -10,7 +10,14 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from config import load
-from config.settings import AgentSettings, AgentTypeSettings, ModelPrice, ProjectSettings, Settings
+from config.settings import (
+    AgentSettings,
+    AgentTypeSettings,
+    ModelPrice,
+    ProfileSettings,
+    ProjectSettings,
+    Settings,
+)
 from lifecycle.model.policy import Policy
 
 CONFIG = Path(load.__file__).parent
@@ -58,6 +65,7 @@ def test_the_tables_shown_as_comments_have_the_defaults_too() -> None:
     shown = msgspec.convert(documented(), Settings)
     same = Policy()  # It differs in nothing.
     assert shown.projects == {"widgets": ProjectSettings(repository="acme/widgets", policy=same)}
+    assert shown.profiles == {"careful": ProfileSettings()}
     assert shown.agents == {"ada": AgentSettings(types=("claude",))}
     looked_up = date(2026, 11, 21)
     price = ModelPrice(input=1.25, output=10.0, cache_read=1.25, cache_write=1.25, as_of=looked_up)

@@ -22,8 +22,8 @@ ANSWERS = {
     ),
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
-        " installation, limits, log, policy, prices, projects, retention, runtime, sandbox,"
-        " server, timing, tracing"
+        " installation, limits, log, policy, prices, profiles, projects, retention, runtime,"
+        " sandbox, server, timing, tracing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"
@@ -139,8 +139,8 @@ ANSWERS = {
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
-        " merge-message, merge-title, model-keys, network, people, policy, pull-labels, pull-title,"
-        " sign-off, test"
+        " merge-message, merge-title, model-keys, network, people, policy, profile, pull-labels,"
+        " pull-title, sign-off, test"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

@@ -59,6 +59,7 @@ class Aider(adapter.AgentAdapter):
     #: After one failed write outside it discards all pending edits.
     writes_outside = False
     supports_subagents = False
+    limits_mcp_servers, limits_hooks = True, True  #: It has neither.
     #: With each of these it has a default model.
     login_variables: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -100,7 +101,7 @@ class Aider(adapter.AgentAdapter):
             *option("--model", self._type.model),
             *option("--read", str(system_file) if system else ""),
             *self._type.args,
-            *_MODES[self._type.permission_mode],
+            *_MODES[self._mode(run_limits)],
         )
         return LaunchSpec(argv=("/bin/sh", "-c", script, "aider", *argv), env=env, native_id=native)
 

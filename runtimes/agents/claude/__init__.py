@@ -8,7 +8,7 @@ Facts without another source were measured with Claude Code 2.1.329; its recordi
 import json
 import os
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -50,6 +50,7 @@ class Claude(adapter.AgentAdapter):
         "run": ("Bash",),
         "web": ("WebFetch", "WebSearch"),
     }
+    limits_mcp_servers, limits_hooks = True, True  #: Measured with 2.1.329.
     provider = adapter.PROVIDERS["anthropic"]
     login_variables: Collection[str] = (
         "ANTHROPIC_API_KEY",
@@ -90,11 +91,12 @@ class Claude(adapter.AgentAdapter):
             *(("--resume", native) if native == resume else ("--session-id", native)),
             *("--settings", str(settings)),
             *("--name", files.session),
-            *("--permission-mode", _MODES[self._type.permission_mode]),
+            *("--permission-mode", _MODES[self._mode(run_limits)]),
             *option("--model", self._type.model),
             *option("--append-system-prompt", "" if in_file else system),
             *option("--tools", ",".join((*_ALWAYS, *tools)) if tools else ""),
             *(() if self._type.subagents else ("--disallowedTools", ",".join(_SUBAGENT_TOOLS))),
+            *_limited(files, folder, run_limits),
             *self._type.args,
             "--",
         ]
@@ -126,6 +128,25 @@ class Claude(adapter.AgentAdapter):
                 " IS_SANDBOX=1 in `env` of the agent type if this machine is a sandbox"
             )
         return problems
+
+
+def _limited(files: RunFiles, folder: Path, limits: RunLimits) -> Iterator[str]:
+    """Yield the options that keep it to given MCP servers, and from its repository's settings.
+
+    The latter hold the hooks. Without them it does not read the repository's `CLAUDE.md` either
+    (measured). Its own settings are written at each start: the agent may have added hooks to them.
+    """
+    if limits.mcp_servers is not None:
+        servers = {
+            name: {"command": command[0], "args": list(command[1:])}
+            for name, command in limits.mcp_servers.items()
+        }
+        file = files.inputs / "claude-mcp.json"
+        write_private(file, json.dumps({"mcpServers": servers}))
+        yield from ("--strict-mcp-config", "--mcp-config", str(file))
+    if not limits.hooks:
+        write_private(folder / "settings.json", "{}")
+        yield from ("--setting-sources", "user")
 
 
 def _settings(files: RunFiles) -> dict[str, object]:

@@ -83,7 +83,7 @@ class Codex(adapter.AgentAdapter):
             # Without it a resumed conversation asks which of two folders to work in.
             *("--cd", str(files.workspace)),
             *(word for setting in settings for word in ("--config", setting)),
-            *_MODES[self._type.permission_mode],
+            *_MODES[self._mode(run_limits)],
             *adapter.option("--model", self._type.model),
             *self._type.args,
             "--",

@@ -70,7 +70,7 @@ class Gemini(adapter.AgentAdapter):
         words = (
             *self._command,
             *(("--resume", native) if native == resume else ("--session-id", native)),
-            *("--approval-mode", _MODES[self._type.permission_mode]),
+            *("--approval-mode", _MODES[self._mode(run_limits)]),
             *adapter.option("--model", self._type.model),
             *self._type.args,
         )

@@ -127,7 +127,7 @@ class OpenCode(adapter.AgentAdapter):
     ) -> dict[str, object]:
         settings = decode_json(given, dict[str, object]) or {}
         own = settings.get("permission")
-        mode = _MODES[self._type.permission_mode]
+        mode = _MODES[self._mode(run_limits)]
         if run_limits.tools:
             allowed = (*_ALWAYS, *adapter.tool_names(self.tools, run_limits.tools))
             mode = {"*": "deny", **{name: mode.get(name, "allow") for name in allowed}}

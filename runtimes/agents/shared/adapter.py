@@ -56,6 +56,9 @@ class AgentAdapter(ABC):
     preambles: Collection[str] = ("instructions-file",)
     #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
     tools: Mapping[str, Collection[str]] = {}
+    permission_modes = True  #: Whether it has any.
+    #: Whether it can be kept to given MCP servers, and from the hooks of its repository.
+    limits_mcp_servers, limits_hooks = False, False
     supports_subagents = True  #: Whether it can start subagents, and be kept from it.
     limits_subagents = False  #: Whether the number of its concurrent subagents can be limited.
     provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
@@ -100,6 +103,20 @@ class AgentAdapter(ABC):
 
         Raises `OSError` if the program does not answer at its port.
         """
+
+    def unenforceable(self, limits: RunLimits) -> Sequence[str]:
+        """Return the settings of a profile that it cannot enforce, by their names."""
+        wanted = {
+            "tools": (limits.tools, self.tools),
+            "permission-mode": (limits.permission_mode, self.permission_modes),
+            "mcp-servers": (limits.mcp_servers is not None, self.limits_mcp_servers),
+            "hooks": (not limits.hooks, self.limits_hooks),
+        }
+        return [name for name, (limited, enforces) in wanted.items() if limited and not enforces]
+
+    def _mode(self, limits: RunLimits) -> str:
+        """The permission mode of a run."""
+        return limits.permission_mode or self._type.permission_mode
 
     def unsent_text(self, screen: str) -> str:
         """Return the text typed into the input box but not sent; empty if none is recognised."""
