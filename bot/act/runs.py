@@ -111,7 +111,7 @@ class AgentRuns:
                 prompt=self._first_message(session, start, workspace, base_branch, base, held),
                 resume=start.resume,
                 limits=replace(
-                    self._limits(session),
+                    self._limits(session, start.permission_mode),
                     system=self.agents.system_prompt(session.agent_name),
                     endpoint=self.models.endpoint(session, start.run, isolation.proxy is not None),
                 ),
@@ -149,11 +149,11 @@ class AgentRuns:
         seen = Observation(session=session.id, run=run, agent=agent, work=work)
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
 
-    def _limits(self, session: Session) -> RunLimits:
+    def _limits(self, session: Session, mode: str) -> RunLimits:
         """What the run may use. Raises `NotEnforced`."""
         project, kind = self.settings.projects.get(session.project), session.agent_type
         tools, adapter = self.agents.tools(session.agent_name), self.locations.adapters[kind]
-        return limits_of_profiles(self.settings, project, kind, tools, adapter)
+        return limits_of_profiles(self.settings, project, kind, tools, adapter, mode)
 
     def _isolation(self, session: Session, run: int) -> IsolationSpec:
         """How the run is isolated. Raises `NotIsolated`."""

@@ -50,6 +50,7 @@ from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint
 from bot.system.isolation import is_isolated, isolation_of
 from bot.system.locations import Locations, Paths, programs
+from bot.system.profiles import PermissionModes
 from bot.system.redaction import Redaction
 from bot.text.prompts import Prompts
 from config.load import Secrets, secret_values
@@ -152,11 +153,14 @@ class Wiring:
         self.policies = Policies(store, projects, self.settings.policy)
         self.assignment = Assignment(store, self.settings.identities, projects, self.caps)
         silenced = self.policies.is_silenced
-        self.opening = Opening(store, projects, self.assignment, silenced, clock, self.crash_point)
+        modes = PermissionModes(self.settings, self.locations.adapters)
+        self.opening = Opening(
+            *(store, projects, self.assignment, silenced, clock, self.crash_point, modes.of)
+        )
         names = tuple(sorted(self.assignment.names))
         self.reconciler = Reconciler(
             *(store, self.policies.of, clock, self.crash_point, on_actions, names),
-            projects.__contains__,
+            *(projects.__contains__, modes.of),
         )
 
     def _wire_observe(self, on_turn_ended: Callable[[], None]) -> None:

@@ -18,12 +18,13 @@ PLAIN: Mapping[str, str] = {
     "stop": "End a session. Its commits are kept and its pull request stays open.",
     "pause": "Stop a session's agent and keep its conversation.",
     "resume": "Resume a paused session.",
-    "restart": "Stop a session's agent and start it again.",
     "retry": "Retry the actions the bot has given up.",
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
 }
-_AGENT = "Agent or agent type; TYPE is one of the agent's types."
+_MODE = "permission-mode=MODE"
+_MODE_HELP = "MODE is auto, confirm or reject: what the session's agents may do without asking."
+_AGENT = f"Agent or agent type; TYPE is one of the agent's types. {_MODE_HELP}"
 #: Commands with an argument of one or more words; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     "tell": (
@@ -40,7 +41,11 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
     "agent": (
         "Hand a session to another agent, in a new run.",
-        typer.Argument(..., metavar="NAME [TYPE]", help=_AGENT),
+        typer.Argument(..., metavar=f"NAME [TYPE] [{_MODE}]", help=_AGENT),
+    ),
+    "restart": (
+        "Stop a session's agent and start it again.",
+        typer.Argument([], metavar=_MODE, help=_MODE_HELP),
     ),
     "review": (
         "Have an agent review the pull request.",
@@ -70,7 +75,9 @@ def start(
             help="PROJECT-NUMBER, such as widgets-12 for issue 12 of project widgets.",
         ),
     ],
-    agent: Annotated[list[str] | None, typer.Argument(metavar="AGENT [TYPE]", help=_AGENT)] = None,
+    agent: Annotated[
+        list[str] | None, typer.Argument(metavar=f"AGENT [TYPE] [{_MODE}]", help=_AGENT)
+    ] = None,
     config: Config = None,
     resume: Annotated[
         str,

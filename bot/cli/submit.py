@@ -20,7 +20,7 @@ from rich.text import Text
 from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
 from bot.intake import local_commands
-from bot.intake.commands import InvalidArgument
+from bot.intake.commands import COMMANDS, InvalidArgument
 from bot.intake.local_commands import CommandReply
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
@@ -30,6 +30,7 @@ from config.settings import Settings
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Command
+from lifecycle.model.names import agent_of
 from lifecycle.model.text import plain
 from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
@@ -199,11 +200,11 @@ def _start(
             f" {nearest(project, settings.projects)}"
         )
     try:
-        name = local_commands.LOCAL_COMMANDS["start"].parse_argument(agent)
+        text = local_commands.parse_argument(COMMANDS["start"], agent)
     except InvalidArgument as problem:
-        raise CliError(f"start {problem}") from None
+        raise CliError(str(problem)) from None
     if resume:
-        _adopt(settings, id, name or settings.projects[project].agent, resume)
+        _adopt(settings, id, agent_of(text) or settings.projects[project].agent, resume)
     command = NewCommand(
         key=f"cli:{uuid.uuid4()}",
         repository=settings.projects[project].repository,
@@ -211,7 +212,7 @@ def _start(
         kind="start",
         actor=_actor(),
         at=utc_now(),
-        text=name,
+        text=text,
         resume=resume,
     )
     store.commands.add(command)

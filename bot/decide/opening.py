@@ -6,7 +6,7 @@ People who request one without write access are notified, once for each issue.
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.decide.assignment import Assignment, describe
@@ -16,9 +16,11 @@ from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.tracing import hand_on
 from config.contradictions import nearest
 from config.settings import ProjectSettings
+from lifecycle.judge.commands import mode_fault
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
 from lifecycle.model.facts import Candidate, Command, Issue, Labelled, Reopened, Requested
+from lifecycle.model.names import PERMISSION_MODES
 from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ class Opening:
     is_silenced: Callable[[str], bool]  #: Whether the bot must not write to a repository.
     clock: Clock
     crash_point: AtCrashPoint
+    #: The permission modes that people may give in a project, by the names of agents.
+    modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
         """Open a session, add a command to the existing one, or refuse. Idempotent."""
@@ -74,6 +78,9 @@ class Opening:
         known = self.assignment.names
         if agent not in known:
             return f"there is no agent `{agent}` here; {nearest(agent, list(known))}"
+        allowed = self.modes_of(candidate.project).get(agent, PERMISSION_MODES)
+        if fault := mode_fault(agent, requested.permission_mode, allowed):
+            return fault
         if candidate.issue is None or candidate.is_pull or not candidate.issue.open:
             return "agents can only be started on an open issue"
         return _edited(candidate, "the command")
@@ -138,6 +145,7 @@ class Opening:
             agent_name=chosen.agent,
             priority=candidate.priority,
             native_id=requested.resume if requested else "",
+            permission_mode=requested.permission_mode if requested else "",
         )
         hand_on([new.id])
         opened = self.store.sessions.create(new, requested.key if requested else "")

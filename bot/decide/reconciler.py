@@ -1,7 +1,7 @@
 """Reconciles sessions: loads the facts, decides, and records the decision with its actions."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -62,6 +62,8 @@ class Reconciler:
     on_actions: Callable[[], None]  #: Called when new actions were recorded.
     agents: tuple[str, ...] = ()  #: The names that commands may ask for.
     is_project: Callable[[str], bool] = lambda _: True
+    #: The permission modes that commands may give in a project, by these names.
+    modes_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _: {}
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
     #: Sessions that could not be decided the last time; None: not read from the incidents yet.
     _undecided: set[str] | None = field(default=None, init=False)
@@ -145,10 +147,18 @@ class Reconciler:
     def _decide(self, one: LoadedSession, now: datetime) -> SessionDecision:
         if isinstance(one.facts, CorruptRow):
             raise one.facts
-        removed = not self.is_project(one.facts.project)
-        facts = replace(one.facts, agents=self.agents, removed=removed)
+        facts = self._configured(one.facts)
         policy = self.policy_of(facts.project)
         return session_decision(facts, policy, decide(facts, policy, now))
+
+    def _configured(self, facts: Facts) -> Facts:
+        """Facts with what the configuration says."""
+        return replace(
+            facts,
+            agents=self.agents,
+            allowed_modes=self.modes_of(facts.project),
+            removed=not self.is_project(facts.project),
+        )
 
     def _record(
         self,
@@ -231,9 +241,7 @@ class Reconciler:
         if isinstance(action, Comment) and action.topic == "answer":
             return acts, None  # A command is decided once, when its reply is recorded.
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
-        removed = not self.is_project(facts.project)
-        judged = replace(facts, pending=without, agents=self.agents, removed=removed)
-        decision = decide(judged, policy, now)
+        decision = decide(self._configured(replace(facts, pending=without)), policy, now)
         if isinstance(action, Start):
             # Its run counts as ordered, so no reaction asks for it again.
             wanted = acts and decision.signals.stage in (Stage.SPAWNING, Stage.RUNNING)

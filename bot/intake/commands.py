@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from msgspec import Struct
 
 from bot.text.markdown import Address, addresses
-from lifecycle.model.names import NAME
+from lifecycle.model.names import MODE, NAME, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
 #: The longest word of a comment that a reply repeats or looks for a similar command.
@@ -26,6 +26,7 @@ _MARKS = ".,;:!"
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}")
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_MODE = f"[{MODE}MODE]"  #: In usage.
 _MERGE_METHODS = [method.value for method in MergeMethod]
 
 
@@ -56,6 +57,19 @@ def _optional_agent(text: str) -> str:
     if len(words) > 2 or not all(map(_AGENT.fullmatch, words)):
         raise InvalidArgument("takes at most the name of one agent and one of its types")
     return " ".join(words)
+
+
+def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
+    """Return the parser of an argument that may end with a permission mode."""
+
+    def parse(text: str) -> str:
+        before, given, mode = text.partition(MODE)
+        if given and mode.lower() not in PERMISSION_MODES:
+            modes = ", ".join(f"`{MODE}{one}`" for one in PERMISSION_MODES)
+            raise InvalidArgument(f"takes one of {modes} at its end")
+        return f"{parse_argument(before.strip())} {given}{mode.lower()}".strip()
+
+    return parse
 
 
 def _merge_method(text: str) -> str:
@@ -103,7 +117,10 @@ COMMANDS: Mapping[str, CommandSyntax] = {
     command.name: command
     for command in (
         CommandSyntax(
-            "agent", "NAME [TYPE]", "hand the work to another agent, in a new run", _agent
+            "agent",
+            f"NAME [TYPE] {_MODE}",
+            "hand the work to another agent, in a new run",
+            _with_mode(_agent),
         ),
         CommandSyntax(
             "allow",
@@ -138,7 +155,13 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             _merge_method,
         ),
         CommandSyntax("pause", "", "stop the agent's program and keep its conversation"),
-        CommandSyntax("restart", "", "stop the agent's program and start it again"),
+        CommandSyntax(
+            "restart",
+            _MODE,
+            "stop the agent's program and start it again; MODE is what the session's agents may do "
+            f"from then on without asking: {', '.join(PERMISSION_MODES)}",
+            _with_mode(_no_argument),
+        ),
         CommandSyntax("resume", "", "resume a paused session"),
         CommandSyntax("retry", "", "retry the actions that the bot has given up"),
         CommandSyntax(
@@ -150,10 +173,10 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         ),
         CommandSyntax(
             "start",
-            "[AGENT [TYPE]]",
+            f"[AGENT [TYPE]] {_MODE}",
             "have an agent work on this issue, as adding the label does, with TYPE as that one of "
-            "its types; it also brings an ended session back",
-            _optional_agent,
+            "its types and MODE as in `restart`; it also brings an ended session back",
+            _with_mode(_optional_agent),
         ),
         CommandSyntax("status", "", "show the session's status", harmless=True),
         CommandSyntax("stop", "", "end the session; its work and its pull request are kept"),

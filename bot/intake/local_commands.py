@@ -54,16 +54,21 @@ def build_command(
         raise InvalidArgument(
             f"there is no {kind!r}; {meant}known: {', '.join(sorted(LOCAL_COMMANDS))}"
         )
-    try:
-        read = command.parse_argument(text.strip())
-    except InvalidArgument as problem:
-        raise InvalidArgument(f"{kind} {problem}") from None
+    read = parse_argument(command, text)
     current = head_at(session, session.issue.number, at, head)
     if head and current != head:
         raise InvalidArgument(
             f"no open pull request of {session.id} is at {head[:7]}; look at it again"
         )
     return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=current)
+
+
+def parse_argument(command: CommandSyntax, text: str) -> str:
+    """Return the argument of a command as it is stored. Raises `InvalidArgument`."""
+    try:
+        return command.parse_argument(text.strip())
+    except InvalidArgument as problem:
+        raise InvalidArgument(f"{command.name} {problem}") from None
 
 
 def add_command(store: Store, session: Session, command: Command) -> bool:

@@ -29,6 +29,7 @@ from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
 from lifecycle.model.facts import Candidate, Issue, Labelled, Requested, Trigger
+from lifecycle.model.names import agent_of, mode_of
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +217,8 @@ class IssueObserver:
             key=command.key,
             actor=command.actor,
             at=command.at,
-            agent=command.text,
+            agent=agent_of(command.text),
+            permission_mode=mode_of(command.text),
             resume=command.resume,
             is_local=is_local(command.actor),
         )

@@ -44,7 +44,8 @@ _STATEMENTS = (
     # slot: holds one. wants_slot: has something to run and no slot, since wanted_since; waits: why
     # it was given none. first_run: the first run after the last restore. finished: how many
     # sessions of its project ended how, if it was the last of them to end. taken_back: the end that
-    # the last restore took back, until the session is handed over.
+    # the last restore took back, until the session is handed over. permission_mode: given at its
+    # start.
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         project TEXT NOT NULL,
@@ -55,6 +56,7 @@ _STATEMENTS = (
         requester TEXT NOT NULL,
         agent_type TEXT NOT NULL,
         agent_name TEXT NOT NULL,
+        permission_mode TEXT NOT NULL DEFAULT '',
         priority INTEGER NOT NULL DEFAULT 0,
         run INTEGER NOT NULL DEFAULT 0,
         first_run INTEGER NOT NULL DEFAULT 0,

@@ -18,9 +18,11 @@ from lifecycle.model.facts import Agent, Command, Work
 _SETTLE_START = """UPDATE commands SET state = 'refused', refusal = 'a session was opened'
     WHERE key = ? AND state = 'authorized'"""
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
-        agent_type, agent_name, priority, since, due, wants_slot, wanted_since, agent, work, issue)
+        agent_type, agent_name, permission_mode, priority, since, due, wants_slot, wanted_since,
+        agent, work, issue)
     VALUES (:id, :project, :repository, :number, :branch, :created, :requester, :agent_type,
-        :agent_name, :priority, :created, :created, 1, :created, :agent, :work, :issue)
+        :agent_name, :permission_mode, :priority, :created, :created, 1, :created, :agent, :work,
+        :issue)
     ON CONFLICT DO NOTHING"""
 GRANTED_COMMANDS = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""

@@ -130,6 +130,7 @@ class NewSession(CreatedSession, frozen=True, kw_only=True):
     """A session to create."""
 
     native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
+    permission_mode: str = ""  #: Empty: that of its agent type.
 
 
 class Session(CreatedSession, frozen=True, kw_only=True):

@@ -1,12 +1,16 @@
-"""Combines the profiles of a project and an agent type into the limits of a run."""
+"""Combines the profiles of a project and an agent type into the limits of a run.
 
-from collections.abc import Collection, Iterator
+A session may have a permission mode of its own, as strict as its profiles say or stricter; where
+these say nothing, as its agent type says.
+"""
 
-from config.settings import ProjectDefaults, Settings
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from config.settings import ProfileSettings, ProjectDefaults, Settings, requestable
+from lifecycle.model.names import PERMISSION_MODES
 from runtimes.agents.base import RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter
-
-_MODES = ("auto", "confirm", "reject")  #: From the least strict one.
 
 
 class NotEnforced(Exception):
@@ -19,18 +23,21 @@ def limits_of_profiles(
     agent_type: str,
     tools: Collection[str],
     adapter: AgentAdapter,
+    permission_mode: str = "",
 ) -> RunLimits:
     """Return what a run may use: what all its profiles and the agent's own `tools` allow.
+
+    `permission_mode` is the session's own; it is followed as far as it is strict enough.
 
     Raises `NotEnforced`, also if its program cannot be limited so: nothing is left out silently.
     """
     kind = settings.agent_types[agent_type]
-    names = dict.fromkeys((project.profile if project else "", kind.profile))
-    profiles = {name: settings.profiles[name] for name in names if name}
-    if not profiles:
+    profiles = _profiles(settings, project.profile if project else "", agent_type)
+    if not profiles and not permission_mode:
         return RunLimits(tools=tuple(tools))
-    where = f"{agent_type} with profile {' and '.join(profiles)}"
-    modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
+    where = f"{agent_type} with profile {' and '.join(profiles)}" if profiles else agent_type
+    limited_mode = permission_mode or any(one.permission_mode for one in profiles.values())
+    least = _least_strict(kind.permission_mode, profiles)
     servers = [one.mcp_servers for one in profiles.values() if one.mcp_servers != "repository"]
     limited = [one for one in (tools, *(one.tools for one in profiles.values())) if one]
     allowed = (
@@ -40,7 +47,9 @@ def limits_of_profiles(
         raise NotEnforced(f"{where}: no tool is in all their `tools`; allow one in common")
     limits = RunLimits(
         tools=tuple(allowed),
-        permission_mode=max((kind.permission_mode, *modes), key=_MODES.index) if modes else "",
+        permission_mode=_stricter(permission_mode or kind.permission_mode, least)
+        if limited_mode
+        else "",
         mcp_servers={
             name: command
             for name, command in servers[0].items()
@@ -70,3 +79,48 @@ def problems(settings: Settings, adapters: dict[str, AgentAdapter]) -> Iterator[
                 limits_of_profiles(settings, project, name, tools, adapters[name])
             except NotEnforced as problem:
                 yield str(problem)
+
+
+@dataclass(frozen=True)
+class PermissionModes:
+    """The permission modes that people may give sessions."""
+
+    settings: Settings
+    adapters: Mapping[str, AgentAdapter]  #: By agent type.
+    _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
+
+    def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
+        """Return those in a project, by the names of agents that commands use."""
+        known = self.settings.projects.get(project)
+        profile = known.profile if known else ""
+        if profile not in self._by_profile:
+            names = sorted(requestable(self.settings.identities))
+            self._by_profile[profile] = {name: self._of(name, profile) for name in names}
+        return self._by_profile[profile]
+
+    def _of(self, name: str, profile: str) -> tuple[str, ...]:
+        kind = name
+        if name not in self.settings.agent_types:
+            agent, _, named = name.partition(" ")
+            kind = named or self.settings.identities[agent].types[0]
+        if not self.adapters[kind].permission_modes:
+            return ()
+        default = self.settings.agent_types[kind].permission_mode
+        least = _least_strict(default, _profiles(self.settings, profile, kind))
+        return PERMISSION_MODES[PERMISSION_MODES.index(least) :]
+
+
+def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str, ProfileSettings]:
+    """The profiles that apply to an agent type in a project with a profile, by name."""
+    names = (of_project, settings.agent_types[agent_type].profile)
+    return {name: settings.profiles[name] for name in names if name}
+
+
+def _least_strict(default: str, profiles: Mapping[str, ProfileSettings]) -> str:
+    """The least strict permission mode that profiles allow; `default` where none names one."""
+    modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
+    return _stricter(*modes) if modes else default
+
+
+def _stricter(*modes: str) -> str:
+    return max(modes, key=PERMISSION_MODES.index)

@@ -49,7 +49,10 @@ _ACTIONS: Final[Mapping[type, str]] = {
 
 def describe_action(action: do.Action) -> str:
     """Return what an action does, as a short phrase."""
-    return _ACTIONS[type(action)]
+    phrase = _ACTIONS[type(action)]
+    if isinstance(action, do.Start) and action.permission_mode:
+        return f"{phrase} with permission mode {action.permission_mode}"
+    return phrase
 
 
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:

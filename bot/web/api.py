@@ -14,7 +14,15 @@ from litestar.types import AnyCallable
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from bot.intake.local_commands import API, METADATA_KEY, add_command, add_start, build_command
+from bot.intake.commands import COMMANDS
+from bot.intake.local_commands import (
+    API,
+    METADATA_KEY,
+    add_command,
+    add_start,
+    build_command,
+    parse_argument,
+)
 from bot.show.json_values import json_value
 from bot.show.session_summary import SessionSummary
 from bot.store import (
@@ -29,6 +37,7 @@ from bot.store import (
 from bot.web.access import FAILED, Access, remedy_of
 from bot.web.views import Views, http_errors, unknown
 from lifecycle.model.facts import Command
+from lifecycle.model.names import agent_of
 from runtimes.agents.shared.messages import Message
 
 _Request = Request[object, object, State]
@@ -63,7 +72,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     project: str
     issue: Annotated[int, Meta(ge=1, le=2**31 - 1)]  #: GraphQL takes 32-bit integers.
-    agent: str = ""  #: Empty: the project's agent.
+    #: As in the command `start`; empty: the project's agent.
+    agent: str = ""
 
 
 class AcceptedCommand(Struct, frozen=True):
@@ -127,18 +137,18 @@ def begin(
     views: _Views, data: JSONBody[SessionRequest], idempotency_key: _IdempotencyKey = ""
 ) -> Response[AcceptedCommand]:
     _check(idempotency_key)
-    views.check_agent(data.agent)
+    views.check_agent(agent_of(data.agent))
     session = f"{data.project}-{data.issue}"
-    command = NewCommand(
-        key=f"api:{session}:{idempotency_key}",
-        repository=views.project(data.project).repository,
-        number=data.issue,
-        kind="start",
-        actor=API,
-        text=data.agent,
-        at=views.store.clock(),
-    )
     with http_errors():
+        command = NewCommand(
+            key=f"api:{session}:{idempotency_key}",
+            repository=views.project(data.project).repository,
+            number=data.issue,
+            kind="start",
+            actor=API,
+            text=parse_argument(COMMANDS["start"], data.agent),
+            at=views.store.clock(),
+        )
         return _accepted(session, command, new=add_start(views.store, command))
 
 

@@ -4,7 +4,7 @@ A command is judged once, by the status before it: it is applied from then on, o
 reason. The key of its reply records which of the two happened.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
-from lifecycle.model.names import agent_names
+from lifecycle.model.names import MODE, PERMISSION_MODES, agent_names, agent_of, mode_of
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import HELD, TERMINAL, Merge, PullState, Status
 from lifecycle.read.budgets import raised, spending_line
@@ -67,15 +67,33 @@ def _not_to_merge(judged: Judged, command: Command) -> str:
 
 
 def _no_such_agent(judged: Judged, command: Command) -> str:
-    known = judged.view.facts.agents
-    if not command.text or command.text in known:
+    known, agent = judged.view.facts.agents, agent_of(command.text)
+    if agent and agent not in known:
+        return f"There is no agent `{agent}`; known agents: {', '.join(known)}."
+    return _not_in_mode(judged, command)
+
+
+def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
+    """Return why an agent cannot run in a permission mode; empty if it can."""
+    if not mode or mode in allowed:
         return ""
-    return f"There is no agent `{command.text}`; known agents: {', '.join(known)}."
+    if not allowed:
+        return f"`{agent}` has no permission modes"
+    return f"`{agent}` may not run with `{MODE}{mode}` here, only with {' or '.join(allowed)}"
+
+
+def _not_in_mode(judged: Judged, command: Command) -> str:
+    view = judged.view
+    agent = agent_of(command.text) or view.facts.agent_type
+    allowed = view.facts.allowed_modes.get(agent, PERMISSION_MODES)
+    mode = mode_of(command.text) or ("" if allowed else view.permission_mode)
+    fault = mode_fault(agent, mode, allowed)
+    return fault and f"{fault}."
 
 
 def _not_to_hand_over(judged: Judged, command: Command) -> str:
     facts = judged.view.facts
-    if command.text in agent_names(facts.agent_name, facts.agent_type):
+    if agent_of(command.text) in agent_names(facts.agent_name, facts.agent_type):
         return "That agent already has the session."
     return _no_such_agent(judged, command)
 
@@ -118,8 +136,9 @@ _OVER: Final = "The session has ended: {because}. {remedy}"
 class CommandRule(NamedTuple):
     """Where a command works, and its replies.
 
-    Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}` and `{text}`. They
-    describe the session before the command, except for `if_ineffective` and with `tells_after`.
+    Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`, `{text}` and
+    `{agent}`. They describe the session before the command, except for `if_ineffective` and with
+    `tells_after`.
     """
 
     applied: str  #: The reply if it is applied; empty if its effect is notice enough.
@@ -173,6 +192,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         otherwise="There is nothing to restart (`{status}`): {because}. {remedy}",
         ineffective=frozenset({S.PAUSED}),
         if_ineffective="The session stays paused: {because}. {remedy}",
+        fault=_not_in_mode,
     ),
     "retry": CommandRule(
         "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
@@ -190,7 +210,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
     ),
     "agent": CommandRule(
-        "`{text}` takes over in a new run as soon as a slot is free.", fault=_not_to_hand_over
+        "`{agent}` takes over in a new run as soon as a slot is free.", fault=_not_to_hand_over
     ),
     "review": CommandRule(
         "Queued. The review starts when the agent's turn ends; its result becomes a comment.",
@@ -264,6 +284,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
         "blockers": "".join(f"\n- {blocker.sentence}" for blocker in judged.blockers),
         "budget": f"\n- {spending_line(view.facts, view.policy, view.now)}",
         "text": command.text,
+        "agent": agent_of(command.text),
     }
     return sentence.format(**given).strip()
 

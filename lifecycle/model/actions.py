@@ -44,6 +44,7 @@ class Start(_OnRun, frozen=True, kw_only=True):
     prompt: Prompt
     resume: str = ""  #: The agent's own conversation to resume.
     agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
+    permission_mode: str = ""  #: That of the session; empty: that of the agent type.
     covers: tuple[Key, ...] = ()  #: Further keys that are done when this is.
     #: What people wrote about the issue, for a first run: `what`, `text`, `log`.
     discussion: tuple[Mapping[str, str], ...] = ()

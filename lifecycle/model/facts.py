@@ -326,6 +326,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     waits: str = ""  #: Why it has no slot, if it waits for one.
     agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
     agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
+    permission_mode: str = ""  #: Given when it was created; empty: that of its agent type.
+    #: The permission modes that commands may give it, by these names.
+    allowed_modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spent: Spending = Spending()  #: By all its runs since it was last restored.
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
@@ -372,6 +375,7 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     actor: str  #: A login, or a command line's or page's user (`cli:ann`).
     at: datetime
     agent: str  #: The name of an agent or an agent type; empty: the project's default.
+    permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
     is_local: bool = False  #: Whether it came from this machine, where nobody waits for a comment.
 

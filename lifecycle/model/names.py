@@ -1,4 +1,4 @@
-"""The bot's name as people write it, and the labels that carry it."""
+"""Names as people write them: the bot's, its labels', agents' and permission modes'."""
 
 NAME = "mergewright"
 #: The label that calls people to an issue.
@@ -8,7 +8,22 @@ FREEZES = f"{NAME}:freeze"
 #: How the labels begin that show a status.
 SHOWS_STATUS = f"{NAME}/"
 
+#: What agents may do without asking people, from the least strict mode.
+PERMISSION_MODES = ("auto", "confirm", "reject")
+#: How the permission mode begins with which the argument of a command may end.
+MODE = "permission-mode="
+
 
 def agent_names(agent: str, agent_type: str) -> tuple[str, str, str]:
     """Return how commands may name an agent of this type: by name, by type, or by both."""
     return agent, agent_type, f"{agent} {agent_type}"
+
+
+def agent_of(argument: str) -> str:
+    """Return the agent that the argument of a command names; empty if it names none."""
+    return argument.partition(MODE)[0].strip()
+
+
+def mode_of(argument: str) -> str:
+    """Return the permission mode that the argument of a command gives a session, if any."""
+    return argument.partition(MODE)[2]

@@ -38,6 +38,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
             run=run,
             prompt=prompt,
             resume=facts.agent.native_id,
+            permission_mode=judged.view.permission_mode,
             covers=tuple(key.of_run(run) for key in (cause, *covers)),
             waiting=tuple(waiting(judged.view, prompt.name)),
         )

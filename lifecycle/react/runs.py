@@ -6,6 +6,7 @@ from lifecycle.judge.judge import Judged, Wanted
 from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
+from lifecycle.model.names import agent_of
 from lifecycle.model.policy import delay
 from lifecycle.react.messages import START, discussion, review_prompt, waiting
 from lifecycle.read import causes
@@ -80,7 +81,8 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
         run=run,
         prompt=review_prompt(view) if reviews else prompt,
         resume="" if command else view.facts.agent.native_id,
-        agent=command.text if command else "",
+        agent=agent_of(command.text) if command else "",
+        permission_mode=view.permission_mode,
         covers=tuple(covers),
         discussion=discussion(view) if first else (),
         waiting=tuple(waiting(view, START if first else "")),

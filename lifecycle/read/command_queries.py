@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Final
 
 from lifecycle.model.facts import Command, Facts, Pull
-from lifecycle.model.names import agent_names
+from lifecycle.model.names import agent_names, agent_of, mode_of
 from lifecycle.model.status import PullState
 
 #: Commands that may name the agent that continues the session.
 _NAMES_AGENT: Final = ("agent", "review", "start")
+#: Commands that may give the session a permission mode.
+_GIVES_MODE: Final = ("agent", "restart", "start")
 
 
 class CommandQueries:
@@ -33,10 +35,18 @@ class CommandQueries:
     def requested_agent(self) -> Command | None:
         """The command that last named another agent, until that agent has the session."""
         facts = self.facts
-        named = [one for one in facts.commands if one.kind in _NAMES_AGENT and one.text]
+        named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
         current = agent_names(facts.agent_name, facts.agent_type)
-        return last if last and last.text not in current else None
+        return last if last and agent_of(last.text) not in current else None
+
+    @property
+    def permission_mode(self) -> str:
+        """The permission mode that a person last gave the session; empty: none."""
+        giving = [one for one in self.facts.commands if one.kind in _GIVES_MODE]
+        given = [one for one in giving if mode_of(one.text)]
+        last = max(given, key=lambda command: command.at, default=None)
+        return mode_of(last.text) if last else self.facts.permission_mode
 
     @property
     def merge_command(self) -> Command | None:

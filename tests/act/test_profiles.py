@@ -39,3 +39,11 @@ def test_a_program_gets_the_limits_of_its_projects_profile(
     careful.starts()
     limits = careful.program.run_limits
     assert (limits.permission_mode, limits.hooks) == ("reject", False)
+
+
+def test_a_program_gets_the_permission_mode_of_its_session(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RecordingShell, "permission_modes", True)
+    site.starts(permission_mode="confirm")
+    assert site.program.run_limits.permission_mode == "confirm"

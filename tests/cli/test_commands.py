@@ -16,6 +16,7 @@ from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
 
+_MODE = "permission-mode=confirm"
 #: Invalid issue numbers.
 NO_NUMBERS = ("²", "0", "012", "9" * 10, "9" * 30, "9" * 5_000)
 
@@ -89,6 +90,11 @@ def test_commands_without_arguments_are_submitted(
         (("start", "widgets-12"), ("start", "")),
         (("start", "widgets-12", "ada", "codex"), ("start", "ada codex")),
         (("agent", "widgets-12", "ada", "codex"), ("agent", "ada codex")),
+        (("restart", "widgets-12"), ("restart", "")),
+        *(
+            ((kind, "widgets-12", *words, _MODE), (kind, " ".join((*words, _MODE))))
+            for kind, words in (("start", ()), ("agent", ("ada", "codex")), ("restart", ()))
+        ),
         (("review", "widgets-12"), ("review", "")),
         (("freeze", "widgets-12"), ("freeze", "")),
         (("unfreeze", "widgets-12"), ("unfreeze", "")),
@@ -122,6 +128,10 @@ def test_arguments_are_parsed_as_in_comments(
         (
             ("start", "widgets-13", "one", "of", "three"),
             "start takes at most the name of one agent",
+        ),
+        (
+            ("start", "widgets-13", "permission-mode=yolo"),
+            "start takes one of `permission-mode=auto`",
         ),
         (
             ("restore", "widgets-12"),

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.github.snapshots import Labeling
+from bot.store import NewCommand
 from config.settings import ProjectSettings
 from lifecycle.decide import decide
 from lifecycle.judge.pauses import frozen_by
@@ -15,7 +16,7 @@ from lifecycle.model.facts import Issue, Remark
 from lifecycle.model.names import FREEZES
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Merge, PullState, Status
-from tests.harness.observers import PROJECTS, Bench, seen
+from tests.harness.observers import PROJECTS, REPOSITORY, Bench, seen
 
 REMARK = Remark(id="comment:1", author="rob", body="Me too.", at=datetime(2026, 11, 21, tzinfo=UTC))
 
@@ -237,3 +238,39 @@ def test_an_assignment_to_the_machine_user_opens_a_session_until_it_is_removed(
     bench.labelled(labels=(), labelings=())
     seen(bench, 12)
     assert not bench.store.sessions.get("widgets-12").issue.labelled
+
+
+def starts(bench: Bench, text: str) -> Any:
+    """Why the start command of a person is refused."""
+    bench.labelled(labels=(), labelings=())
+    command = NewCommand(
+        key=f"comment:{text}",
+        repository=REPOSITORY,
+        number=12,
+        kind="start",
+        actor="ada",
+        at=bench.scenario.clock(),
+        text=text,
+    )
+    bench.store.commands.add(command)
+    bench.commands.settle()
+    bench.issues.read_requested()
+    return bench.store.commands.outcome(command.key)
+
+
+def test_a_session_has_the_permission_mode_of_its_start_command(bench: Bench) -> None:
+    starts(bench, "claude permission-mode=confirm")
+    facts = bench.store.facts.get("widgets-12")
+    assert (facts.agent_type, facts.permission_mode) == ("claude", "confirm")
+
+
+def test_a_start_command_with_a_permission_mode_that_is_not_allowed_opens_nothing(
+    bench: Bench,
+) -> None:
+    bench.opening.modes_of = lambda _: {"claude": ("confirm", "reject"), "shell": ()}
+    assert starts(bench, "claude permission-mode=auto") == (
+        "`claude` may not run with `permission-mode=auto` here, only with confirm or reject"
+    )
+    why = "`shell` has no permission modes"
+    assert starts(bench, "shell permission-mode=reject") == why
+    assert bench.store.sessions.all() == []

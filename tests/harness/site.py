@@ -154,17 +154,32 @@ class Site:
         unisolated = ISOLATIONS["none"]
         return Worktree(self.paths.workspaces, session, branch, origin, lambda: unisolated)
 
-    def starts(self, run: int = 1, prompt: Prompt | None = None, resume: str = "") -> str:
-        outcome = self.tries_to_start(run, prompt, resume)
+    def starts(
+        self,
+        run: int = 1,
+        prompt: Prompt | None = None,
+        resume: str = "",
+        permission_mode: str = "",
+    ) -> str:
+        outcome = self.tries_to_start(run, prompt, resume, permission_mode)
         assert isinstance(outcome, Completed), outcome
         self.scenario.store.observations.record([outcome.observed], self.scenario.clock())
         return outcome.result
 
     def tries_to_start(
-        self, run: int = 1, prompt: Prompt | None = None, resume: str = ""
+        self,
+        run: int = 1,
+        prompt: Prompt | None = None,
+        resume: str = "",
+        permission_mode: str = "",
     ) -> ActionResult:
-        prompt = prompt or Prompt(name="start" if run == 1 else "resume")
-        start = Start(key=parse(f"start:first#{run}"), run=run, prompt=prompt, resume=resume)
+        start = Start(
+            key=parse(f"start:first#{run}"),
+            run=run,
+            prompt=prompt or Prompt(name="start" if run == 1 else "resume"),
+            resume=resume,
+            permission_mode=permission_mode,
+        )
         self.scenario.orders(self.id, run=run)
         return self.agents.start(self.session, start, lambda: None)
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from bot.web.access import COOKIE, Access
+from tests.runtimes.stages import processes
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, ROB, IssueStory, World
 
@@ -75,6 +76,20 @@ def presses(world: World, issue: IssueStory, kind: str) -> None:
         assert f'value="{kind}"' in html
         fields = dict(re.findall(r'type="hidden" name="(csrf|key)" value="([^"]*)"', html)[:2])
         assert client.post(f"{page}/ask", data={**fields, "kind": kind}).status_code == 303
+
+
+def test_a_session_runs_in_the_permission_mode_of_its_start_command(world: World) -> None:
+    world.bot_starts()
+    issue = world.issue("Add widgets")
+    issue.issue.comment("/mergewright start scripted permission-mode=confirm", by=ALICE)
+    eventually(
+        lambda: "`scripted` has no permission modes" in "".join(issue.comments_by()),
+        "a program without permission modes is not started",
+    )
+    issue.issue.comment("/mergewright start scripted-claude permission-mode=confirm", by=ALICE)
+    issue.becomes("needs_input")
+    assert processes("cmdline", bytes(world.folder), b"\0--permission-mode\0default\0")
+    assert "Start the agent with permission mode confirm" in mergewright(world, "show", issue.id)
 
 
 def test_a_session_resumes_a_persons_own_conversation_and_its_question_is_answered(

@@ -1,14 +1,15 @@
 """Profiles: the limits of a run, and what an agent's program cannot enforce."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from bot.system.locations import programs
-from bot.system.profiles import NotEnforced, limits_of_profiles, problems
-from config.settings import Settings
+from bot.system.profiles import NotEnforced, PermissionModes, limits_of_profiles, problems
+from config.settings import PermissionMode, Settings
+from lifecycle.model.names import PERMISSION_MODES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import RunLimits
 
@@ -45,10 +46,10 @@ def configured(
     )
 
 
-def limits(settings: Settings) -> RunLimits:
-    """The limits of a run in the project."""
+def limits(settings: Settings, mode: str = "") -> RunLimits:
+    """The limits of a run in the project, of a session that may have a permission mode."""
     tools, adapter = settings.agents["ada"].tools, programs(settings)["x"]
-    return limits_of_profiles(settings, settings.projects["widgets"], "x", tools, adapter)
+    return limits_of_profiles(settings, settings.projects["widgets"], "x", tools, adapter, mode)
 
 
 def refusals(settings: Settings) -> set[str]:
@@ -112,3 +113,75 @@ def test_profiles_without_a_common_tool_are_refused() -> None:
     assert "no tool is in all their `tools`" in refusals(settings).pop()
     with pytest.raises(NotEnforced):
         limits(settings)
+
+
+def with_mode(settings: Settings, mode: str) -> Settings:
+    """The settings with another permission mode of the agent type."""
+    kind = msgspec.structs.replace(settings.agent_types["x"], permission_mode=mode)
+    return msgspec.structs.replace(settings, agent_types={"x": kind})
+
+
+def test_the_words_for_permission_modes_are_those_of_the_settings() -> None:
+    assert get_args(PermissionMode) == PERMISSION_MODES
+
+
+@pytest.mark.parametrize(
+    ("kind", "profile", "allowed"),
+    [
+        ("auto", None, PERMISSION_MODES),
+        ("confirm", None, ("confirm", "reject")),
+        ("reject", None, ("reject",)),
+        ("confirm", "", ("confirm", "reject")),
+        ("confirm", "auto", PERMISSION_MODES),
+        ("auto", "confirm", ("confirm", "reject")),
+        ("reject", "confirm", ("confirm", "reject")),
+    ],
+)
+@pytest.mark.parametrize("where", ["project", "kind"])
+def test_a_session_runs_in_a_permission_mode_of_its_own_as_far_as_it_is_allowed(
+    kind: str, profile: str | None, allowed: tuple[str, ...], where: str
+) -> None:
+    named = {} if profile is None else {where: "p"}
+    settings = with_mode(configured(**named, p={"permission-mode": profile or ""}), kind)
+    modes = PermissionModes(settings, programs(settings)).of("widgets")
+    assert modes == {"ada": allowed, "x": allowed}
+    for mode in PERMISSION_MODES:
+        runs_in = mode if mode in allowed else allowed[0]
+        assert limits(settings, mode).permission_mode == runs_in
+
+
+def test_of_two_profiles_the_stricter_permission_mode_is_the_least_strict_one_allowed() -> None:
+    settings = configured(
+        project="p", kind="q", p={"permission-mode": "auto"}, q={"permission-mode": "confirm"}
+    )
+    modes = PermissionModes(settings, programs(settings))
+    assert modes.of("widgets")["x"] == ("confirm", "reject")
+    assert limits(settings, "auto").permission_mode == "confirm"
+
+
+def test_a_program_without_permission_modes_allows_none() -> None:
+    settings = configured("shell")
+    assert set(PermissionModes(settings, programs(settings)).of("widgets").values()) == {()}
+    with pytest.raises(NotEnforced, match="x: shell cannot enforce permission-mode"):
+        limits(settings, "confirm")
+
+
+def test_an_agent_named_with_one_of_its_types_is_allowed_the_modes_of_that_type() -> None:
+    settings = msgspec.convert(
+        {
+            "agent-types": {
+                "strict": {"program": "claude", "permission-mode": "reject"},
+                "free": {"program": "codex"},
+            },
+            "agents": {"ada": {"types": ["strict", "free"]}},
+        },
+        Settings,
+    )
+    modes = PermissionModes(settings, programs(settings)).of("")
+    assert modes == {
+        "ada": ("reject",),
+        "ada free": PERMISSION_MODES,
+        "ada strict": ("reject",),
+        "free": PERMISSION_MODES,
+        "strict": ("reject",),
+    }

@@ -360,6 +360,8 @@ def test_a_start_with_a_reused_idempotency_key_is_refused(site: Site) -> None:
     [
         ({"project": "gears"}, "No project 'gears'."),
         ({"agent": "ada"}, "No agent 'ada'."),
+        ({"agent": "ada permission-mode=auto"}, "No agent 'ada'."),
+        ({"agent": "shell permission-mode=yolo"}, "start takes one of `permission-mode=auto`"),
         ({"issue": 0}, "issue: Expected `int` >= 1"),
         ({"issue": 2**31}, "issue: Expected `int` <= 2147483647"),
         ({"key": "two words"}, "The header Idempotency-Key is missing or invalid."),
