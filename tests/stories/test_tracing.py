@@ -41,8 +41,11 @@ def test_webhooks_are_traced_to_their_effects(receiver: TraceReceiver, world: Wo
     issue.pull.ci_fails("unit", log="the widget must be xyzzy")
     issue.agent.receives("xyzzy")
     repair = causes(receiver, kind="fix_ci", session=issue.id)
-    assert [step.name for step in repair] == ["delivery", "refresh", "decide", "effect"]
-    assert repair[2].attributes["mergewright.status"] == "ci_failed"
+    # A read after the push may be the first to see the failed check, instead of the webhook's.
+    assert [step.name for step in repair][-3:] == ["refresh", "decide", "effect"]
+    assert repair[-2].attributes["mergewright.status"] == "ci_failed"
+    reads = [receiver.path_to(read) for read in receiver.named("refresh")]
+    assert ["delivery", "refresh"] in [[step.name for step in path] for path in reads]
 
 
 def test_commands_are_traced_from_their_webhook(receiver: TraceReceiver, world: World) -> None:
