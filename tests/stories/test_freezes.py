@@ -123,8 +123,9 @@ def a_session_is_merged(world: World, folder: Path) -> tuple[IssueStory, PullSto
     issue.issue.comment("/mergewright cancel", by=ALICE)
     eventually(lambda: not pull.pull.queued, "it is taken out")
     world.repo.protect("main")
+    eventually(lambda: not known_queues(world, issue), "the bot reads that there is no queue")
     world.repo.closes_issues = False  # The bot does.
-    pull.pull.comment("/mergewright merge", by=ALICE)  # Which has the bot read it again.
+    pull.pull.comment("/mergewright merge", by=ALICE)
     eventually(lambda: pull.pull.merged, "the merge")
     return issue, pull
 
@@ -135,6 +136,15 @@ def a_session_is_stopped(world: World) -> IssueStory:
     issue.issue.comment("/mergewright stop", by=ALICE)
     eventually(lambda: SHOWS_STATUS + "killed" in issue.issue.labels, "it is killed")
     return issue
+
+
+def known_queues(world: World, issue: IssueStory) -> list[int]:
+    """The pull requests that have to be merged by a merge queue, as far as the bot knows."""
+    store = Store.reading(Paths(world.folder / "data").database)
+    try:
+        return [pull.number for pull in store.facts.get(issue.id).pulls if pull.queue]
+    finally:
+        store.close()
 
 
 def not_over(world: World, *issues: IssueStory) -> list[str]:
