@@ -168,14 +168,13 @@ def write_private(path: Path, text: str) -> None:
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The paths below a folder that match a pattern such as `*/*.jsonl`, through no link.
+    """The paths below a folder that match a pattern such as `*/a.jsonl`, through no link.
 
-    The last part of the pattern has a `*`.
     At most 10,000 entries of each folder are examined. What cannot be read has no entries.
     """
     name, _, rest = pattern.partition("/")
     names = [name]
-    if "*" in name:
+    if "*" in name or not rest:  # Whether the last part exists, only its folder says.
         names = []
         with suppress(OSError), _entries(folder) as entries:
             some = islice(entries, _LISTED)

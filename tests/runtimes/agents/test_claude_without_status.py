@@ -277,3 +277,13 @@ def test_another_tools_result_does_not_contradict_the_status_file(
     path.unlink()
     claude.at += timedelta(seconds=20)
     claude.returns("t1").reads(A.WAITING_INPUT)
+
+
+def test_a_project_folder_without_the_conversation_hides_no_transcript(
+    files: RunFiles, launch: LaunchSpec, claude: FakeClaude
+) -> None:
+    claude.calls("SessionStart").writes("user", "go")
+    path = transcript(files, launch)
+    for number in range(30):  # Claude Code keeps notes about a repository in one.
+        (path.parents[1] / f"-{number}" / "memory").mkdir(parents=True)
+    claude.reads(A.ACTIVE)
