@@ -71,7 +71,8 @@ _OUTAGE = (
     r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)"
     r"|returned error: 5\d\d|early EOF|hung up unexpectedly|unexpected disconnect"
 )
-_FULL = r"No space left|unable to write file|Disk quota|File too large|signal 25\b"
+_TOO_LARGE = r"File too large|signal 25\b"
+_FULL = rf"No space left|unable to write file|Disk quota|{_TOO_LARGE}"
 #: Errors of git with their remedies; the first match counts.
 _REMEDIES = (
     (
@@ -107,8 +108,8 @@ class GitFailure(Exception):
     def __post_init__(self) -> None:
         matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, self.words))
         self.remedy = self.remedy or next(matching, "run the command by hand there to see more")
-        #: Whether the output had more bytes than it may have, or there is no space for it.
-        self.too_much = re.search(_FULL, self.words) is not None
+        #: Whether the output had more bytes than it may have. A full disk is no such case.
+        self.too_much = re.search(_TOO_LARGE, self.words) is not None
         #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, self.words) is not None
 

@@ -146,6 +146,13 @@ def test_endless_output_is_broken_off(tmp_path: Path, monkeypatch: pytest.Monkey
     assert failed.value.too_much
 
 
+def test_a_full_disk_is_not_taken_for_too_much_output(tmp_path: Path) -> None:
+    with pytest.raises(GitFailure, match="No space left") as failed:
+        git(tmp_path, "version", into=Path("/dev/full"), most=1000)
+    assert not failed.value.too_much
+    assert failed.value.remedy == "free disk space there, then try again"
+
+
 def test_output_is_read_until_a_deadline_however_much_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
