@@ -315,6 +315,7 @@ def _copied(process: subprocess.Popen[bytes], target: IO[bytes], most: int, dead
                 elif key.fileobj is out:
                     copied += len(data)
                     if most and copied > most:
+                        target.write(data[: most - copied])
                         raise _TooMuch
                     target.write(data)
                 else:

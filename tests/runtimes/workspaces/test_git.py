@@ -146,6 +146,13 @@ def test_endless_output_is_broken_off(tmp_path: Path, monkeypatch: pytest.Monkey
     assert failed.value.too_much
 
 
+def test_output_is_cut_at_its_limit(tmp_path: Path) -> None:
+    with pytest.raises(GitFailure) as failed:
+        git(tmp_path, "version", into=tmp_path / "out", most=5)
+    assert failed.value.too_much
+    assert (tmp_path / "out").read_bytes() == b"git v"
+
+
 def test_a_full_disk_is_not_taken_for_too_much_output(tmp_path: Path) -> None:
     with pytest.raises(GitFailure, match="No space left") as failed:
         git(tmp_path, "version", into=Path("/dev/full"), most=1000)
