@@ -71,8 +71,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """Return the settings of a file and the secrets of an environment. Raises `ConfigError`."""
     settings = load_settings(path)
-    secrets = {name: _secret(variable, environ) for name, variable in VARIABLES.items()}
-    keys = {name: key for name in settings.key_variables if (key := _secret(name, environ))}
+    secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
+    keys = {name: key for name in settings.key_variables if (key := secret(name, environ))}
     key_file = settings.github.private_key_file
     if key_file and not secrets["private_key"]:
         secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
@@ -240,7 +240,7 @@ def _choices(value: object, kind: Any) -> str:
     return nearest(str(value), words)
 
 
-def _secret(variable: str, environ: Mapping[str, str]) -> str:
+def secret(variable: str, environ: Mapping[str, str]) -> str:
     """Return a secret from its variable or its file; empty if there is neither."""
     value, (file, where) = environ.get(variable, ""), secret_file(variable, environ)
     if value and file:

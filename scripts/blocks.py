@@ -17,13 +17,14 @@ from bot.github.github_app import PERMISSIONS
 from bot.intake.commands import COMMANDS
 from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest
-from bot.web.api import ROUTES
+from bot.web.api.router import PATH, ROUTES
 from config import load
 from scripts import core_tables
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (
-    *("README.md", "ARCHITECTURE.md", "docs/agents.md", "docs/commands.md", "docs/decisions.md"),
+    *("README.md", "ARCHITECTURE.md", "docs/agents.md", "docs/api.md", "docs/commands.md"),
+    "docs/decisions.md",
     *("docs/github.md", "docs/running.md", "docs/settings.md"),
 )
 
@@ -32,6 +33,7 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _LIST = re.compile(r"\[(?P<says> +# .+)\n(?P<lines>(?:  .+\n)+)\]")
+_PARAMETER = re.compile(r"\{(\w+):str\}")
 _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 
@@ -59,12 +61,16 @@ def comments() -> str:
 def api() -> str:
     """What programs can read and ask for."""
     rows = (
-        (f"`{method} /api{path.replace('{id:str}', 'ID')}`", route.description or "")
+        (f"`{method} {PATH}{_PARAMETER.sub(_named, path)}`", route.summary or "")
         for route in ROUTES
         for method in route.http_methods
         for path in route.paths
     )
     return table(("request", "what it is for"), rows)
+
+
+def _named(parameter: re.Match[str]) -> str:
+    return parameter[1].upper()
 
 
 def events() -> str:

@@ -21,7 +21,7 @@ from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
 from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
-from bot.intake.local_commands import CommandReply
+from bot.show.session_detail import CommandReply, replies_by_command
 from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
 from bot.system.locations import Paths, programs
@@ -143,7 +143,7 @@ def _submit(
     policy = context.policies(settings, store).of(facts.project)
     # In mode `observe` and while frozen, no reply is recorded.
     unrecorded = dict(apply_commands(facts, policy, utc_now()).answers)
-    replies = local_commands.replies_by_command(store.outbox.of(id), unrecorded)
+    replies = replies_by_command(store.outbox.of(id), unrecorded)
     reply = replies.get(key, CommandReply(accepted=True, text="")) if judged else None
     frozen = frozen_by(facts) if kind != "freeze" else None
     if frozen and (reply is None or reply.accepted):

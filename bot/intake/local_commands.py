@@ -4,17 +4,13 @@ The caller has checked access: write permission on the database file, or the pag
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from difflib import get_close_matches
 
-from msgspec import Struct
-
 from bot.intake.commands import COMMANDS, CommandSyntax, InvalidArgument
-from bot.store import NewCommand, OutboxEntry, Session, Store
-from lifecycle.model.actions import Comment
+from bot.store import NewCommand, Session, Store
 from lifecycle.model.facts import Command, Pull
-from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.status import PullState
 
 #: Actors in the history; `cli:` is followed by the user's name.
@@ -27,13 +23,6 @@ LOCAL_COMMANDS: Mapping[str, CommandSyntax] = {
 
 #: Names of a session's metadata.
 METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-class CommandReply(Struct, frozen=True):
-    """Whether a command was accepted, and the reply to it."""
-
-    accepted: bool
-    text: str
 
 
 class KeyReused(Exception):
@@ -97,25 +86,6 @@ def add_start(store: Store, command: NewCommand) -> bool:
     if (known.kind, known.text) != (command.kind, command.text):
         raise KeyReused(f"the key {command.key!r} was used for something else")
     return False
-
-
-def replies_by_command(
-    outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
-) -> Mapping[str, CommandReply]:
-    """The replies to commands, by the key of the command.
-
-    `unrecorded` are replies that are not in the outbox, as in mode `observe`.
-    """
-    actions = (entry.action for entry in outbox)
-    replies = {
-        one.key: one.values["text"]
-        for one in actions
-        if isinstance(one, Comment) and one.topic == "answer"
-    }
-    return {
-        key.cause[0]: CommandReply(key.kind is not KeyKind.COMMAND_REFUSED, text)
-        for key, text in {**(unrecorded or {}), **replies}.items()
-    }
 
 
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:

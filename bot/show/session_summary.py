@@ -5,8 +5,9 @@ Texts have no control characters.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bot.store import QueuedSession, RefusedHost, Session
 from bot.text import page_text
@@ -26,12 +27,12 @@ class PullSummary(Struct, frozen=True, kw_only=True):
     number: int
     url: str
     title: str
-    state: str  #: `draft`, `open`, `closed` or `merged`.
+    state: Annotated[str, Meta(description="`draft`, `open`, `closed` or `merged`.")]
     head: str
     review: str
     merge: str
-    checks: Mapping[str, int]  #: Number of checks by state.
-    failed: tuple[str, ...]  #: Names of failed checks.
+    checks: Annotated[Mapping[str, int], Meta(description="Number of checks by state.")]
+    failed: Annotated[tuple[str, ...], Meta(description="Names of failed checks.")]
     open_threads: int
 
 
@@ -39,22 +40,22 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     """What the agent reports about itself."""
 
     summary: str
-    evidence: str  #: What its activity was read from.
+    evidence: Annotated[str, Meta(description="What its activity was read from.")]
     question: str
     error: str
-    native_id: str  #: The agent's ID of its conversation.
-    cost_usd: float  #: Over all runs, like the other counts.
+    native_id: Annotated[str, Meta(description="The agent's ID of its conversation.")]
+    cost_usd: Annotated[float, Meta(description="Over all runs, like the other counts.")]
     tokens: int
-    unpriced: int  #: Tokens without a price, not included in `cost_usd`.
+    unpriced: Annotated[int, Meta(description="Tokens without a price, which `cost_usd` lacks.")]
     active_seconds: float
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
     """A session's place in the queue for a slot."""
 
-    position: int  #: From 1.
-    starts_at: datetime | None  #: Estimated start; None: unknown.
-    waits: str  #: Why it waits.
+    position: Annotated[int, Meta(description="From 1.")]
+    starts_at: Annotated[datetime | None, Meta(description="Estimated start; None: unknown.")]
+    waits: Annotated[str, Meta(description="Why it waits.")]
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
@@ -68,22 +69,23 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     issue_url: str
     pulls: tuple[PullSummary, ...]
     status: str
-    since: datetime  #: When `status` last changed.
+    outcome: Annotated[str, Meta(description="The status it ended with; empty: it has not ended.")]
+    since: Annotated[datetime, Meta(description="When `status` last changed.")]
     activity: str
     because: str
     reason: str
-    remedy: str  #: What people can do; empty: nothing is wrong.
-    needs_person: bool  #: Whether nothing happens before a person does that.
+    remedy: Annotated[str, Meta(description="What people can do; empty: nothing is wrong.")]
+    needs_person: Annotated[bool, Meta(description="Whether it waits for a person to do that.")]
     blockers: tuple[str, ...]
     requester: str
-    agent: str  #: The agent's name; empty: not assigned yet.
+    agent: Annotated[str, Meta(description="The agent's name; empty: not assigned yet.")]
     agent_type: str
     agent_info: AgentInfo
     branch: str
-    workspace: str  #: Path of the workspace; empty: not created yet.
-    handle: str  #: The run's name at its runtime; empty: no run yet.
+    workspace: Annotated[str, Meta(description="Path of the workspace; empty: not created yet.")]
+    handle: Annotated[str, Meta(description="The run's name at its runtime; empty: no run yet.")]
     run: int
-    place: QueuePlace | None  #: None: not queued.
+    place: Annotated[QueuePlace | None, Meta(description="None: not queued.")]
     created: datetime
     last_activity: datetime | None
     restored_at: datetime | None
@@ -93,10 +95,10 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 class BudgetUsage(Struct, frozen=True, kw_only=True):
     """A budget with a limit."""
 
-    name: str  #: A row of BUDGETS.
+    name: Annotated[str, Meta(description="A row of BUDGETS.")]
     spent: float
     limit: float
-    says: str  #: The limit in words.
+    says: Annotated[str, Meta(description="The limit in words.")]
 
 
 class RefusedConnection(Struct, frozen=True, kw_only=True):
@@ -121,6 +123,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
         issue_url=page_text.link(session.issue.url),
         pulls=tuple(_pull(pull) for pull in session.pulls),
         status=session.status,
+        outcome=session.ended.status if session.ended else "",
         since=session.since,
         activity=session.activity,
         because=page_text.line(session.because),

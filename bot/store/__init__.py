@@ -45,6 +45,14 @@ from bot.store.repositories import (
     RepositoryRecord,
 )
 from bot.store.rows import utc_now
+from bot.store.session_list import (
+    InvalidCursor,
+    SessionListTable,
+    SessionPage,
+    SessionQuery,
+    SessionScope,
+    SessionSort,
+)
 from bot.store.sessions import MetadataTable, SessionsTable
 from bot.store.slots import AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
@@ -76,6 +84,7 @@ from bot.store.values import (
     ResourceOwner,
     Session,
     SessionDecision,
+    SessionEvent,
     UsageTotal,
 )
 
@@ -151,6 +160,7 @@ class Store:
         self.refreshes = RefreshesTable(db)
         self.refused = RefusedTable(db)
         self.repositories = RepositoriesTable(db)
+        self.session_list = SessionListTable(db)
         self.sessions = SessionsTable(db)
         self.slots = SlotsTable(db)
         self.statistics = StatisticsTable(db)

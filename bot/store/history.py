@@ -2,17 +2,29 @@
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from bot.store.database import StoreTable
 from bot.store.rows import RowDecoder, encoded, from_timestamp, skip_corrupt
-from bot.store.values import HistoryKind, HistoryRow
+from bot.store.values import HistoryKind, HistoryRow, SessionEvent
+from lifecycle.model.actions import Action
 from lifecycle.model.names import NAME
 
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+# Newest first with a place to read before, oldest first with one to read after.
+_EVENTS = """SELECT seq, session, at, kind, actor, data, project
+    FROM history JOIN sessions ON sessions.id = session WHERE {} LIMIT ?"""
+EVENTS_BEFORE = _EVENTS.format("session = ? AND seq < ? ORDER BY seq DESC")
+EVENTS_AFTER = _EVENTS.format("seq > ? ORDER BY seq")
+NEWEST_EVENT = "SELECT max(seq) AS seq FROM history"
+ACTIONS = """SELECT session, outbox.key, action FROM json_each(?) AS wanted CROSS JOIN outbox
+    WHERE session = wanted.value ->> 0 AND outbox.key = wanted.value ->> 1"""
 NEWEST = "SELECT at FROM history WHERE seq = (SELECT max(seq) FROM history)"
 
 _CHANGED = "SET version = version + 1, due = CASE WHEN due < :now THEN due ELSE :now END"
@@ -33,6 +45,7 @@ BOT = NAME
 
 #: Decodes a whole row of `history`.
 history_row = RowDecoder(HistoryRow, "history", "seq")
+_action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class HistoryTable(StoreTable):
@@ -42,10 +55,46 @@ class HistoryTable(StoreTable):
         """The last `limit` events of a session, newest first; a negative limit reads all."""
         return list(skip_corrupt(history_row, self._all(OF_SESSION, (session, limit))))
 
+    def page(self, session: str, before: int, limit: int) -> list[SessionEvent]:
+        """The last events of a session before number `before`, newest first."""
+        return self._events(EVENTS_BEFORE, (session, before, limit))
+
+    def after(self, seq: int, limit: int) -> list[SessionEvent]:
+        """The first events of all sessions after number `seq`, oldest first."""
+        return self._events(EVENTS_AFTER, (seq, limit))
+
+    def newest_seq(self) -> int:
+        """The number of the last event of any session; 0 if there is none."""
+        row = self._first(NEWEST_EVENT)
+        return (row and row["seq"]) or 0
+
+    def _events(self, query: str, values: tuple[object, ...]) -> list[SessionEvent]:
+        with self._db.read() as connection:
+            rows = connection.execute(query, values).fetchall()
+            projects = {row["seq"]: row["project"] for row in rows}
+            events = list(skip_corrupt(history_row, rows))
+            wanted = [(event.session, key) for event in events for key in _keys(event)]
+            actions: dict[str, dict[str, Action]] = {}
+            for row in connection.execute(ACTIONS, (encoded(wanted),)):
+                with suppress(msgspec.DecodeError):  # It is named by its key, then.
+                    action = _action.decode(row["action"])
+                    actions.setdefault(row["session"], {})[row["key"]] = action
+        return [
+            SessionEvent(
+                row=event, project=projects[event.seq], actions=actions.get(event.session, {})
+            )
+            for event in events
+        ]
+
     def newest(self) -> datetime | None:
         """The time of the last event of any session."""
         row = self._first(NEWEST)
         return from_timestamp(row["at"]) if row else None
+
+
+def _keys(event: HistoryRow) -> tuple[str, ...]:
+    """The keys of the actions that an event names."""
+    return (*event.data.get("actions", ()), *filter(None, (event.data.get("action"),)))
 
 
 def add_history(

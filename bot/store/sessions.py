@@ -103,13 +103,13 @@ class SessionsTable(StoreTable):
         """One session. Raises `CorruptRow`."""
         with self._db.read() as connection:
             row = connection.execute(ONE, (id,)).fetchone()
-            return None if row is None else _decoder(connection, [row])(row)
+            return None if row is None else session_decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
         """Return all sessions, newest first. True selects live sessions, False the others."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
-            return list(skip_corrupt(_decoder(connection, rows), rows))
+            return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def live(self) -> list[LiveSession]:
         """The sessions an observer looks at, oldest first.
@@ -231,8 +231,10 @@ class Related:
         }
 
 
-def _decoder(connection: sqlite3.Connection, rows: Sequence[Row]) -> Callable[[Row], Session]:
-    """What makes sessions of these rows."""
+def session_decoder(
+    connection: sqlite3.Connection, rows: Sequence[Row]
+) -> Callable[[Row], Session]:
+    """Return what makes sessions of these rows and of those of other tables."""
     ids = [row["id"] for row in rows]
     related, metadata = Related(connection, ids), _metadata(connection, ids)
     return lambda row: _session(row, metadata=metadata.get(row["id"], {}), **related.fields(row))

@@ -379,3 +379,11 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     kind: HistoryKind
     actor: str  #: A person's login, `agent`, `github`, or the bot's own name.
     data: Mapping[str, Any]
+
+
+class SessionEvent(Struct, frozen=True, kw_only=True):
+    """One event of a session, with what describes it."""
+
+    row: HistoryRow
+    project: str
+    actions: Mapping[str, Action]  #: Those that its data names, by key; withdrawn ones are missing.

@@ -14,7 +14,9 @@ from bot.show.terminal import Terminal
 from bot.store import Store
 from bot.system.http_server import log_failure
 from bot.web.access import Access
-from bot.web.api import ApiError, api_routes, as_json
+from bot.web.api.problems import Problem, as_problem
+from bot.web.api.router import api_routes
+from bot.web.event_feed import EventFeed
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.metrics import metrics_route
@@ -58,6 +60,7 @@ def build(
     views = Views(store, settings, policy_of, caps, terminal)
     access, watchers = Access(page_token), Watchers()
     https = settings.public_url.startswith("https:")
+    feed = EventFeed(watchers, views.events, store.history.newest_seq)
     store.on_change.append(watchers.changed)
 
     async def bind() -> None:
@@ -69,7 +72,7 @@ def build(
             health_routes(store, health),
             metrics_route(store, access, health, caps),
             page_routes(views, access, watchers, health, https=https),
-            api_routes(views, access),
+            api_routes(views, access, watchers, feed),
             create_static_files_router("/static", [Path(__file__).parent / "static"]),
         ],
         on_startup=[bind],
@@ -84,12 +87,12 @@ def build(
 
 def _refused(
     request: Request[object, object, State], problem: HTTPException
-) -> Response[str] | Response[ApiError]:
-    """Return an error that belongs to no route: a page for browsers, JSON for programs."""
+) -> Response[str] | Response[Problem]:
+    """Return an error that belongs to no route: a page for browsers, a problem for programs."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)
-    return as_json(request, problem)
+    return as_problem(request, problem)
 
 
 async def _protect(message: Message, _: Scope) -> None:

@@ -11,9 +11,10 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.intake.local_commands import PAGE, add_command, build_command
+from bot.show.session_detail import SessionDetail
 from bot.show.session_summary import SessionSummary, summarize
 from bot.web.access import Access
-from bot.web.views import SessionDetail, Views, http_errors
+from bot.web.views import Views, http_errors
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
 from runtimes.agents.shared.dialogs import choices_in

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 #: Changes within this time become one message, such as those of one sweep.
 _GATHER_SECONDS = 0.1
 #: Keepalive interval, so that proxies keep the stream and closed browsers are noticed.
-_PULSE_SECONDS = 15.0
+PULSE_SECONDS = 15.0
 
 
 class Watchers:
@@ -35,14 +35,14 @@ class Watchers:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
-    async def watch(self) -> AsyncGenerator[frozenset[str], None]:
-        """Yield the IDs of changed sessions, and an empty set as a keepalive."""
+    async def watch(self, pulse: float = PULSE_SECONDS) -> AsyncGenerator[frozenset[str], None]:
+        """Yield the IDs of changed sessions; an empty set at once and each `pulse` seconds."""
         stream = _Stream()
         self._streams.add(stream)
         try:
             yield frozenset()  # The first bytes let the browser show that it is connected.
             while not self._closed:
-                yield await stream.next()
+                yield await stream.next(pulse)
         finally:
             self._streams.discard(stream)
 
@@ -66,9 +66,9 @@ class _Stream:
         self._ids.add(session)
         self.woken.set()
 
-    async def next(self) -> frozenset[str]:
+    async def next(self, pulse: float) -> frozenset[str]:
         try:
-            async with asyncio.timeout(_PULSE_SECONDS):
+            async with asyncio.timeout(pulse):
                 await self.woken.wait()
             await asyncio.sleep(_GATHER_SECONDS)
         except TimeoutError:

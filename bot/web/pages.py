@@ -22,11 +22,10 @@ from msgspec import Struct
 from bot.show.session_summary import SessionSummary
 from bot.text import page_text
 from bot.web.access import COOKIE, FAILED, Access, remedy_of
-from bot.web.api import LAST_MESSAGE
 from bot.web.forms import MAX_FORM_BYTES, buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
 from bot.web.live import Watchers
-from bot.web.views import Views
+from bot.web.views import LAST_MESSAGE, Views
 from lifecycle.model.status import Status
 
 _MESSAGES = 200  #: Messages on one page of a transcript.

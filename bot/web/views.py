@@ -2,16 +2,26 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import CommandReply, KeyReused, replies_by_command
+from bot.intake.local_commands import KeyReused
+from bot.show.run_log import LogPage, NoLog
+from bot.show.session_detail import (
+    LAST_EVENT,
+    Explanation,
+    HistoryEntry,
+    SessionDetail,
+    command_entries,
+    explain,
+    history_entry,
+    outbox_entries,
+    replies_by_command,
+)
+from bot.show.session_list import list_sessions
 from bot.show.session_summary import (
-    BudgetUsage,
-    RefusedConnection,
     SessionSummary,
     budget_usage,
     refused_connections,
@@ -20,81 +30,27 @@ from bot.show.session_summary import (
 from bot.show.terminal import Terminal
 from bot.show.transcripts import NoTranscript
 from bot.store import (
-    BOT,
     AgentRecord,
     CorruptRow,
     Freeze,
-    HistoryKind,
-    HistoryRow,
     Incident,
-    OutboxEntry,
+    InvalidCursor,
     QueuedSession,
     Session,
+    SessionQuery,
     Store,
-    UsageTotal,
 )
 from bot.system.isolation import problems, unisolated
 from bot.text import page_text
-from bot.text.history import describe_action, describe_event
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Frozen
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import HELD
 from runtimes.agents.shared.messages import Message
 
-
-class HistoryEntry(Struct, frozen=True, kw_only=True):
-    """One event in a session's history."""
-
-    at: datetime
-    kind: str
-    actor: str
-    status: str  #: For decisions: what it became.
-    text: str
-    actions: tuple[str, ...]  #: For decisions: what the bot does next, in words.
-
-
-class ActionEntry(Struct, frozen=True, kw_only=True):
-    """One action in a session's outbox."""
-
-    key: str
-    says: str  #: What it does, in words.
-    state: str  #: `waiting`, `done` or `failed`.
-    tries: int
-    created: datetime
-    next_at: datetime | None  #: While it waits: the time of its next try.
-    done_at: datetime | None
-    text: str  #: Its result, or the last error.
-
-
-class CommandEntry(Struct, frozen=True, kw_only=True):
-    """One command a person gave."""
-
-    key: str
-    kind: str
-    actor: str
-    at: datetime
-    text: str
-    answer: str  #: Empty: not applied yet, or frozen.
-    refused: bool  #: Whether `answer` says why it has no effect.
-
-
-class SessionDetail(Struct, frozen=True, kw_only=True):
-    """Everything the page shows about one session."""
-
-    session: SessionSummary
-    frozen: Frozen | None  #: The freeze that applies to it.
-    held: str  #: The commit that waits for `allow`; empty: none.
-    budgets: tuple[BudgetUsage, ...]  #: Only budgets with a limit.
-    used: tuple[UsageTotal, ...]  #: Model usage by run.
-    refused: tuple[RefusedConnection, ...]  #: The last one first.
-    commands: tuple[CommandEntry, ...]  #: Newest first, as in `history`.
-    history: tuple[HistoryEntry, ...]
-    outbox: tuple[ActionEntry, ...]  #: Failed actions first, then waiting ones.
-    attach: str  #: The command that attaches to the terminal; empty: no terminal.
-    log: str  #: The last lines of the agent's output.
+_EVENTS = 200  #: The last ones of a session that are shown with it.
+LAST_MESSAGE = 10**9  #: More than any transcript has.
 
 
 class Notices(Struct, frozen=True, kw_only=True):
@@ -137,8 +93,6 @@ class Views:
         """Return everything about a session, or raise 404."""
         session, facts = self.session(id), self.store.facts.get(id)
         outbox = self.store.outbox.of(id)
-        phrases = {str(order.key): describe_action(order.action) for order in outbox}
-        history = sorted(self.store.history.of(id), key=lambda row: -row.seq)
         return SessionDetail(
             session=summarize(session, self._queued().get(id)),
             frozen=frozen_by(facts),
@@ -146,12 +100,31 @@ class Views:
             budgets=budget_usage(facts, self.policy_of(session.project), self.store.clock()),
             used=tuple(self.store.usage.totals("run", id)),
             refused=refused_connections(self.store.refused.of(id), session.project),
-            commands=_commands(session, replies_by_command(outbox)),
-            history=tuple(_event(row, phrases) for row in history),
-            outbox=tuple(_action(order) for order in sorted(outbox, key=_attention)),
+            commands=command_entries(session, replies_by_command(outbox)),
+            history=tuple(self.history(id, LAST_EVENT, _EVENTS)),
+            outbox=outbox_entries(outbox),
             attach=page_text.line(self._terminal.attach(id)),
             log=page_text.block(self._terminal.log(id)),
         )
+
+    def history(self, id: str, before: int, most: int) -> list[HistoryEntry]:
+        """Return the last events of a session before number `before`, newest first."""
+        return [history_entry(event) for event in self.store.history.page(id, before, most)]
+
+    def events(self, after: int, most: int) -> list[HistoryEntry]:
+        """Return the first events of all sessions after number `after`, oldest first."""
+        return [history_entry(event) for event in self.store.history.after(after, most)]
+
+    def explain(self, id: str) -> Explanation:
+        """Decide on a session once more, without an effect, or raise 404."""
+        session = self.session(id)
+        return explain(self.store, id, self.policy_of(session.project), self.store.clock())
+
+    def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
+        """Return lines that a run (0: the last one) printed, or raise 404; see `Terminal`."""
+        self.session(id)
+        with http_errors():
+            return self._terminal.log_page(id, run, start, most)
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
         """Return messages of a run (0: the last one), or raise 404."""
@@ -165,10 +138,15 @@ class Views:
         with http_errors():
             return self._terminal.last(id, run, most)
 
-    def all_rows(self, *, live: bool | None = None) -> list[SessionSummary]:
-        """Return all sessions, newest first. `live` selects live sessions or ended ones."""
+    def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
+        """Return a page of sessions and its cursor (empty: no more), or raise 400."""
+        with http_errors():
+            return list_sessions(self.store, query, self._caps())
+
+    def all_rows(self) -> list[SessionSummary]:
+        """Return all sessions, newest first."""
         queued = self._queued()
-        return [summarize(one, queued.get(one.id)) for one in self.store.sessions.all(live=live)]
+        return [summarize(one, queued.get(one.id)) for one in self.store.sessions.all()]
 
     def rows(self, ids: Iterable[str]) -> Iterator[SessionSummary]:
         """Yield the sessions with these IDs, without missing and unreadable ones."""
@@ -181,10 +159,9 @@ class Views:
             if session is not None:
                 yield summarize(session, queued.get(name))
 
-    def projects(self) -> Mapping[str, str]:
-        """Return the repository (`owner/name`) of each project."""
-        projects = sorted(self._settings.projects.items())
-        return {name: project.repository for name, project in projects}
+    def projects(self) -> Mapping[str, ProjectSettings]:
+        """Return the projects by name."""
+        return dict(sorted(self._settings.projects.items()))
 
     def project(self, name: str) -> ProjectSettings:
         """Return a configured project, or raise 400."""
@@ -250,60 +227,15 @@ def unknown(what: str, known: Iterable[str]) -> ClientException:
 
 @contextmanager
 def http_errors() -> Iterator[None]:
-    """Raise the HTTP errors of invalid commands, reused keys and missing transcripts."""
+    """Raise the HTTP errors of invalid commands and cursors, reused keys and what is missing."""
     try:
         yield
     except InvalidArgument as problem:
         raise ClientException(f"{problem}.") from problem
     except KeyReused as problem:
         raise ClientException(f"{problem}.", status_code=409) from problem
-    except NoTranscript as problem:
+    except InvalidCursor as problem:
+        remedy = "Send the cursor of the page before, with the same filters and sort."
+        raise ClientException(f"{problem}.", extra={"remedy": remedy}) from problem
+    except (NoTranscript, NoLog) as problem:
         raise NotFoundException(f"{problem}.") from problem
-
-
-def _commands(session: Session, answers: Mapping[str, CommandReply]) -> tuple[CommandEntry, ...]:
-    none = CommandReply(accepted=True, text="")
-    return tuple(
-        CommandEntry(
-            key=command.key,
-            kind=command.kind,
-            actor=page_text.line(command.actor),
-            at=command.at,
-            # The text of `help` is its reply.
-            text="" if command.kind == "help" else page_text.block(command.text),
-            answer=page_text.block((reply := answers.get(command.key, none)).text),
-            refused=not reply.accepted,
-        )
-        for command in reversed(session.commands)
-    )
-
-
-def _event(row: HistoryRow, phrases: Mapping[str, str]) -> HistoryEntry:
-    return HistoryEntry(
-        at=row.at,
-        kind=row.kind,
-        actor=page_text.line(row.actor) if row.actor != BOT else "",
-        status=row.data["status"] if row.kind is HistoryKind.DECISION else "",
-        text=page_text.line(describe_event(row.kind, row.data, phrases)),
-        actions=tuple(page_text.line(phrases.get(key, key)) for key in row.data.get("actions", ())),
-    )
-
-
-_STATES = {"failed": "failed", "due": "waiting", "sent": "sent", "done": "done"}
-
-
-def _attention(order: OutboxEntry) -> tuple[int, int]:
-    return list(_STATES).index(order.state), -order.seq
-
-
-def _action(order: OutboxEntry) -> ActionEntry:
-    return ActionEntry(
-        key=str(order.key),
-        says=describe_action(order.action),
-        state=_STATES[order.state],
-        tries=order.attempts,
-        created=order.created,
-        next_at=order.next_at if order.state == "due" else None,
-        done_at=order.done_at,
-        text=page_text.line(order.result if order.state == "done" else order.error),
-    )

@@ -11,6 +11,7 @@ import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
 from bot.intake.inbox import Inbox
+from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
 from bot.store import Delivery, Store
 from bot.system.http_server import HttpServer
@@ -35,6 +36,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         terminal=Terminal(
             attach=lambda _: "",
             log=lambda _: "",
+            log_page=lambda *_: LogPage(lines=(), cursor=0, more=False),
             transcript=lambda *_: [],
             last=lambda *_: (0, []),
         ),

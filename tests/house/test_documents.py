@@ -101,7 +101,7 @@ def test_every_documented_environment_variable_is_read() -> None:
     given = {"MERGEWRIGHT_PROMPT", "MERGEWRIGHT_SUMMARY", "MERGEWRIGHT_PROGRESS"}
     given |= {"MERGEWRIGHT_MODEL_URL", "MERGEWRIGHT_MODEL_KEY"}
     given |= {"MERGEWRIGHT_SYSTEM_PROMPT", "MERGEWRIGHT_WORKSPACE"}
-    known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", *given}
+    known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", "MERGEWRIGHT_SERVER", *given}
     named = {
         word.removesuffix("_FILE")
         for name in DOCUMENTS

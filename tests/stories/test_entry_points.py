@@ -42,7 +42,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
     assert "Queued. The agent gets it" in output
     issue.agent.receives("Blue, please.")
 
-    api = f"http://127.0.0.1:{world.port}/api/sessions/{issue.id}/commands"
+    api = f"http://127.0.0.1:{world.port}/api/v1/sessions/{issue.id}/commands"
     headers = {"authorization": f"Bearer {TOKEN}", "idempotency-key": "1"}
     for _ in range(2):
         body = {"kind": "tell", "text": "Make it dark blue."}

@@ -50,7 +50,7 @@ def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
         for page in ("/", f"/sessions/{issue.id}", "/agents"):
             yield page, html.unescape(browser.get(page).raise_for_status().text)
         browser.headers["authorization"] = f"Bearer {PAGE}"
-        for path in ("/api/sessions", f"/api/sessions/{issue.id}", "/api/queue"):
+        for path in ("/api/v1/sessions", f"/api/v1/sessions/{issue.id}", "/api/v1/queue"):
             yield path, browser.get(path).raise_for_status().text
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
+from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system.http_server import HttpServer
@@ -25,7 +26,7 @@ from bot.web.webhook import WebhookLimits
 from config.settings import AgentTypeSettings, ProjectSettings, ServerSettings, Settings
 from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Action
-from lifecycle.model.facts import Agent, Issue, Pull
+from lifecycle.model.facts import Agent, Ended, Issue, Pull
 from lifecycle.model.status import Activity, Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
 from tests.world.waiting import PATIENCE
@@ -61,6 +62,7 @@ class Site:
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
         self.health = Health(scheduler=True)
         self.log = ""
+        self.log_page: Callable[[str, int, int | None, int], LogPage]
         self.transcript: Callable[[str, int, int, int], list[Message]] = lambda *_: []
         self.policies = Policies(self.store, SETTINGS.projects, SETTINGS.policy)
         self.app = build(
@@ -75,6 +77,7 @@ class Site:
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1",
                 log=lambda _: self.log,
+                log_page=self._printed,
                 transcript=self._said,
                 last=lambda session, run, most: (7, self._said(session, run, 7, most)),
             ),
@@ -93,6 +96,9 @@ class Site:
 
     def _said(self, id: str, run: int, first: int, most: int) -> list[Message]:
         return self.transcript(id, run, first, most)
+
+    def _printed(self, id: str, run: int, start: int | None, most: int) -> LogPage:
+        return self.log_page(id, run, start, most)
 
     def empty(self) -> None:
         """Delete all rows."""
@@ -159,6 +165,7 @@ class Site:
         blockers: tuple[Blocker, ...] = (),
         actions: tuple[Action, ...] = (),
         reason: Reason = Reason.AGENT_AT_WORK,
+        ended: Ended | None = None,
     ) -> None:
         now = datetime.now(UTC)
         (loaded,) = self.store.facts.load([session])
@@ -169,8 +176,13 @@ class Site:
             run=1,
             blockers=blockers,
             actions=actions,
+            ended=ended,
         )
         self.store.decisions.record([(loaded, decision)], now)[0].result()
+
+    def end(self, session: str, status: Status) -> None:
+        over = Ended(status=status, reason=Reason.PR_MERGED, because="over", at=datetime.now(UTC))
+        self.decide(session, status, "over", ended=over)
 
 
 def signed(body: bytes, secret: str = SECRET, delivery: str = "d-1") -> dict[str, str]:

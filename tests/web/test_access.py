@@ -11,7 +11,7 @@ from litestar.exceptions import TooManyRequestsException
 from bot.web.access import COOKIE, Access
 from tests.web.conftest import TOKEN, Site, bearer
 
-PRIVATE = ["/", "/sessions/widgets-1", "/api/sessions", "/api/sessions/widgets-1", "/events"]
+PRIVATE = ["/", "/sessions/widgets-1", "/api/v1/sessions", "/api/v1/sessions/widgets-1", "/events"]
 
 
 def sign_in(site: Site, token: str = TOKEN, **headers: str) -> httpx.Response:
@@ -45,7 +45,7 @@ def test_without_a_configured_token_the_page_is_disabled_with_a_remedy(
 
 
 def test_a_bearer_token_is_accepted(site: Site) -> None:
-    assert site.seen("/api/sessions").json() == []
+    assert site.seen("/api/v1/sessions").json() == {"items": [], "cursor": None}
 
 
 def test_signing_in_leads_to_the_page(site: Site) -> None:
@@ -87,12 +87,12 @@ def test_guesses_of_the_token_are_limited_over_all_addresses_and_ways(
     statuses = []
     for n in range(40):
         statuses.append(sign_in(site, f"guess {n}", **{"x-forwarded-for": f"192.0.2.{n}"}))
-        statuses.append(site.http.get("/api/sessions", headers=bearer(f"other {n}")))
+        statuses.append(site.http.get("/api/v1/sessions", headers=bearer(f"other {n}")))
     assert [one.status_code for one in statuses] == [401] * 60 + [429] * 20
     assert statuses[-1].headers["retry-after"].isdigit()
     # The right one is not compared either: otherwise the limit would limit nothing.
-    assert site.seen("/api/sessions").status_code == 429
-    assert site.http.get("/api/sessions", headers={"cookie": cookie}).status_code == 200
+    assert site.seen("/api/v1/sessions").status_code == 429
+    assert site.http.get("/api/v1/sessions", headers={"cookie": cookie}).status_code == 200
 
 
 def test_a_program_with_an_old_token_locks_nobody_out() -> None:
@@ -140,5 +140,5 @@ def test_a_cookie_for_another_token_or_expiry_is_rejected(site: Site) -> None:
 
 @pytest.mark.parametrize("header", ["", "Bearer", f"Basic {TOKEN}", TOKEN])
 def test_a_partial_bearer_token_is_rejected(site: Site, header: str) -> None:
-    response = site.http.get("/api/sessions", headers={b"authorization": header.encode()})
+    response = site.http.get("/api/v1/sessions", headers={b"authorization": header.encode()})
     assert response.status_code == 401

@@ -1,0 +1,66 @@
+"""Pages of the output of a run, by whole lines."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from lifecycle.model.text import settled
+
+_CHUNK_BYTES = 256 * 1024
+#: A longer line is cut.
+_LINE_BYTES = 4 * _CHUNK_BYTES
+
+
+class NoLog(Exception):
+    """There is no such output; the message says why."""
+
+
+class LogPage(Struct, frozen=True, kw_only=True):
+    """Lines that a run printed, without terminal sequences and secrets."""
+
+    lines: tuple[str, ...]
+    cursor: Annotated[
+        int, Meta(description="For the next page, which may be empty until the run prints more.")
+    ]
+    more: Annotated[bool, Meta(description="Whether there are more lines now.")]
+
+
+def log_page(
+    read: Callable[[int, int], bytes],
+    size: int,
+    start: int | None,
+    most: int,
+    redact: Callable[[str], str],
+    *,
+    ended: bool,
+) -> LogPage:
+    """Return at most `most` lines from byte `start` on; None: the last ones.
+
+    `read` returns the bytes between two places, of `size`. A line that is not complete is left for
+    the next page, unless the run has `ended`. `redact` replaces secrets in each line.
+    """
+    place = max(0, size - _LINE_BYTES) if start is None else min(start, size)
+    lines, rest, partial = list[bytes](), b"", start is None and place > 0
+    while place < size and (start is None or len(lines) < most):
+        chunk = read(place, min(place + _CHUNK_BYTES, size))
+        place += len(chunk)
+        *whole, rest = (rest + chunk).split(b"\n")
+        lines += (line + b"\n" for line in whole)
+        if not chunk:  # It was made shorter meanwhile.
+            break
+        if len(rest) >= _LINE_BYTES:
+            lines, rest = [*lines, rest], b""
+    if ended and place >= size and rest:
+        lines, rest = [*lines, rest], b""
+    if start is None:
+        kept, later = lines[partial:][-most:], []
+    else:
+        kept, later = lines[:most], lines[most:]
+    cursor = place - len(rest) - sum(map(len, later))
+    texts = (line.decode(errors="replace").removesuffix("\n") for line in kept)
+    return LogPage(
+        lines=tuple(redact(settled(text)) for text in texts),
+        cursor=cursor,
+        more=cursor + len(rest) < size,
+    )

@@ -1,0 +1,206 @@
+"""Everything about one session: its history, outbox, commands, budgets and usage."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from bot.show.session_summary import (
+    BudgetUsage,
+    RefusedConnection,
+    SessionSummary,
+    budget_usage,
+    refused_connections,
+)
+from bot.store import BOT, HistoryKind, OutboxEntry, Session, SessionEvent, Store, UsageTotal
+from bot.text import page_text
+from bot.text.history import describe_action, describe_event
+from lifecycle.decide import Decision, decide
+from lifecycle.model.actions import Comment
+from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.policy import Policy
+
+#: After the number of every event.
+LAST_EVENT = 2**63 - 1
+
+
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One event in a session's history."""
+
+    id: Annotated[
+        int, Meta(description="Its number; later events of any session have greater ones.")
+    ]
+    session: Annotated[str, Meta(examples=["widgets-12"])]
+    project: Annotated[str, Meta(examples=["widgets"])]
+    at: datetime
+    kind: HistoryKind
+    actor: Annotated[str, Meta(description="A person, `agent` or `github`; empty: the bot.")]
+    status: Annotated[str, Meta(description="For decisions: what the session's status became.")]
+    text: Annotated[str, Meta(description="What happened, in words.")]
+    actions: Annotated[
+        tuple[str, ...], Meta(description="For decisions: what the bot does next, in words.")
+    ]
+
+
+class ActionEntry(Struct, frozen=True, kw_only=True):
+    """One action in a session's outbox."""
+
+    key: str
+    says: Annotated[str, Meta(description="What it does, in words.")]
+    state: Annotated[str, Meta(description="`waiting`, `sent`, `done` or `failed`.")]
+    tries: int
+    created: datetime
+    next_at: Annotated[
+        datetime | None, Meta(description="While it waits: the time of its next try.")
+    ]
+    done_at: datetime | None
+    text: Annotated[str, Meta(description="Its result, or the last error.")]
+
+
+class CommandEntry(Struct, frozen=True, kw_only=True):
+    """One command a person gave."""
+
+    key: str
+    kind: Annotated[str, Meta(examples=["tell"])]
+    actor: str
+    at: datetime
+    text: str
+    answer: Annotated[str, Meta(description="The reply; empty: not applied yet, or frozen.")]
+    refused: Annotated[bool, Meta(description="Whether `answer` says why it has no effect.")]
+
+
+class SessionDetail(Struct, frozen=True, kw_only=True):
+    """Everything about one session."""
+
+    session: SessionSummary
+    frozen: Annotated[Frozen | None, Meta(description="The freeze that applies to it.")]
+    held: Annotated[
+        str, Meta(description="The commit that waits for the command `allow`; empty: none.")
+    ]
+    budgets: Annotated[tuple[BudgetUsage, ...], Meta(description="Only budgets with a limit.")]
+    used: Annotated[tuple[UsageTotal, ...], Meta(description="Model usage by run.")]
+    refused: Annotated[
+        tuple[RefusedConnection, ...],
+        Meta(description="Connections that its network does not allow, the last one first."),
+    ]
+    commands: Annotated[tuple[CommandEntry, ...], Meta(description="Newest first.")]
+    history: Annotated[tuple[HistoryEntry, ...], Meta(description="The last 200, newest first.")]
+    outbox: Annotated[
+        tuple[ActionEntry, ...], Meta(description="Failed actions first, then waiting ones.")
+    ]
+    attach: Annotated[
+        str,
+        Meta(description="The command that attaches to the terminal on the host; empty: none."),
+    ]
+    log: Annotated[str, Meta(description="The last lines of the agent's output.")]
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """The facts of a session and the decision that they lead to now."""
+
+    facts: Facts
+    decision: Decision
+    budgets: tuple[BudgetUsage, ...]
+    refused: tuple[RefusedConnection, ...]
+
+
+class CommandReply(Struct, frozen=True):
+    """Whether a command was accepted, and the reply to it."""
+
+    accepted: bool
+    text: str
+
+
+def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explanation:
+    """Decide on a session once more, without an effect."""
+    facts = store.facts.get(session)
+    return Explanation(
+        facts=facts,
+        decision=decide(facts, policy, now),
+        budgets=budget_usage(facts, policy, now),
+        refused=refused_connections(store.refused.of(session), facts.project),
+    )
+
+
+def replies_by_command(
+    outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
+) -> Mapping[str, CommandReply]:
+    """The replies to commands, by the key of the command.
+
+    `unrecorded` are replies that are not in the outbox, as in mode `observe`.
+    """
+    actions = (entry.action for entry in outbox)
+    replies = {
+        one.key: one.values["text"]
+        for one in actions
+        if isinstance(one, Comment) and one.topic == "answer"
+    }
+    return {
+        key.cause[0]: CommandReply(key.kind is not KeyKind.COMMAND_REFUSED, text)
+        for key, text in {**(unrecorded or {}), **replies}.items()
+    }
+
+
+def command_entries(
+    session: Session, answers: Mapping[str, CommandReply]
+) -> tuple[CommandEntry, ...]:
+    """Return the commands of a session, newest first, with their replies."""
+    none = CommandReply(accepted=True, text="")
+    return tuple(
+        CommandEntry(
+            key=command.key,
+            kind=command.kind,
+            actor=page_text.line(command.actor),
+            at=command.at,
+            # The text of `help` is its reply.
+            text="" if command.kind == "help" else page_text.block(command.text),
+            answer=page_text.block((reply := answers.get(command.key, none)).text),
+            refused=not reply.accepted,
+        )
+        for command in reversed(session.commands)
+    )
+
+
+def history_entry(event: SessionEvent) -> HistoryEntry:
+    """Return an event of the history in words."""
+    row = event.row
+    phrases = {key: describe_action(action) for key, action in event.actions.items()}
+    actions: Iterable[Any] = row.data.get("actions", ())
+    return HistoryEntry(
+        id=row.seq,
+        session=row.session,
+        project=event.project,
+        at=row.at,
+        kind=row.kind,
+        actor=page_text.line(row.actor) if row.actor != BOT else "",
+        status=row.data["status"] if row.kind is HistoryKind.DECISION else "",
+        text=page_text.line(describe_event(row.kind, row.data, phrases)),
+        actions=tuple(page_text.line(phrases.get(key, key)) for key in actions),
+    )
+
+
+def outbox_entries(outbox: Iterable[OutboxEntry]) -> tuple[ActionEntry, ...]:
+    """Return the actions of a session, failed ones first, then waiting ones."""
+    return tuple(map(_action, sorted(outbox, key=_attention)))
+
+
+_STATES = {"failed": "failed", "due": "waiting", "sent": "sent", "done": "done"}
+
+
+def _attention(order: OutboxEntry) -> tuple[int, int]:
+    return list(_STATES).index(order.state), -order.seq
+
+
+def _action(order: OutboxEntry) -> ActionEntry:
+    return ActionEntry(
+        key=str(order.key),
+        says=describe_action(order.action),
+        state=_STATES[order.state],
+        tries=order.attempts,
+        created=order.created,
+        next_at=order.next_at if order.state == "due" else None,
+        done_at=order.done_at,
+        text=page_text.line(order.result if order.state == "done" else order.error),
+    )

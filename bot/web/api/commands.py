@@ -1,0 +1,169 @@
+"""Handlers that change something: start a session, give a command, set metadata, freeze."""
+
+from typing import Annotated
+
+from litestar import Response
+from litestar.exceptions import ClientException, NotFoundException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, JSONBody, PathParameter
+from msgspec import Meta, Struct
+
+from bot.intake.commands import COMMANDS
+from bot.intake.local_commands import (
+    API,
+    LOCAL_COMMANDS,
+    METADATA_KEY,
+    add_command,
+    add_start,
+    build_command,
+    parse_argument,
+)
+from bot.store import Freeze, NewCommand
+from bot.web.api.operations import AllViews, IdempotencyKey, change, command
+from bot.web.views import http_errors
+from lifecycle.model.facts import Command
+from lifecycle.model.names import agent_of
+
+_Target = Annotated[
+    str, PathParameter(description="`all`, or `project:NAME`. For a session: its command `freeze`.")
+]
+
+
+class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command to give."""
+
+    kind: Annotated[
+        str, Meta(description=f"One of {', '.join(sorted(LOCAL_COMMANDS))}.", examples=["tell"])
+    ]
+    text: Annotated[
+        str, Meta(description="Its argument, if it takes one.", examples=["Keep the old name."])
+    ] = ""
+    head: Annotated[
+        str, Meta(description="For `merge`: the reviewed commit; another one is not merged.")
+    ] = ""
+
+
+class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An issue to start an agent on."""
+
+    project: Annotated[str, Meta(examples=["widgets"])]
+    # GraphQL takes 32-bit integers.
+    issue: Annotated[int, Meta(ge=1, le=2**31 - 1, description="Its number.", examples=[12])]
+    agent: Annotated[
+        str, Meta(description="As in the command `start`; empty: the project's agent.")
+    ] = ""
+
+
+class AcceptedCommand(Struct, frozen=True):
+    """A command that was accepted. The bot applies it within a second."""
+
+    key: Annotated[str, Meta(description="Its key among the session's commands.")]
+    session: Annotated[str, Meta(examples=["widgets-12"])]
+    kind: str
+    text: str
+    new: Annotated[bool, Meta(description="False: this request was accepted before.")]
+
+
+_REPEATED = {
+    200: ResponseSpec(
+        AcceptedCommand, generate_examples=False, description="It was accepted before."
+    )
+}
+
+
+@command("/sessions", "sessions", responses=_REPEATED)
+def start_session(
+    views: AllViews, data: JSONBody[SessionRequest], idempotency_key: IdempotencyKey
+) -> Response[AcceptedCommand]:
+    """Start an agent on an issue.
+
+    The bot reads the issue and then creates the session, or posts on the issue why it does not.
+    """
+    views.check_agent(agent_of(data.agent))
+    session = f"{data.project}-{data.issue}"
+    with http_errors():
+        asked = NewCommand(
+            key=f"api:{session}:{idempotency_key}",
+            repository=views.project(data.project).repository,
+            number=data.issue,
+            kind="start",
+            actor=API,
+            text=parse_argument(COMMANDS["start"], data.agent),
+            at=views.store.clock(),
+        )
+        return _accepted(session, asked, new=add_start(views.store, asked))
+
+
+@command("/sessions/{id:str}/commands", "sessions", responses=_REPEATED)
+def give_command(
+    views: AllViews,
+    id: FromPath[str],
+    data: JSONBody[CommandRequest],
+    idempotency_key: IdempotencyKey,
+) -> Response[AcceptedCommand]:
+    """Give a command: stop, retry, tell, answer, merge and all others that comments have.
+
+    The reply is in the session's `commands` once the bot has applied it.
+    """
+    session, key = views.session(id), f"api:{id}:{idempotency_key}"
+    with http_errors():
+        asked = build_command(
+            session,
+            data.kind,
+            data.text,
+            actor=API,
+            key=key,
+            at=views.store.clock(),
+            head=data.head,
+        )
+        return _accepted(id, asked, new=add_command(views.store, session, asked))
+
+
+@change("PATCH", "/sessions/{id:str}/metadata", "sessions")
+def set_metadata(
+    views: AllViews, id: FromPath[str], data: JSONBody[dict[str, str | None]]
+) -> dict[str, str]:
+    """Set keys of a session's metadata, which the bot only keeps for you.
+
+    The body is an object; null removes a key, and keys that it does not name are kept.
+    """
+    wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
+    if wrong:
+        raise ClientException(
+            f"{wrong[0][:80]!r} is not a valid key.",
+            extra={"remedy": "Use up to 64 letters, digits, dots, dashes and underscores."},
+        )
+    views.session(id)
+    views.store.metadata.set(id, {key: value or "" for key, value in data.items()})
+    return views.store.metadata.of(id)
+
+
+@change("PUT", "/freezes/{target:str}", "bot")
+def freeze(views: AllViews, target: _Target) -> list[Freeze]:
+    """Hold back all actions of a project or of the bot."""
+    return views.freeze(_scope(target), API)
+
+
+@change("DELETE", "/freezes/{target:str}", "bot")
+def unfreeze(views: AllViews, target: _Target) -> list[Freeze]:
+    """Undo a freeze of the same scope."""
+    return views.unfreeze(_scope(target), API)
+
+
+@change("PUT", "/deliveries/{id:str}/retry", "bot")
+def retry_delivery(views: AllViews, id: FromPath[str]) -> dict[str, bool]:
+    """Process a failed delivery again. `retried` is false if it has not failed."""
+    if not views.store.deliveries.known([id]):
+        raise NotFoundException(f"No delivery {id[:100]}.")
+    return {"retried": views.store.deliveries.retry([id]) == 1}
+
+
+def _scope(target: str) -> str:
+    return "" if target == "all" else target
+
+
+def _accepted(
+    session: str, command: Command | NewCommand, *, new: bool
+) -> Response[AcceptedCommand]:
+    taken = AcceptedCommand(command.key, session, command.kind, command.text, new)
+    return Response(taken, status_code=202 if new else 200)

@@ -1,0 +1,80 @@
+"""Declares handlers of the API: their docstrings are the texts of the OpenAPI document."""
+
+from collections.abc import Callable
+from inspect import cleandoc, iscoroutinefunction
+from typing import Annotated, Any, Final
+
+from litestar import delete, get, patch, post, put
+from litestar.di import NamedDependency
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.types import AnyCallable
+
+from bot.web.api.problems import IDEMPOTENCY_KEY, responses
+from bot.web.views import Views
+
+AllViews = NamedDependency[Views]
+MOST_ITEMS: Final = 200
+Limit = Annotated[
+    int, QueryParameter(ge=1, le=MOST_ITEMS, description="At most so many items on a page.")
+]
+Cursor = Annotated[
+    str,
+    QueryParameter(description="The `cursor` of the page before; leave it out for the first page."),
+]
+IdempotencyKey = Annotated[
+    str,
+    HeaderParameter(
+        name=IDEMPOTENCY_KEY,
+        pattern="^[A-Za-z0-9._-]{1,100}$",
+        description="A unique key. A request that is repeated with the same key has no further"
+        " effect; one that differs is refused with status 409.",
+    ),
+]
+
+_Declare = Callable[[AnyCallable], HTTPRouteHandler]
+
+
+def read(path: str, tag: str, **options: Any) -> _Declare:
+    """Make a function the handler of GET."""
+    return _declare(get, path, tag, (400, 401, 403, 404, 429, 500), options)
+
+
+def command(path: str, tag: str, **options: Any) -> _Declare:
+    """Make a function the handler of POST. It takes an idempotency key and answers 202."""
+    options = {"status_code": 202, **options}
+    return _declare(post, path, tag, (400, 401, 403, 404, 409, 413, 429, 500), options)
+
+
+def change(method: str, path: str, tag: str, **options: Any) -> _Declare:
+    """Make a function the handler of PUT, PATCH or DELETE, whose repetition changes nothing."""
+    handler = {"PUT": put, "PATCH": patch, "DELETE": delete}[method]
+    options = {"status_code": 200, **options}
+    return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500), options)
+
+
+def _declare(
+    method: Callable[..., _Declare],
+    path: str,
+    tag: str,
+    errors: tuple[int, ...],
+    options: dict[str, Any],
+) -> _Declare:
+    others = options.pop("responses", {})
+
+    def declare(function: AnyCallable) -> HTTPRouteHandler:
+        text = cleandoc(function.__doc__ or "")
+        threaded = {} if iscoroutinefunction(function) else {"sync_to_thread": True}
+        return method(
+            path,
+            operation_id=function.__name__,
+            summary=text.partition("\n")[0].rstrip("."),
+            description=text,
+            tags=[tag],
+            security=[{"bearer": []}],
+            responses=responses(*errors) | others,
+            **threaded,
+            **options,
+        )(function)
+
+    return declare

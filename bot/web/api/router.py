@@ -1,0 +1,113 @@
+"""The routes of the API, and the OpenAPI document that Litestar makes of them."""
+
+from functools import cache
+from importlib.metadata import version
+from typing import Final
+
+import msgspec
+from litestar import Litestar, Response, Router, get
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.spec import Components, License, SecurityScheme, Tag
+
+from bot.web.access import Access
+from bot.web.api.commands import (
+    freeze,
+    give_command,
+    retry_delivery,
+    set_metadata,
+    start_session,
+    unfreeze,
+)
+from bot.web.api.events import follow_events
+from bot.web.api.overview import (
+    get_agent,
+    list_agents,
+    list_failed_deliveries,
+    list_freezes,
+    list_incidents,
+    list_projects,
+    list_queue,
+    list_usage,
+)
+from bot.web.api.problems import MOST_BYTES, as_problem
+from bot.web.api.sessions import (
+    explain_session,
+    get_session,
+    list_history,
+    list_messages,
+    list_sessions,
+    read_log,
+)
+from bot.web.event_feed import EventFeed
+from bot.web.live import Watchers
+from bot.web.views import Views
+
+PATH: Final = "/api/v1"
+
+#: All routes; those that only read accept the page's cookie too.
+ROUTES: Final = (
+    *(list_sessions, get_session, list_history, list_messages, read_log, explain_session),
+    *(start_session, give_command, set_metadata, follow_events),
+    *(list_agents, get_agent, list_projects, list_usage, list_queue),
+    *(list_incidents, list_freezes, freeze, unfreeze, list_failed_deliveries, retry_delivery),
+)
+
+_TAGS = {
+    "sessions": "List, read and steer sessions.",
+    "events": "What happens, as it happens.",
+    "agents": "Agents and their records.",
+    "costs": "Model usage and cost.",
+    "bot": "Projects, the queue, freezes, incidents and deliveries.",
+}
+
+
+def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed) -> Router:
+    """Return the API."""
+    return Router(
+        PATH,
+        route_handlers=[*ROUTES, _describe],
+        guards=[access.guard_api],
+        dependencies={
+            "views": Provide(lambda: views, sync_to_thread=False),
+            "watchers": Provide(lambda: watchers, sync_to_thread=False),
+            "feed": Provide(lambda: feed, sync_to_thread=False),
+        },
+        exception_handlers={HTTPException: as_problem, Exception: as_problem},
+        request_max_body_size=MOST_BYTES,
+    )
+
+
+@get("/openapi.json", sync_to_thread=True)
+def _describe() -> Response[bytes]:
+    return Response(document(), media_type="application/json")
+
+
+@cache
+def document() -> bytes:
+    """Return the OpenAPI document as JSON.
+
+    It is made by an application of its own, since Litestar would add routes to the server's that
+    answer with HTML.
+    """
+    config = OpenAPIConfig(
+        title="Mergewright",
+        version=version("mergewright"),
+        description="Lists, follows and steers the sessions of a Mergewright server.",
+        license=License(name="MIT", identifier="MIT"),
+        tags=[Tag(name=name, description=says) for name, says in _TAGS.items()],
+        components=Components(
+            security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer")}
+        ),
+    )
+    routes = Router(
+        PATH,
+        route_handlers=ROUTES,
+        dependencies={
+            name: Provide(lambda: None, sync_to_thread=False)
+            for name in ("views", "watchers", "feed")
+        },
+    )
+    app = Litestar([routes], openapi_config=config, logging_config=None)
+    return msgspec.json.encode(app.openapi_schema.to_schema())

@@ -1,0 +1,209 @@
+"""Handlers that read sessions."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Annotated, Any, cast
+
+from litestar.di import NamedDependency
+from litestar.params import FromPath, FromQuery, QueryParameter
+from msgspec import Meta, Struct
+
+from bot.show.json_values import json_value
+from bot.show.run_log import LogPage
+from bot.show.session_detail import LAST_EVENT, HistoryEntry, SessionDetail
+from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
+from bot.show.waiting import Goal, is_over
+from bot.store import SessionQuery, SessionScope, SessionSort
+from bot.web.api.operations import MOST_ITEMS, AllViews, Cursor, Limit, read
+from bot.web.live import Watchers
+from bot.web.views import LAST_MESSAGE
+from lifecycle.model.status import Status
+from runtimes.agents.shared.messages import Message
+
+_TAG = "sessions"
+_MOST_SECONDS = 600.0
+_MOST_MESSAGES = 1000
+_LAST_BYTE = 2**53
+
+_Run = Annotated[
+    int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
+]
+_Scope = Annotated[
+    SessionScope,
+    QueryParameter(
+        name="scope",
+        description="`current`: not ended, or waiting for a person; `waiting`: for a person.",
+    ),
+]
+_Sort = Annotated[
+    SessionSort,
+    QueryParameter(description="`created`, or `since`: of the status. With `-`: newest first."),
+]
+_Seconds = Annotated[
+    float, QueryParameter(gt=-1, le=_MOST_SECONDS, description="How long to wait, in seconds.")
+]
+
+
+class SessionListPage(Struct, frozen=True, kw_only=True):
+    """A page of sessions."""
+
+    items: list[SessionSummary]
+    cursor: Annotated[str | None, Meta(description="Of this page; null: there are no more.")]
+
+
+class HistoryPage(Struct, frozen=True, kw_only=True):
+    """A page of a session's history."""
+
+    items: list[HistoryEntry]
+    cursor: Annotated[int | None, Meta(description="Of this page; null: there are no more.")]
+
+
+class TranscriptPage(Struct, frozen=True, kw_only=True):
+    """A page of a conversation."""
+
+    items: list[Message]
+    cursor: Annotated[int, Meta(description="Of this page, also if it is the last one yet.")]
+
+
+class ExplainedSession(Struct, frozen=True, kw_only=True):
+    """What is known of a session, and the decision that it leads to now."""
+
+    facts: dict[str, Any]
+    decision: dict[str, Any]
+    budgets: tuple[BudgetUsage, ...]
+    refused: tuple[RefusedConnection, ...]
+
+
+@read("/sessions", _TAG)
+def list_sessions(
+    views: AllViews,
+    project: FromQuery[str] = "",
+    agent: Annotated[str, QueryParameter(description="An agent's name, or an agent type.")] = "",
+    status: FromQuery[list[Status] | None] = None,
+    person: Annotated[str, QueryParameter(description="The login of the requester.")] = "",
+    search: Annotated[
+        str,
+        QueryParameter(
+            max_length=200,
+            description="A part of the ID, the title or the branch, or the number of a pull"
+            " request.",
+        ),
+    ] = "",
+    among: _Scope = "all",
+    sort: _Sort = "-created",
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> SessionListPage:
+    """List sessions.
+
+    Filters are combined; `status` may be repeated.
+    """
+    query = SessionQuery(
+        project=project,
+        agent=agent,
+        statuses=tuple(status or ()),
+        person=person,
+        search=search,
+        scope=among,
+        sort=sort,
+        cursor=cursor,
+        limit=limit,
+    )
+    rows, after = views.page(query)
+    return SessionListPage(items=rows, cursor=after or None)
+
+
+@read("/sessions/{id:str}", _TAG)
+async def get_session(
+    views: AllViews,
+    watchers: NamedDependency[Watchers],
+    id: FromPath[str],
+    wait: Annotated[
+        Goal | None,
+        QueryParameter(description="Answer once the session is merged, or needs a person."),
+    ] = None,
+    timeout: _Seconds = 30.0,  # noqa: ASYNC109 - it is the name of a parameter
+) -> SessionDetail:
+    """Show everything about a session, or wait for it.
+
+    With `wait`, the answer comes when this is reached, when the session has ended otherwise, or
+    after `timeout` seconds, whichever is first: check `session.status`.
+    """
+    if wait is not None:
+        try:
+            async with asyncio.timeout(timeout):
+                await _reached(views, watchers, id, wait)
+        except TimeoutError:
+            pass
+    return await asyncio.to_thread(views.detail, id)
+
+
+async def _reached(views: AllViews, watchers: Watchers, id: str, goal: Goal) -> None:
+    async with aclosing(watchers.watch()) as changes:
+        async for ids in changes:
+            if ids and id not in ids:
+                continue
+            if is_over(await asyncio.to_thread(views.row, id), goal):
+                return
+
+
+@read("/sessions/{id:str}/history", _TAG)
+def list_history(
+    views: AllViews,
+    id: FromPath[str],
+    cursor: Annotated[int, QueryParameter(gt=-1, le=LAST_EVENT)] = LAST_EVENT,
+    limit: Limit = 50,
+) -> HistoryPage:
+    """List what happened in a session, newest first."""
+    views.session(id)
+    entries = views.history(id, cursor, limit + 1)
+    last = entries[limit - 1].id if len(entries) > limit else None
+    return HistoryPage(items=entries[:limit], cursor=last)
+
+
+@read("/sessions/{id:str}/why", _TAG)
+def explain_session(views: AllViews, id: FromPath[str]) -> ExplainedSession:
+    """Explain a session's status: its facts, and the decision that they lead to now."""
+    found = views.explain(id)
+    return ExplainedSession(
+        facts=cast(dict[str, Any], json_value(found.facts)),
+        decision=cast(dict[str, Any], json_value(found.decision)),
+        budgets=found.budgets,
+        refused=found.refused,
+    )
+
+
+@read("/sessions/{id:str}/transcript", _TAG)
+def list_messages(
+    views: AllViews,
+    id: FromPath[str],
+    run: _Run = 0,
+    cursor: Annotated[int, QueryParameter(gt=-1, le=LAST_MESSAGE)] = 0,
+    limit: Annotated[int, QueryParameter(ge=1, le=_MOST_MESSAGES)] = 100,
+) -> TranscriptPage:
+    """List the messages of a run's conversation, oldest first.
+
+    The page has a `cursor` even if it has no messages: send it to follow a conversation.
+    """
+    messages = views.transcript(id, run, cursor, limit)
+    return TranscriptPage(items=messages, cursor=cursor + len(messages))
+
+
+@read("/sessions/{id:str}/log", _TAG)
+def read_log(
+    views: AllViews,
+    id: FromPath[str],
+    run: _Run = 0,
+    cursor: Annotated[
+        int | None,
+        QueryParameter(
+            gt=-1,
+            le=_LAST_BYTE,
+            description="The `cursor` of the page before; 0: from the beginning. Without it: the"
+            " last lines.",
+        ),
+    ] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=10 * MOST_ITEMS)] = MOST_ITEMS,
+) -> LogPage:
+    """Read the lines that a run's program printed, oldest first."""
+    return views.log(id, run, cursor, limit)

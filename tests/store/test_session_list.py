@@ -1,0 +1,113 @@
+"""Lists of sessions: filters, order and pages."""
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from bot.store import InvalidCursor, Observation, SessionQuery, Store
+from lifecycle.model.facts import Ended, Issue, Pull
+from lifecycle.model.status import Reason, Status
+from tests.store.conftest import Clock, Scenario
+
+
+def ids(store: Store, *waiting: str, **query: object) -> list[str]:
+    page = store.session_list.page(SessionQuery(**query), waiting)  # type: ignore[arg-type]
+    return [session.id.removeprefix("widgets-") for session in page.sessions]
+
+
+def pages(store: Store, **query: object) -> Iterator[list[str]]:
+    cursor = ""
+    while True:
+        wanted = SessionQuery(**query, cursor=cursor)  # type: ignore[arg-type]
+        page = store.session_list.page(wanted)
+        yield [session.id.removeprefix("widgets-") for session in page.sessions]
+        if not (cursor := page.cursor):
+            return
+
+
+@pytest.mark.parametrize(("sort", "expected"), [("-created", "54321"), ("created", "12345")])
+def test_pages_follow_each_other(
+    scenario: Scenario, store: Store, clock: Clock, sort: str, expected: str
+) -> None:
+    for number in range(1, 6):
+        scenario.session(number)
+        clock.passes(number % 2)  # Some are created at the same time.
+    found = list(pages(store, sort=sort, limit=2))
+    assert [len(page) for page in found] == [2, 2, 1]
+    assert "".join(map("".join, found)) == expected
+    assert list(pages(store, sort=sort, limit=5)) == [list(expected)]
+
+
+def test_a_new_session_does_not_shift_the_pages(
+    scenario: Scenario, store: Store, clock: Clock
+) -> None:
+    for number in (1, 2, 3):
+        scenario.session(number)
+        clock.passes(1)
+    first = store.session_list.page(SessionQuery(limit=2))
+    scenario.session(4)
+    second = store.session_list.page(SessionQuery(limit=2, cursor=first.cursor))
+    assert [session.id for session in second.sessions] == ["widgets-1"]
+
+
+def test_sessions_are_sorted_by_the_time_of_their_status(
+    scenario: Scenario, store: Store, clock: Clock
+) -> None:
+    for number in (1, 2):
+        scenario.session(number)
+    clock.passes(1)
+    scenario.decides("widgets-1", status="stuck")
+    assert ids(store, sort="-since") == ["1", "2"]
+    assert ids(store, sort="since") == ["2", "1"]
+
+
+def test_filters_are_combined(scenario: Scenario, store: Store) -> None:
+    for number, changes in enumerate(
+        ({}, {"project": "gears"}, {"requester": "Bob"}, {"agent_type": "codex"}), 1
+    ):
+        created = replace(scenario.new_session(number), **changes)
+        store.sessions.create(created)
+    scenario.decides("widgets-4", status="stuck")
+    assert ids(store, project="gears") == ["2"]
+    assert ids(store, person="BOB") == ["3"]
+    assert ids(store, agent="codex") == ["4"]
+    assert ids(store, agent="codex", statuses=("stuck", "working")) == ["4"]
+    assert ids(store, agent="codex", statuses=("working",)) == []
+
+
+def test_a_search_looks_at_id_title_branch_and_number(scenario: Scenario, store: Store) -> None:
+    for number, title in ((12, "100% wrong"), (13, "Über_all"), (14, "x")):
+        new = replace(scenario.new_session(number), issue=Issue(number=number, title=title))
+        store.sessions.create(new)
+    pull = Observation(session="widgets-14", pulls=(Pull(number=340, head="cafe"),))
+    store.observations.record([pull], scenario.now)
+    assert ids(store, search="WIDGETS-12") == ["12"]
+    assert ids(store, search="mergewright/14-") == ["14"]
+    assert ids(store, search="0% W") == ["12"]
+    assert ids(store, search="Über_") == ["13"]
+    assert ids(store, search="r_a") == ["13"], "a wildcard is a letter like any other"
+    assert ids(store, search="#340") == ["14"]
+
+
+def test_the_scope_selects_by_end_and_by_who_waits(scenario: Scenario, store: Store) -> None:
+    for number in (1, 2, 3, 4):
+        scenario.session(number)
+    over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="so", at=scenario.now)
+    scenario.decides("widgets-1", status="stuck", reason="no_progress")
+    scenario.decides("widgets-2", status="killed", ended=over)
+    scenario.decides("widgets-3", status="errored", reason="timeout", ended=over)
+    waiting = ("stuck no_progress", "errored timeout")
+    assert ids(store, *waiting) == ["4", "3", "2", "1"]
+    assert ids(store, *waiting, scope="current") == ["4", "3", "1"]
+    assert ids(store, *waiting, scope="waiting") == ["3", "1"]
+    assert ids(store, *waiting, scope="ended") == ["3", "2"]
+    closed = Observation(session="widgets-3", issue=Issue(number=3, title="x", open=False))
+    store.observations.record([closed], scenario.now)
+    assert ids(store, *waiting, scope="waiting") == ["1"], "nobody waits for a closed issue"
+
+
+@pytest.mark.parametrize("cursor", ["x", "AAAA", "eyJ9", "W10=", "é", "WzEsIDJd"])
+def test_an_invalid_cursor_is_refused(store: Store, cursor: str) -> None:
+    with pytest.raises(InvalidCursor):
+        store.session_list.page(SessionQuery(cursor=cursor))

@@ -1,0 +1,166 @@
+"""What every route of the API has in common: its documentation, access and errors."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from litestar.handlers import HTTPRouteHandler
+
+from bot.show.run_log import LogPage
+from bot.store import Delivery
+from bot.web.api.router import PATH, ROUTES, document
+from tests.web.conftest import Site, bearer, sign_in
+
+#: A body for each route that takes one.
+BODIES: dict[str, Any] = {
+    "start_session": {"project": "widgets", "issue": 12},
+    "give_command": {"kind": "stop"},
+    "set_metadata": {"ticket": "A-1"},
+}
+PATHS = {"{id:str}": "widgets-1", "{name:str}": "ada", "{target:str}": "all"}
+READS = [route for route in ROUTES if "GET" in route.http_methods]
+WRITES = [route for route in ROUTES if "GET" not in route.http_methods]
+
+
+def name(route: HTTPRouteHandler) -> str:
+    return str(route.operation_id)
+
+
+every = pytest.mark.parametrize("route", ROUTES, ids=name)
+reads = pytest.mark.parametrize("route", [r for r in READS if name(r) != "follow_events"], ids=name)
+writes = pytest.mark.parametrize("route", WRITES, ids=name)
+
+
+def sent(site: Site, route: HTTPRouteHandler, **headers: str) -> httpx.Response:
+    """A request for this route that is valid but for access."""
+    (path,), (method,) = route.paths, sorted(route.http_methods - {"HEAD", "OPTIONS"})
+    for part, value in PATHS.items():
+        path = path.replace(part, value)
+    given = {"idempotency-key": "k-1", **headers}
+    encoded = {key.encode(): value.encode() for key, value in given.items()}
+    return site.http.request(method, PATH + path, json=BODIES.get(name(route)), headers=encoded)
+
+
+def checked_problem(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The problem in a response, as RFC 9457 has it."""
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = response.json()
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+    assert problem["remedy"]
+    return problem
+
+
+def described(route: HTTPRouteHandler) -> dict[str, Any]:
+    operations = [
+        operation
+        for path in json.loads(document())["paths"].values()
+        for operation in path.values()
+        if operation["operationId"] == name(route)
+    ]
+    assert len(operations) == 1
+    return dict(operations[0])
+
+
+@every
+def test_a_route_is_documented(route: HTTPRouteHandler) -> None:
+    operation = described(route)
+    assert operation["summary"]
+    assert operation["description"].startswith(operation["summary"])
+    assert operation["tags"]
+    assert operation["security"] == [{"bearer": []}]
+    for status in ("400", "401", "403", "500"):
+        (media,) = operation["responses"][status]["content"]
+        assert media == "application/problem+json"
+
+
+@every
+def test_a_route_requires_the_token(site: Site, route: HTTPRouteHandler) -> None:
+    site.session(1)
+    for headers in ({}, {"authorization": "Bearer of ill news"}, {"authorization": "Basic dTpw"}):
+        response = sent(site, route, **headers)
+        problem = checked_problem(response, 401)
+        assert response.headers["www-authenticate"] == "Bearer"
+        assert problem["detail"] == "The page's token is required."
+    assert site.store.sessions.get("widgets-1").commands == ()  # type: ignore[union-attr]
+
+
+@writes
+def test_a_cookie_is_not_enough_to_write(site: Site, route: HTTPRouteHandler) -> None:
+    """A browser sends it with requests that other sites make."""
+    session = site.session(1)
+    sign_in(site)
+    problem = checked_problem(sent(site, route), 403)
+    assert problem["detail"] == "A cookie is not enough to change anything here."
+    found = site.store.sessions.get(session)
+    assert found is not None
+    assert (found.commands, found.metadata) == ((), {})
+    assert site.store.freezes.all() == []
+    assert site.store.commands.new() == []
+
+
+@reads
+def test_a_read_has_the_documented_type(site: Site, route: HTTPRouteHandler) -> None:
+    session = site.session(1)
+    site.log_page = lambda *_: LogPage(lines=("Done.",), cursor=6, more=False)
+    site.store.db.write(
+        lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
+    )
+    assert session == PATHS["{id:str}"]
+    sign_in(site)
+    response = sent(site, route)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    annotation = route.parsed_fn_signature.return_type.annotation
+    msgspec.json.decode(response.content, type=annotation)
+
+
+@writes
+def test_a_write_can_be_repeated(site: Site, route: HTTPRouteHandler) -> None:
+    site.session(1)
+    failed = Delivery(id="widgets-1", event="issues", at=site.store.clock(), body=b"{")
+    site.store.deliveries.add([failed]).result()
+    token = bearer()[b"authorization"].decode()
+    first, again = (sent(site, route, authorization=token) for _ in range(2))
+    assert first.status_code == route.status_code, first.text
+    assert again.status_code == 200
+    if "POST" in route.http_methods:
+        assert {**first.json(), "new": False} == again.json()
+    else:
+        assert first.json() == again.json()
+
+
+def test_an_unknown_route_and_method_are_problems(site: Site) -> None:
+    assert checked_problem(site.seen("/api/v1/nothing"), 404)["title"] == "Not Found"
+    assert checked_problem(site.seen("/api/nothing"), 404)
+    response = site.http.post("/api/v1/queue", headers=bearer())
+    assert checked_problem(response, 405)["title"] == "Method Not Allowed"
+
+
+def test_the_document_is_served_to_those_with_access(site: Site) -> None:
+    checked_problem(site.http.get("/api/v1/openapi.json"), 401)
+    response = site.seen("/api/v1/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    found = response.json()
+    assert found["openapi"].startswith("3.1")
+    assert found["components"]["securitySchemes"] == {
+        "bearer": {"type": "http", "scheme": "bearer"}
+    }
+    operations = [one for path in found["paths"].values() for one in path]
+    assert len(operations) == len(ROUTES)
+
+
+def test_the_document_needs_no_generator_of_examples() -> None:
+    """requirements.txt leaves out polyfactory and faker, which Litestar needs for those alone."""
+    blocked = "import sys; sys.modules.update(polyfactory=None, faker=None)"
+    made = "from bot.web.api.router import document; print(len(document()))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{blocked}; {made}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
