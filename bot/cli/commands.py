@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.cli.options import CliError, Config, Json, NoWait, SessionId
+from bot.cli.options import CliError, Config, Json, NoWait, Server, SessionId
 
 app = typer.Typer()
 
@@ -79,6 +79,7 @@ def start(
         list[str] | None, typer.Argument(metavar=f"AGENT [TYPE] [{_MODE}]", help=_AGENT)
     ] = None,
     config: Config = None,
+    server: Server = "",
     resume: Annotated[
         str,
         typer.Option(
@@ -89,7 +90,8 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start an agent on an issue, or bring its ended session back."""
-    _submit(config, session_id, "start", " ".join(agent or ()), no_wait, as_json, resume=resume)
+    text = " ".join(agent or ())
+    _submit(config, server, session_id, "start", text, no_wait, as_json, resume=resume)
 
 
 @app.command()
@@ -97,6 +99,7 @@ def merge(
     session_id: SessionId,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="merge, squash or rebase.")] = "",
     config: Config = None,
+    server: Server = "",
     pull: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="Pull request, if several are open.")
     ] = None,
@@ -104,14 +107,18 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge the current commit once nothing blocks it."""
-    _submit(config, session_id, "merge", method, no_wait, as_json, pull=pull)
+    _submit(config, server, session_id, "merge", method, no_wait, as_json, pull=pull)
 
 
 def _plain(kind: str) -> Callable[..., None]:
     def submit(
-        session_id: SessionId, config: Config = None, no_wait: NoWait = False, as_json: Json = False
+        session_id: SessionId,
+        config: Config = None,
+        server: Server = "",
+        no_wait: NoWait = False,
+        as_json: Json = False,
     ) -> None:
-        _submit(config, session_id, kind, "", no_wait, as_json)
+        _submit(config, server, session_id, kind, "", no_wait, as_json)
 
     return submit
 
@@ -121,10 +128,11 @@ def _with_argument(kind: str, argument: Any) -> Callable[..., None]:
         session_id: SessionId,
         text: list[str] = argument,
         config: Config = None,
+        server: Server = "",
         no_wait: NoWait = False,
         as_json: Json = False,
     ) -> None:
-        _submit(config, session_id, kind, " ".join(text), no_wait, as_json)
+        _submit(config, server, session_id, kind, " ".join(text), no_wait, as_json)
 
     return submit
 
@@ -140,6 +148,7 @@ def _freezing(kind: str) -> Callable[..., None]:
             ),
         ] = None,
         config: Config = None,
+        server: Server = "",
         project: Annotated[
             str, typer.Option("--project", metavar="NAME", help="The sessions of this project.")
         ] = "",
@@ -150,11 +159,12 @@ def _freezing(kind: str) -> Callable[..., None]:
         if sum(map(bool, (session_id, project, everything))) != 1:
             raise CliError(f"name what to {kind}: a SESSION, --project NAME or --all")
         if session_id:
-            _submit(config, session_id, kind, "", no_wait, as_json)
+            _submit(config, server, session_id, kind, "", no_wait, as_json)
             return
         from bot.cli import submit
 
-        submit.set_frozen(config, project, frozen=kind == "freeze", as_json=as_json)
+        frozen = kind == "freeze"
+        submit.set_frozen(config, server, project, frozen=frozen, as_json=as_json)
 
     return submit
 
@@ -184,6 +194,7 @@ def meta(
 
 def _submit(
     config: Path | None,
+    server: str,
     session_id: str,
     kind: str,
     text: str,
@@ -196,4 +207,6 @@ def _submit(
     from bot.cli import submit
 
     wait = not no_wait
-    submit.submit(config, session_id, kind, text, pull, resume, wait=wait, as_json=as_json)
+    submit.submit(
+        *(config, session_id, kind, text, pull, resume), wait=wait, as_json=as_json, server=server
+    )

@@ -23,6 +23,16 @@ SessionId = Annotated[
     str, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        envvar="MERGEWRIGHT_SERVER",
+        metavar="URL",
+        help="Ask the server at this address, with the token in MERGEWRIGHT_PAGE_TOKEN or in the"
+        " file that MERGEWRIGHT_PAGE_TOKEN_FILE names.",
+    ),
+]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="Return without waiting for the bot to apply the command.")
 ]

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.json_values import json_value
-from bot.show.session_summary import BudgetUsage, RefusedConnection, waits_for_person
+from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
 from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
 from bot.system.clock import utc_now
 from bot.text.history import describe_action, describe_event
@@ -50,13 +50,14 @@ def table(*head: str) -> Table:
 
 
 def listing(
-    sessions: Sequence[Session], every: bool, places: Mapping[str, str] = {}
+    sessions: Sequence[SessionSummary], empty: str, places: Mapping[str, str] = {}
 ) -> RenderableType:
-    """A line for each session with its title and status below; `places` are queue positions."""
+    """A line for each session with its title and status below; `places` are queue positions.
+
+    `empty` is printed if there are none.
+    """
     if not sessions:
-        return Text(
-            "No sessions yet." if every else "No live sessions. Use --all to include ended ones."
-        )
+        return Text(empty)
     rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
     for one in sessions:
         pulls = " ".join(f"#{pull.number}" for pull in one.pulls)
@@ -69,11 +70,11 @@ def listing(
         title.stylize("bold", 0, len(one.id))
         title.highlight_words([one.status], color(one.status))
         screen.append(title)
-        for below in (one.issue.title, sentence(one.because), places.get(one.id, "")):
+        for below in (one.title, sentence(one.because), places.get(one.id, "")):
             if below:
                 screen.append(_below(Text(plain(below), "dim")))
-        if waits_for_person(one) and (remedy := advice_on(one.reason)):
-            screen.append(_below(Text(f"-> {remedy}", "yellow")))
+        if one.needs_person and one.remedy:
+            screen.append(_below(Text(f"-> {one.remedy}", "yellow")))
     return Group(*screen)
 
 

@@ -2,16 +2,18 @@
 
 import os
 import sys
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from bot.cli.options import PROBLEM, CliError, Config, Json, SessionId
+from bot.cli.options import PROBLEM, CliError, Config, Json, Server, SessionId
 
 app = typer.Typer()
 
 _MOST_MESSAGES = 10**9  #: More than any transcript has.
+_ALL = 10**6  #: More sessions than there are.
 Run = Annotated[int | None, typer.Option(min=1, help="Run number [default: the last run].")]
 UsageGroup = Literal["session", "run", "agent", "issue", "repository", "day"]
 
@@ -19,29 +21,58 @@ UsageGroup = Literal["session", "run", "agent", "issue", "repository", "day"]
 @app.command()
 def ls(
     config: Config = None,
+    server: Server = "",
     every: Annotated[bool, typer.Option("--all", help="Include ended sessions.")] = False,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STATUS", help="Only sessions in this status, ended or not; may be repeated."
+        ),
+    ] = None,
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only sessions of it.")] = "",
+    search: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Only sessions whose ID, title or branch contains it."),
+    ] = "",
+    limit: Annotated[
+        int, typer.Option(min=1, max=_ALL, metavar="N", help="At most so many.", show_default=False)
+    ] = _ALL,
     as_json: Json = False,
 ) -> None:
     """List sessions that are live or need a person, newest first."""
-    from rich.console import Group
+    from bot.cli import listing
+    from bot.store import SessionQuery
 
-    from bot.cli import context, screens, tables
-    from bot.show.session_summary import summarize, waits_for_person
-
-    settings = context.settings(config)
-    with context.store(settings) as store:
-        sessions = store.sessions.all()
-        if not every:
-            sessions = [one for one in sessions if one.ended is None or waits_for_person(one)]
-        queued = context.queue(settings, store)
-        freezes, incidents = store.freezes.all(), store.incidents.current()
-    positions = {name: tables.queue_position(one) for name, one in queued.items()}
-    listing = screens.listing(sessions, every, positions)
-    screens.report(
-        [summarize(one, queued.get(one.id)) for one in sessions],
-        Group(*screens.notices(incidents, freezes), listing),
-        as_json=as_json,
+    query = SessionQuery(
+        project=project,
+        statuses=listing.checked(status or ()),
+        search=search,
+        scope="all" if every or status else "current",
+        limit=limit,
     )
+    listing.sessions(config, server, query, as_json=as_json)
+
+
+@app.command()
+def wait(
+    session_id: SessionId,
+    goal: Annotated[
+        Literal["merged", "needs_input"],
+        typer.Option("--for", help="merged, or needs_input: it waits for a person."),
+    ],
+    config: Config = None,
+    server: Server = "",
+    timeout: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Time limit in seconds [default: none]."),
+    ] = inf,
+    as_json: Json = False,
+) -> None:
+    """Wait until a session is merged or needs a person; exit 1 if it ends otherwise."""
+    from bot.cli import listing
+
+    if not listing.wait(config, server, session_id, goal, timeout, as_json=as_json):
+        raise typer.Exit(PROBLEM)
 
 
 @app.command()
@@ -102,21 +133,20 @@ def queue(config: Config = None, as_json: Json = False) -> None:
 def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
     """Explain a session's status and next actions. Read-only."""
     from bot.cli import context, screens
-    from bot.show.session_summary import budget_usage, refused_connections
+    from bot.show.session_detail import explain
     from bot.system.clock import utc_now
-    from lifecycle.decide import decide
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        facts = store.facts.get(context.session(store, session_id).id)
-        outbox = store.outbox.of(session_id)
-        refused = refused_connections(store.refused.of(session_id), facts.project)
-        policy = context.policies(settings, store).of(facts.project)
-    now = utc_now()
-    decision, budgets = decide(facts, policy, now), budget_usage(facts, policy, now)
+        session = context.session(store, session_id)
+        outbox = store.outbox.of(session.id)
+        policy = context.policies(settings, store).of(session.project)
+        found = explain(store, session.id, policy, utc_now())
     screens.report(
-        {"facts": facts, "decision": decision, "budgets": budgets, "refused": refused},
-        screens.explanation(facts, decision, outbox, policy, budgets, refused),
+        found,
+        screens.explanation(
+            found.facts, found.decision, outbox, policy, found.budgets, found.refused
+        ),
         as_json=as_json,
     )
 

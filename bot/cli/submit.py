@@ -10,6 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -19,17 +20,19 @@ from rich.text import Text
 
 from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
+from bot.cli.remote import RemoteServer
 from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
 from bot.show.session_detail import CommandReply, replies_by_command
-from bot.store import NewCommand, Session, Store
+from bot.show.session_summary import PullSummary
+from bot.store import NewCommand, Store
 from bot.system.clock import utc_now
 from bot.system.locations import Paths, programs
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Command
+from lifecycle.model.facts import Command, Pull
 from lifecycle.model.names import agent_of
 from lifecycle.model.text import plain
 from runtimes.agents.shared.adapter import NotAdopted
@@ -38,6 +41,7 @@ from runtimes.local_records import LocalRecords
 
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
+_REMOTE_POLL_SECONDS = 0.5
 #: The issue number at the end of a session ID.
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -66,8 +70,16 @@ def submit(
     *,
     wait: bool,
     as_json: bool,
+    server: str = "",
 ) -> None:
     """Submit a command and print its outcome. Raises `CliError`, also if it was refused."""
+    if server:
+        if resume:
+            raise CliError("--resume works on the server's own machine only")
+        with closing(RemoteServer(server)) as remote:
+            outcome = _submit_to(remote, id, kind, text, pull, wait)
+        _report(outcome, running=True, as_json=as_json)
+        return
     settings, redact = context.redacting(config)
     with context.store(settings, redact) as store:
         if kind == "start" and store.sessions.get(id) is None:
@@ -77,24 +89,35 @@ def submit(
         else:
             outcome = _submit(settings, store, id, kind, text, pull, wait)
         running = _bot_runs(store)
+    _report(outcome, running=running, as_json=as_json)
+
+
+def _report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
     refused = outcome.accepted is False
     if refused and not as_json:
-        raise CliError(f"{id}: {kind} refused: {plain(outcome.reason)}", PROBLEM)
+        why = plain(outcome.reason)
+        raise CliError(f"{outcome.session}: {outcome.kind} refused: {why}", PROBLEM)
     screens.report(outcome, _screen(outcome, running=running), as_json=as_json)
     if refused:
         raise typer.Exit(PROBLEM)
 
 
-def set_frozen(config: Path | None, project: str, *, frozen: bool, as_json: bool) -> None:
+def set_frozen(
+    config: Path | None, server: str, project: str, *, frozen: bool, as_json: bool
+) -> None:
     """Freeze or unfreeze a project, or everything if it is empty. Raises `CliError`."""
-    settings, redact = context.redacting(config)
-    if project and project not in settings.projects:
-        raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
     scope = f"project:{project}" if project else ""
-    with context.store(settings, redact) as store:
-        set_state = store.freezes.add if frozen else store.freezes.remove
-        changed = set_state(scope, _actor())
-        freezes = store.freezes.all()
+    if server:
+        with closing(RemoteServer(server)) as remote:
+            changed, freezes = True, remote.set_frozen(scope, frozen=frozen)
+    else:
+        settings, redact = context.redacting(config)
+        if project and project not in settings.projects:
+            raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
+        with context.store(settings, redact) as store:
+            set_state = store.freezes.add if frozen else store.freezes.remove
+            changed = set_state(scope, _actor())
+            freezes = store.freezes.all()
     what, state = project or "everything", "frozen" if frozen else "not frozen"
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
@@ -133,7 +156,7 @@ def _submit(
             actor=_actor(),
             key=key,
             at=utc_now(),
-            head=_head(session, pull) if pull else "",
+            head=_head(id, session.pulls, pull) if pull else "",
         )
     except InvalidArgument as problem:
         raise CliError(str(problem)) from None
@@ -152,6 +175,42 @@ def _submit(
     if reply is None:
         return _outcome(store, id, command, None)
     return _outcome(store, id, command, reply.accepted, reply.text)
+
+
+def _submit_to(
+    server: RemoteServer, id: str, kind: str, text: str, pull: int | None, wait: bool
+) -> CommandOutcome:
+    """Submit a command over the API of a remote server."""
+    found = server.find(id)
+    if found is None and kind == "start":
+        project, _, number = id.rpartition("-")
+        if not _NUMBER.fullmatch(number):
+            raise CliError(f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER")
+        key = server.start(project, int(number), text)
+    elif found is None:
+        raise CliError(f"no session {id!r}; `mergewright ls --all` lists all sessions")
+    else:
+        key = server.command(id, kind, text, _head(id, found.session.pulls, pull) if pull else "")
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        found = server.find(id)
+        replies = [one for one in found.commands if one.key == key] if found else []
+        answered = [one for one in replies if one.answer]
+        if answered or not wait or time.monotonic() > until:
+            break
+        time.sleep(_REMOTE_POLL_SECONDS)
+    reply = answered[0] if answered else None
+    return CommandOutcome(
+        key=key,
+        session=id,
+        kind=kind,
+        text=text,
+        accepted=None if reply is None else not reply.refused,
+        reason=reply.answer if reply and reply.refused else "",
+        status=found.session.status if found else "",
+        because=found.session.because if found else "",
+        reply=reply.answer if reply else "",
+    )
 
 
 def _outcome(
@@ -175,12 +234,12 @@ def _outcome(
     )
 
 
-def _head(session: Session, number: int) -> str:
-    for pull in session.pulls:
+def _head(id: str, pulls: Sequence[Pull | PullSummary], number: int) -> str:
+    for pull in pulls:
         if pull.number == number:
             return pull.head
-    known = ", ".join(f"#{pull.number}" for pull in session.pulls) or "none"
-    raise CliError(f"{session.id} has no pull request #{number}; its pull requests: {known}")
+    known = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
+    raise CliError(f"{id} has no pull request #{number}; its pull requests: {known}")
 
 
 def _judged(store: Store, command: Command, id: str) -> bool:

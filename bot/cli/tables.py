@@ -8,6 +8,7 @@ from rich.text import Text
 
 from bot.cli import screens
 from bot.cli.screens import add, age, duration, until
+from bot.show.session_summary import summarize
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
 from bot.system.clock import utc_now
 from config.settings import AgentSettings, ModelPrice
@@ -77,7 +78,8 @@ def agent(
     add(rows, "to merge", _time_to_merge(one))
     if identity and identity.system_prompt:
         add(rows, "prompt", identity.system_prompt)
-    return Group(Text(one.agent, "bold"), rows, Text(), screens.listing(sessions, every=True))
+    listing = screens.listing(list(map(summarize, sessions)), "No sessions yet.")
+    return Group(Text(one.agent, "bold"), rows, Text(), listing)
 
 
 def _first_pass(one: AgentRecord) -> str:

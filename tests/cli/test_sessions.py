@@ -8,6 +8,7 @@ import pytest
 from bot.cli.sessions import UsageGroup
 from bot.store import USAGE_GROUPS, Observation, Store
 from lifecycle.model.facts import Agent, Usage
+from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 
 
@@ -109,3 +110,39 @@ def test_a_missing_run_has_no_transcript(mergewright: CommandLine, deployment: D
     deployment.has_session()
     refused = mergewright("transcript", "widgets-12", "--run", "7")
     assert (refused.code, refused.err) == (1, "mergewright: widgets-12 has no run 7\n")
+
+
+def test_sessions_are_filtered(mergewright: CommandLine, deployment: Deployment) -> None:
+    deployment.has_session(7, title="The parser drops a line")
+    deployment.has_a_red_check(deployment.has_session(12))
+    deployment.has_ended(deployment.has_session(13))
+
+    def listed(*words: str) -> list[str]:
+        return [one["id"][8:] for one in json.loads(mergewright("ls", "--json", *words).out)]
+
+    assert listed("--search", "parser") == ["7"]
+    assert listed("--search", "#34") == ["12"]
+    assert listed("--status", "ci_failed", "--status", "killed") == ["13", "12"]
+    assert len(listed("--all", "--limit", "2")) == 2
+    assert listed("--project", "gears") == []
+    assert mergewright("ls", "--project", "gears").out == "No sessions match.\n"
+    result = mergewright("ls", "--status", "merge")
+    assert (result.code, "did you mean 'merged'?" in result.err) == (2, True), result.err
+
+
+def test_a_session_is_waited_for(
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = deployment.has_session()
+    result = mergewright("wait", session, "--for", "merged", "--timeout", "0")
+    assert (result.code, result.err) == (1, "mergewright: widgets-12 is working after 0 seconds\n")
+
+    def merges(_: float) -> None:
+        deployment.has_ended(session, Status.MERGED, Reason.PR_MERGED)
+
+    monkeypatch.setattr("bot.cli.listing.time.sleep", merges)
+    result = mergewright("wait", session, "--for", "merged")
+    assert (result.code, result.out) == (0, "widgets-12 merged  Ada stopped it.\n")
+    result = mergewright("wait", session, "--for", "needs_input", "--json")
+    assert (result.code, json.loads(result.out)["outcome"]) == (1, "merged")
+    assert mergewright("wait", "nope", "--for", "merged").code == 2

@@ -1,0 +1,86 @@
+"""`mergewright ls` and `mergewright wait`, on the local database or over a server's API."""
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from math import inf
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+
+from bot.cli import context, screens, tables
+from bot.cli.options import PROBLEM, CliError
+from bot.cli.remote import RemoteServer
+from bot.decide.assignment import caps
+from bot.show.session_list import list_sessions
+from bot.show.session_summary import SessionSummary, summarize
+from bot.show.waiting import Goal, is_over, is_reached
+from bot.store import SessionQuery
+from config.contradictions import nearest
+from lifecycle.model.status import Status
+
+_POLL_SECONDS = 0.5
+
+
+def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: bool) -> None:
+    """Print the sessions that match. Raises `CliError`."""
+    notices: list[RenderableType] = []
+    if server:
+        with closing(RemoteServer(server)) as remote:
+            found = remote.sessions(query)
+        positions: dict[str, str] = {}
+    else:
+        settings = context.settings(config)
+        with context.store(settings) as store:
+            found, _ = list_sessions(store, query, caps(settings))
+            queued = context.queue(settings, store)
+            notices += screens.notices(store.incidents.current(), store.freezes.all())
+        positions = {name: tables.queue_position(one) for name, one in queued.items()}
+    listing = screens.listing(found, _empty(query), positions)
+    screens.report(found, Group(*notices, listing), as_json=as_json)
+
+
+def checked(statuses: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of statuses. Raises `CliError`."""
+    known = [str(status) for status in Status]
+    for status in statuses:
+        if status not in known:
+            raise CliError(f"--status {status}: {nearest(status, known)}")
+    return tuple(statuses)
+
+
+def _empty(query: SessionQuery) -> str:
+    if query.statuses or query.project or query.search:
+        return "No sessions match."
+    if query.scope == "all":
+        return "No sessions yet."
+    return "No live sessions. Use --all to include ended ones."
+
+
+def wait(
+    config: Path | None, server: str, id: str, goal: Goal, timeout: float, *, as_json: bool
+) -> bool:
+    """Wait for a session, print it, and return whether it is at `goal`. Raises `CliError`.
+
+    `timeout` is in seconds.
+    """
+    until = time.monotonic() + timeout
+    if server:
+        with closing(RemoteServer(server)) as remote:
+            session = remote.wait(id, goal, until)
+    else:
+        session = _wait(config, id, goal, until)
+    if not is_over(session, goal) and not as_json:
+        raise CliError(f"{id} is {session.status} after {timeout:g} seconds", PROBLEM)
+    screen = screens.headline(session.id, session.status, session.because)
+    screens.report(session, screen, as_json=as_json)
+    return is_reached(session, goal)
+
+
+def _wait(config: Path | None, id: str, goal: Goal, until: float) -> SessionSummary:
+    with context.store(context.settings(config)) as store:
+        while True:
+            session = summarize(context.session(store, id))
+            if is_over(session, goal) or (left := until - time.monotonic()) <= 0:
+                return session
+            time.sleep(min(_POLL_SECONDS, left if left < inf else _POLL_SECONDS))

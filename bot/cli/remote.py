@@ -1,0 +1,155 @@
+"""The API of a remote server, for commands with `--server`."""
+
+import os
+import time
+import uuid
+from http.client import NOT_FOUND
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from bot.cli.options import PROBLEM, CliError
+from bot.show.session_summary import SessionSummary
+from bot.show.waiting import Goal, is_over
+from bot.store import Freeze, SessionQuery
+from config.load import VARIABLES, ConfigError, secret
+
+T = TypeVar("T")
+
+_MOST_ITEMS = 200
+#: Shorter than the time limits of common reverse proxies.
+_WAIT_SECONDS = 25.0
+_TIMEOUT_SECONDS = _WAIT_SECONDS + 10
+_TOKEN = VARIABLES["page_token"]
+
+
+class _Page(Struct):
+    items: list[SessionSummary]
+    cursor: str | None
+
+
+class _Reply(Struct):
+    key: str
+    answer: str
+    refused: bool
+
+
+class RemoteSession(Struct):
+    """What commands need of a session."""
+
+    session: SessionSummary
+    commands: tuple[_Reply, ...]
+
+
+class _Accepted(Struct):
+    key: str
+
+
+class _Refusal(Struct):
+    detail: str
+    remedy: str = ""
+
+
+class _NotFound(CliError):
+    """The server has no such thing."""
+
+
+class RemoteServer:
+    """A server's API. Its methods raise `CliError`."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is the server's address. The token is read from the environment or its file."""
+        try:
+            token = secret(_TOKEN, os.environ)
+        except ConfigError as error:
+            raise CliError(str(error)) from None
+        if not token:
+            raise CliError(f"no token for {url}: set {_TOKEN} or {_TOKEN}_FILE")
+        try:
+            address = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise CliError(f"--server {url}: {error}") from None
+        local = address.host in ("localhost", "127.0.0.1", "::1")
+        if address.scheme != "https" and not (address.scheme == "http" and local):
+            raise CliError(f"--server {url}: use https, so that nobody reads the token on its way")
+        self._url = url.rstrip("/") + "/api/v1/"
+        self._client = httpx.Client(
+            base_url=self._url,
+            headers={b"authorization": f"Bearer {token}".encode()},
+            timeout=_TIMEOUT_SECONDS,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def sessions(self, query: SessionQuery) -> list[SessionSummary]:
+        """Return the sessions that match, read page by page."""
+        found, cursor = list[SessionSummary](), ""
+        while len(found) < query.limit:
+            wanted = {
+                "project": query.project,
+                "search": query.search,
+                "scope": query.scope,
+                "status": query.statuses,
+                "limit": min(_MOST_ITEMS, query.limit - len(found)),
+                "cursor": cursor,
+            }
+            page = self._send("GET", "sessions", _Page, params=wanted)
+            found += page.items
+            if not (cursor := page.cursor or ""):
+                break
+        return found
+
+    def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
+        """Return a session once it is at `goal` or has ended, or `until` (monotonic)."""
+        while True:
+            seconds = max(0.0, min(_WAIT_SECONDS, until - time.monotonic()))
+            found = self._session(id, wait=goal, timeout=seconds).session
+            if is_over(found, goal) or time.monotonic() >= until:
+                return found
+
+    def find(self, id: str) -> RemoteSession | None:
+        """Return a session, or None if there is none with this ID."""
+        try:
+            return self._session(id)
+        except _NotFound:
+            return None
+
+    def command(self, id: str, kind: str, text: str, head: str = "") -> str:
+        """Give a session a command. Returns the command's key."""
+        return self._post(f"sessions/{quote(id)}/commands", kind=kind, text=text, head=head)
+
+    def start(self, project: str, issue: int, agent: str) -> str:
+        """Start an agent on an issue. Returns the command's key."""
+        return self._post("sessions", project=project, issue=issue, agent=agent)
+
+    def set_frozen(self, scope: str, *, frozen: bool) -> list[Freeze]:
+        """Freeze or unfreeze a scope (see `Freeze`). Returns all freezes."""
+        path = f"freezes/{quote(scope or 'all')}"
+        return self._send("PUT" if frozen else "DELETE", path, list[Freeze])
+
+    def _session(self, id: str, **params: object) -> RemoteSession:
+        return self._send("GET", f"sessions/{quote(id)}", RemoteSession, params=params)
+
+    def _post(self, path: str, **body: object) -> str:
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        return self._send("POST", path, _Accepted, json=body, headers=headers).key
+
+    def _send(self, method: str, path: str, kind: type[T], **options: Any) -> T:
+        try:
+            response = self._client.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise CliError(f"{self._url}: {error or type(error).__name__}", PROBLEM) from None
+        try:
+            if not response.is_success:
+                problem = msgspec.json.decode(response.content, type=_Refusal)
+                kind_of = _NotFound if response.status_code == NOT_FOUND else CliError
+                raise kind_of(f"{problem.detail} {problem.remedy}".rstrip(), PROBLEM)
+            return msgspec.json.decode(response.content, type=kind)
+        except msgspec.MsgspecError:
+            status = f"{response.status_code} {response.reason_phrase}"
+            raise CliError(f"{self._url}: no Mergewright API there ({status})", PROBLEM) from None
