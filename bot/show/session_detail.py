@@ -22,8 +22,8 @@ from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 
-#: After the number of every event.
-LAST_EVENT = 2**63 - 1
+#: After the number of every event, and exact in the numbers of JavaScript.
+LAST_EVENT = 2**53 - 1
 
 
 class HistoryEntry(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from bot.intake.local_commands import (
     parse_argument,
 )
 from bot.store import Freeze, NewCommand
-from bot.web.api.operations import AllViews, IdempotencyKey, change, command
+from bot.web.api.operations import AllViews, IdempotencyKey, SessionPath, change, command
 from bot.web.views import http_errors
 from lifecycle.model.facts import Command
 from lifecycle.model.names import agent_of
@@ -97,7 +97,7 @@ def start_session(
 @command("/sessions/{id:str}/commands", "sessions", responses=_REPEATED)
 def give_command(
     views: AllViews,
-    id: FromPath[str],
+    id: SessionPath,
     data: JSONBody[CommandRequest],
     idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
@@ -121,7 +121,7 @@ def give_command(
 
 @change("PATCH", "/sessions/{id:str}/metadata", "sessions")
 def set_metadata(
-    views: AllViews, id: FromPath[str], data: JSONBody[dict[str, str | None]]
+    views: AllViews, id: SessionPath, data: JSONBody[dict[str, str | None]]
 ) -> dict[str, str]:
     """Set keys of a session's metadata, which the bot only keeps for you.
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 from litestar import delete, get, patch, post, put
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import HeaderParameter, QueryParameter
+from litestar.openapi.spec import Example
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from litestar.types import AnyCallable
 
 from bot.web.api.problems import IDEMPOTENCY_KEY, responses
@@ -15,6 +16,9 @@ from bot.web.views import Views
 
 AllViews = NamedDependency[Views]
 MOST_ITEMS: Final = 200
+SessionPath = Annotated[
+    str, PathParameter(description="The ID of a session.", examples=[Example(value="widgets-12")])
+]
 Limit = Annotated[
     int, QueryParameter(ge=1, le=MOST_ITEMS, description="At most so many items on a page.")
 ]

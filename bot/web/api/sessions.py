@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Annotated, Any, cast
 
 from litestar.di import NamedDependency
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.params import FromQuery, QueryParameter
 from msgspec import Meta, Struct
 
 from bot.show.json_values import json_value
@@ -14,7 +14,7 @@ from bot.show.session_detail import LAST_EVENT, HistoryEntry, SessionDetail
 from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
 from bot.show.waiting import Goal, is_over
 from bot.store import SessionQuery, SessionScope, SessionSort
-from bot.web.api.operations import MOST_ITEMS, AllViews, Cursor, Limit, read
+from bot.web.api.operations import MOST_ITEMS, AllViews, Cursor, Limit, SessionPath, read
 from bot.web.live import Watchers
 from bot.web.views import LAST_MESSAGE
 from lifecycle.model.status import Status
@@ -117,7 +117,7 @@ def list_sessions(
 async def get_session(
     views: AllViews,
     watchers: NamedDependency[Watchers],
-    id: FromPath[str],
+    id: SessionPath,
     wait: Annotated[
         Goal | None,
         QueryParameter(description="Answer once the session is merged, or needs a person."),
@@ -150,7 +150,7 @@ async def _reached(views: AllViews, watchers: Watchers, id: str, goal: Goal) -> 
 @read("/sessions/{id:str}/history", _TAG)
 def list_history(
     views: AllViews,
-    id: FromPath[str],
+    id: SessionPath,
     cursor: Annotated[int, QueryParameter(gt=-1, le=LAST_EVENT)] = LAST_EVENT,
     limit: Limit = 50,
 ) -> HistoryPage:
@@ -162,7 +162,7 @@ def list_history(
 
 
 @read("/sessions/{id:str}/why", _TAG)
-def explain_session(views: AllViews, id: FromPath[str]) -> ExplainedSession:
+def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
     """Explain a session's status: its facts, and the decision that they lead to now."""
     found = views.explain(id)
     return ExplainedSession(
@@ -176,7 +176,7 @@ def explain_session(views: AllViews, id: FromPath[str]) -> ExplainedSession:
 @read("/sessions/{id:str}/transcript", _TAG)
 def list_messages(
     views: AllViews,
-    id: FromPath[str],
+    id: SessionPath,
     run: _Run = 0,
     cursor: Annotated[int, QueryParameter(gt=-1, le=LAST_MESSAGE)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=_MOST_MESSAGES)] = 100,
@@ -192,7 +192,7 @@ def list_messages(
 @read("/sessions/{id:str}/log", _TAG)
 def read_log(
     views: AllViews,
-    id: FromPath[str],
+    id: SessionPath,
     run: _Run = 0,
     cursor: Annotated[
         int | None,
