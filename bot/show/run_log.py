@@ -24,6 +24,10 @@ class LogPage(Struct, frozen=True, kw_only=True):
         int, Meta(description="For the next page, which may be empty until the run prints more.")
     ]
     more: Annotated[bool, Meta(description="Whether there are more lines now.")]
+    ended: Annotated[
+        bool, Meta(description="Whether this is the last page: the run is over and prints no more.")
+    ] = False
+    run: Annotated[int, Meta(description="The number of the run.")] = 0
 
 
 def log_page(
@@ -59,8 +63,10 @@ def log_page(
         kept, later = lines[:most], lines[most:]
     cursor = place - len(rest) - sum(map(len, later))
     texts = (line.decode(errors="replace").removesuffix("\n") for line in kept)
+    more = cursor + len(rest) < size
     return LogPage(
         lines=tuple(redact(settled(text)) for text in texts),
         cursor=cursor,
-        more=cursor + len(rest) < size,
+        more=more,
+        ended=ended and not more,
     )

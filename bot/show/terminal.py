@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.show.run_log import LogPage, NoLog, log_page
 from bot.show.transcripts import NoTranscript, Transcript, Transcripts
@@ -59,7 +60,7 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
             raise NoLog(f"{id} has no output in run {number}") from None
         over = session is None or session.ended is not None or number < session.run
         read = partial(records.read, id, name)
-        return log_page(read, size, start, most, redact, ended=over)
+        return replace(log_page(read, size, start, most, redact, ended=over), run=number)
 
     def of(id: str, run: int) -> AbstractContextManager[Transcript]:
         session = store.sessions.get(id)

@@ -1,45 +1,61 @@
-"""The handler of the event stream."""
+"""Handlers of the streams of server-sent events: what happens, and what a run prints."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Annotated, Final
 
 import msgspec
 from litestar.di import NamedDependency
+from litestar.exceptions import NotFoundException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, HeaderParameter, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
+from msgspec import Meta, Struct
 
+from bot.show.run_log import LogPage
 from bot.show.session_detail import LAST_EVENT, HistoryEntry
-from bot.web.api.operations import read
+from bot.web.api.operations import MOST_ITEMS, AllViews, RunNumber, SessionPath, read
 from bot.web.event_feed import EventFeed
+from bot.web.live import PULSE_SECONDS, Watchers
 
-_STREAM = {
-    200: ResponseSpec(
-        str,
-        generate_examples=False,
-        description="Server-sent events. The `data` of each is a HistoryEntry, its `id` the"
-        " entry's.",
-        media_type="text/event-stream",
-    )
-}
+_MEDIA_TYPE: Final = "text/event-stream"
+_LAST_EVENT_ID: Final = "Last-Event-ID"
+_AS_LAST_EVENT_ID: Final = f"As {_LAST_EVENT_ID}, for clients that cannot set it."
+#: How often the output of a run is read.
+_LOG_SECONDS = 0.5
+#: The number of a run, and a place in its output.
+_LOG_PLACE: Final = "[0-9]{1,9}:[0-9]{1,15}"
 
 
-@read("/events", "events", responses=_STREAM, media_type="text/event-stream")
+class StreamEvent(Struct, frozen=True, kw_only=True):
+    """One event of a stream, as the fields of server-sent events."""
+
+    id: Annotated[str, Meta(description="Send it as Last-Event-ID to resume after this event.")]
+    data: Annotated[str, Meta(description="JSON, of the type that the route names.")]
+
+
+def _stream(data: type[Struct]) -> dict[int, ResponseSpec]:
+    says = f"Server-sent events. The `data` of each is a {data.__name__} as JSON."
+    return {
+        200: ResponseSpec(
+            StreamEvent, generate_examples=False, description=says, media_type=_MEDIA_TYPE
+        )
+    }
+
+
+@read("/events", "events", responses=_stream(HistoryEntry), media_type=_MEDIA_TYPE)
 async def follow_events(
     feed: NamedDependency[EventFeed],
     session: FromQuery[str] = "",
     project: FromQuery[str] = "",
     after: Annotated[
-        int | None,
-        QueryParameter(
-            gt=-1, le=LAST_EVENT, description="As Last-Event-ID, for clients that cannot set it."
-        ),
+        int | None, QueryParameter(gt=-1, le=LAST_EVENT, description=_AS_LAST_EVENT_ID)
     ] = None,
     last_event_id: Annotated[
         int | None,
         HeaderParameter(
-            name="Last-Event-ID",
+            name=_LAST_EVENT_ID,
             gt=-1,
             le=LAST_EVENT,
             description="Resume after this event; without it, from now on. Browsers send it when"
@@ -49,7 +65,8 @@ async def follow_events(
 ) -> ServerSentEvent:
     """Follow what happens in all sessions, or in those of a session or project.
 
-    Events arrive in order, each once, within a quarter of a second.
+    Events arrive in order, each once, within a quarter of a second. The `id` of each is that of its
+    entry in the history.
     """
     wanted = {"session": session, "project": project}
     last = after if last_event_id is None else last_event_id
@@ -61,9 +78,77 @@ async def follow_events(
         async with aclosing(feed.follow(last)) as batches:
             async for events in batches:
                 if not events:
-                    yield ServerSentEventMessage(comment="alive", data=None)
+                    yield _ALIVE
                 for event in filter(matches, events):
-                    data = msgspec.json.encode(event)
-                    yield ServerSentEventMessage(id=str(event.id), data=data)
+                    yield _message(event.id, event)
 
     return ServerSentEvent(messages())
+
+
+@read(
+    "/sessions/{id:str}/log/stream", "sessions", responses=_stream(LogPage), media_type=_MEDIA_TYPE
+)
+async def follow_log(
+    views: AllViews,
+    watchers: NamedDependency[Watchers],
+    id: SessionPath,
+    run: RunNumber = 0,
+    after: Annotated[
+        str | None, QueryParameter(pattern=f"^{_LOG_PLACE}$", description=_AS_LAST_EVENT_ID)
+    ] = None,
+    last_event_id: Annotated[
+        str,
+        HeaderParameter(
+            name=_LAST_EVENT_ID,
+            pattern=f"^({_LOG_PLACE})?$",
+            description="Resume after this event; without it, with the last lines. Browsers send it"
+            " when they reconnect.",
+        ),
+    ] = "",
+) -> ServerSentEvent:
+    """Follow the lines that a run's program prints.
+
+    Lines arrive within a second. The `id` of each event is the run and the `cursor` of its page.
+    The stream ends after a page with `ended`; it does not go to the next run.
+    """
+    begun, _, start = (last_event_id or after or "").partition(":")
+    number, place = (int(begun), int(start)) if start else (run, None)
+    first = await asyncio.to_thread(views.log, id, number, place, MOST_ITEMS)
+
+    async def messages() -> AsyncIterator[ServerSentEventMessage]:
+        async with aclosing(_pages(views, watchers, id, first)) as pages:
+            async for page in pages:
+                yield _message(f"{page.run}:{page.cursor}", page) if page else _ALIVE
+
+    return ServerSentEvent(messages())
+
+
+async def _pages(
+    views: AllViews, watchers: Watchers, id: str, page: LogPage
+) -> AsyncGenerator[LogPage | None, None]:
+    """Yield a page and those after it; None as a keepalive. Ends when the server stops."""
+    now = asyncio.get_running_loop().time
+    yield page
+    sent = now()
+    with suppress(NotFoundException):  # It has been deleted meanwhile.
+        async with aclosing(watchers.watch(_LOG_SECONDS)) as pulses:
+            async for _ in pulses:
+                grows = True
+                while grows and not page.ended:
+                    page = await asyncio.to_thread(views.log, id, page.run, page.cursor, MOST_ITEMS)
+                    grows = page.more and bool(page.lines)
+                    if page.lines or page.ended:
+                        yield page
+                        sent = now()
+                if page.ended:
+                    return
+                if now() - sent >= PULSE_SECONDS:
+                    yield None
+                    sent = now()
+
+
+_ALIVE: Final = ServerSentEventMessage(comment="alive", data=None)
+
+
+def _message(id: object, data: Struct) -> ServerSentEventMessage:
+    return ServerSentEventMessage(id=str(id), data=msgspec.json.encode(data))

@@ -19,6 +19,9 @@ MOST_ITEMS: Final = 200
 SessionPath = Annotated[
     str, PathParameter(description="The ID of a session.", examples=[Example(value="widgets-12")])
 ]
+RunNumber = Annotated[
+    int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
+]
 Limit = Annotated[
     int, QueryParameter(ge=1, le=MOST_ITEMS, description="At most so many items on a page.")
 ]

@@ -20,7 +20,7 @@ from bot.web.api.commands import (
     start_session,
     unfreeze,
 )
-from bot.web.api.events import follow_events
+from bot.web.api.events import follow_events, follow_log
 from bot.web.api.overview import (
     get_agent,
     list_agents,
@@ -48,8 +48,8 @@ PATH: Final = "/api/v1"
 
 #: All routes; those that only read accept the page's cookie too.
 ROUTES: Final = (
-    *(list_sessions, get_session, list_history, list_messages, read_log, explain_session),
-    *(start_session, give_command, set_metadata, follow_events),
+    *(list_sessions, get_session, list_history, list_messages, read_log, follow_log),
+    *(explain_session, start_session, give_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_projects, list_usage, list_queue),
     *(list_incidents, list_freezes, freeze, unfreeze, list_failed_deliveries, retry_delivery),
 )

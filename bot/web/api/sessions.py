@@ -14,7 +14,15 @@ from bot.show.session_detail import LAST_EVENT, HistoryEntry, SessionDetail
 from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
 from bot.show.waiting import Goal, is_over
 from bot.store import SessionQuery, SessionScope, SessionSort
-from bot.web.api.operations import MOST_ITEMS, AllViews, Cursor, Limit, SessionPath, read
+from bot.web.api.operations import (
+    MOST_ITEMS,
+    AllViews,
+    Cursor,
+    Limit,
+    RunNumber,
+    SessionPath,
+    read,
+)
 from bot.web.live import Watchers
 from bot.web.views import LAST_MESSAGE
 from lifecycle.model.status import Status
@@ -25,9 +33,6 @@ _MOST_SECONDS = 600.0
 _MOST_MESSAGES = 1000
 _LAST_BYTE = 2**53
 
-_Run = Annotated[
-    int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
-]
 _Scope = Annotated[
     SessionScope,
     QueryParameter(
@@ -177,7 +182,7 @@ def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
 def list_messages(
     views: AllViews,
     id: SessionPath,
-    run: _Run = 0,
+    run: RunNumber = 0,
     cursor: Annotated[int, QueryParameter(gt=-1, le=LAST_MESSAGE)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=_MOST_MESSAGES)] = 100,
 ) -> TranscriptPage:
@@ -193,7 +198,7 @@ def list_messages(
 def read_log(
     views: AllViews,
     id: SessionPath,
-    run: _Run = 0,
+    run: RunNumber = 0,
     cursor: Annotated[
         int | None,
         QueryParameter(
