@@ -1,8 +1,7 @@
 """The HTML pages: the board, a session, its transcript, the agents and the sign-in."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from functools import cache, partial
@@ -25,6 +24,7 @@ from bot.web.access import COOKIE, FAILED, Access, remedy_of
 from bot.web.forms import MAX_FORM_BYTES, buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
 from bot.web.live import Watchers
+from bot.web.page_feed import PageFeed
 from bot.web.views import LAST_MESSAGE, Views
 from lifecycle.model.status import Status
 
@@ -120,7 +120,7 @@ def page_routes(
     render = _templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
-    def changes(ids: Iterable[str]) -> bytes:
+    def changes(ids: frozenset[str]) -> bytes:
         return msgspec.json.encode(
             [
                 _Changed(row.id, group_of(row), render("row.html", row=row))
@@ -201,14 +201,15 @@ def page_routes(
     def events() -> ServerSentEvent:
         return ServerSentEvent(stream())
 
+    feed = PageFeed(watchers, changes)
+
     async def stream() -> AsyncIterator[ServerSentEventMessage]:
-        async with aclosing(watchers.watch()) as news:
-            async for ids in news:
-                if ids:
-                    data = await asyncio.to_thread(changes, ids)
-                    yield ServerSentEventMessage(event="sessions", data=data)
-                else:
+        async with aclosing(feed.follow()) as news:
+            async for messages in news:
+                if not messages:
                     yield ServerSentEventMessage(comment="alive", data=None)
+                for message in messages:
+                    yield ServerSentEventMessage(event="sessions", data=message)
 
     return Router(
         "/",

@@ -1,17 +1,20 @@
 """The event stream of changed sessions, and the server's shutdown."""
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
 from bot.system.http_server import CannotListen, HttpServer
+from bot.web import page_feed
 from bot.web.live import Watchers
+from bot.web.page_feed import PageFeed
 from lifecycle.model.status import Status
 from tests.web.conftest import Site, bearer
 from tests.world.waiting import PATIENCE, eventually
@@ -54,6 +57,48 @@ def test_a_new_session_is_sent_to_every_page(site: Site) -> None:
         session = site.session(5)
         for lines in (first, second):
             assert session in {change["id"] for change in next_changes(lines)}
+
+
+def test_a_change_is_read_once_for_all_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, read = site.session(1), list[str]()
+    get = site.store.sessions.get
+
+    def counted(id: str) -> Any:
+        read.append(id)
+        return get(id)
+
+    with ExitStack() as opened:
+        pages = [opened.enter_context(watching(site)) for _ in range(50)]
+        monkeypatch.setattr(site.store.sessions, "get", counted)
+        for number in range(3):
+            site.watchers.changed(session)
+            for lines in pages:
+                assert [change["id"] for change in next_changes(lines)] == [session]
+            assert read == [session] * (number + 1)
+
+
+def test_a_page_that_is_far_behind_connects_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reloads then; the messages for it would take memory."""
+    monkeypatch.setattr(page_feed, "_KEPT", 2)
+    assert asyncio.run(_received("ab")) == [b"a", b"b"]
+    assert asyncio.run(_received("abc")) is None
+
+
+async def _received(changes: str) -> Sequence[bytes] | None:
+    """What a page receives first after several messages; None: its stream ends."""
+    watchers = Watchers()
+    watchers.open()
+    feed = PageFeed(watchers, lambda ids: min(ids).encode())
+    async with (
+        asyncio.timeout(PATIENCE),
+        aclosing(feed.follow()) as slow,
+        aclosing(feed.follow()) as fast,
+    ):
+        assert await anext(slow) == await anext(fast) == ()
+        for change in changes:
+            watchers.changed(change)
+            assert await anext(fast) == [change.encode()]
+        return await anext(slow, None)
 
 
 def test_a_closed_page_is_removed_from_the_watchers(site: Site) -> None:

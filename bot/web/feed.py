@@ -1,0 +1,107 @@
+"""A stream of messages that are made once and sent to all its clients."""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from bot.store import StoreFailure
+from bot.web.live import PULSE_SECONDS
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Feed(ABC, Generic[T]):
+    """The newest messages, each with a number that grows. Lives on the server's event loop.
+
+    Messages are made while there are clients; a client keeps no queue but the number of its last
+    one.
+    """
+
+    def __init__(self, kept: int) -> None:
+        """`kept`: how many messages are kept for slow clients."""
+        self._clients = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._recent: deque[tuple[int, T]] = deque(maxlen=kept)
+        self._before = 0  #: The number of the last message that is too old to be kept.
+        self._grown = asyncio.Event()
+
+    @abstractmethod
+    async def _begin(self) -> int:
+        """Return the number of the last message until now."""
+
+    @abstractmethod
+    async def _read(self, last: int) -> None:
+        """Add the messages after number `last`, until the server stops."""
+
+    @abstractmethod
+    async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
+        """Return messages after number `place` that are not kept; None: they are lost."""
+
+    async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:
+        """Yield the messages after number `last`, or from now on; empty as a keepalive.
+
+        Ends when the server stops, and when messages are lost that a client has not received.
+        """
+        self._clients += 1
+        try:
+            latest = await self._begin()
+            if self._reading is None or self._reading.done():
+                self._recent.clear()
+                self._before = latest
+                self._reading = asyncio.create_task(self._run(latest))
+            place = latest if last is None else last
+            yield ()  # The first bytes show that it is connected.
+            while self._reading is not None and not self._reading.done():
+                grown = self._grown
+                messages = await self._next(place)
+                if messages is None:
+                    return
+                if messages:
+                    place = messages[-1][0]
+                    yield [message for _, message in messages]
+                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PULSE_SECONDS):
+                        await grown.wait()
+                        continue
+                yield ()
+        finally:
+            self._clients -= 1
+            if not self._clients and self._reading is not None:
+                self._reading.cancel()
+                self._reading = None
+
+    async def _next(self, place: int) -> Sequence[tuple[int, T]] | None:
+        if place < self._before:
+            return await self._older(place)
+        newer = []
+        for number, message in reversed(self._recent):
+            if number <= place:
+                break
+            newer.append((number, message))
+        return newer[::-1]
+
+    async def _run(self, last: int) -> None:
+        try:
+            await self._read(last)
+        except StoreFailure:
+            _log.exception("the streams end, and their clients connect again")
+        finally:
+            self._wake()
+
+    def _add(self, messages: Sequence[tuple[int, T]]) -> None:
+        for message in messages:
+            if len(self._recent) == self._recent.maxlen:
+                self._before = self._recent[0][0]
+            self._recent.append(message)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake all clients once."""
+        self._grown.set()
+        self._grown = asyncio.Event()
