@@ -98,7 +98,8 @@ class RemoteServer:
                 "limit": min(_MOST_ITEMS, query.limit - len(found)),
                 "cursor": cursor,
             }
-            page = self._send("GET", "sessions", _Page, params=wanted)
+            given = {name: value for name, value in wanted.items() if value}
+            page = self._send("GET", "sessions", _Page, params=given)
             found += page.items
             if not (cursor := page.cursor or ""):
                 break
@@ -137,7 +138,8 @@ class RemoteServer:
 
     def _post(self, path: str, **body: object) -> str:
         headers = {"Idempotency-Key": str(uuid.uuid4())}
-        return self._send("POST", path, _Accepted, json=body, headers=headers).key
+        given = {name: value for name, value in body.items() if value}
+        return self._send("POST", path, _Accepted, json=given, headers=headers).key
 
     def _send(self, method: str, path: str, kind: type[T], **options: Any) -> T:
         try:

@@ -158,7 +158,7 @@ def _submit(
             at=utc_now(),
             head=_head(id, session.pulls, pull) if pull else "",
         )
-    except InvalidArgument as problem:
+    except (InvalidArgument, local_commands.HeadChanged) as problem:
         raise CliError(str(problem)) from None
     local_commands.add_command(store, session, command)
     judged = wait and _wait_until(store, lambda: _judged(store, command, id))

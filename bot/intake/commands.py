@@ -23,7 +23,7 @@ _UNQUOTABLE_TEXT = re.compile(r"[^\w ,.?!'-]")
 _COURTESY = {"please", "pls", "plz", "thanks", "thx", "thank", "you"}
 _MARKS = ".,;:!"
 
-_AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}")
+_AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}", re.ASCII)
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODE = f"[{MODE}MODE]"  #: In usage.

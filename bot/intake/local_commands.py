@@ -29,12 +29,17 @@ class KeyReused(Exception):
     """The idempotency key was used for another command before."""
 
 
+class HeadChanged(Exception):
+    """No open pull request is at the commit that a merge was reviewed at."""
+
+
 def build_command(
     session: Session, kind: str, text: str, *, actor: str, key: str, at: datetime, head: str = ""
 ) -> Command:
     """Parse a command and bind it to the current head, or to `head` if that is current.
 
-    Raises `InvalidArgument`, whose message says what was expected.
+    Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged`. A command
+    that was recorded under its key before is bound as it was then.
     """
     command = LOCAL_COMMANDS.get(kind)
     if command is None:
@@ -44,12 +49,11 @@ def build_command(
             f"there is no {kind!r}; {meant}known: {', '.join(sorted(LOCAL_COMMANDS))}"
         )
     read = parse_argument(command, text)
-    current = head_at(session, session.issue.number, at, head)
-    if head and current != head:
-        raise InvalidArgument(
-            f"no open pull request of {session.id} is at {head[:7]}; look at it again"
-        )
-    return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=current)
+    known = next((one for one in session.commands if one.key == key), None)
+    current = known.head if known else head_at(session, session.issue.number, at, head)
+    if head and current != head and not known:
+        raise HeadChanged(f"no open pull request of {session.id} is at {head[:7]}")
+    return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=head or current)
 
 
 def parse_argument(command: CommandSyntax, text: str) -> str:
@@ -68,8 +72,8 @@ def add_command(store: Store, session: Session, command: Command) -> bool:
     if store.commands.add_granted(session.id, command):
         return True
     known = store.sessions.get(session.id)
-    same = {(one.key, one.kind, one.text) for one in known.commands} if known else set()
-    if (command.key, command.kind, store.db.redact(command.text)) not in same:
+    same = {(one.key, one.kind, one.text, one.head) for one in known.commands} if known else set()
+    if (command.key, command.kind, store.db.redact(command.text), command.head) not in same:
         raise KeyReused(f"the key {command.key!r} was used for something else")
     return False
 

@@ -22,7 +22,7 @@ def list_sessions(
 ) -> tuple[list[SessionSummary], str]:
     """Return a page of sessions and its cursor; empty: there are no more.
 
-    `caps` are the limits of the queue. Raises `InvalidCursor`.
+    `caps` are the limits of the queue.
     """
     page = store.session_list.page(query, WAITING)
     queued = {one.session: one for one in store.slots.queue(caps)}

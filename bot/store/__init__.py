@@ -46,7 +46,7 @@ from bot.store.repositories import (
 )
 from bot.store.rows import utc_now
 from bot.store.session_list import (
-    InvalidCursor,
+    CURSOR,
     SessionListTable,
     SessionPage,
     SessionQuery,

@@ -7,7 +7,7 @@ from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
-from bot.intake.local_commands import KeyReused
+from bot.intake.local_commands import HeadChanged, KeyReused
 from bot.show.run_log import LogPage, NoLog
 from bot.show.session_detail import (
     LAST_EVENT,
@@ -34,7 +34,6 @@ from bot.store import (
     CorruptRow,
     Freeze,
     Incident,
-    InvalidCursor,
     QueuedSession,
     Session,
     SessionQuery,
@@ -139,9 +138,8 @@ class Views:
             return self._terminal.last(id, run, most)
 
     def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
-        """Return a page of sessions and its cursor (empty: no more), or raise 400."""
-        with http_errors():
-            return list_sessions(self.store, query, self._caps())
+        """Return a page of sessions and its cursor; empty: there are no more."""
+        return list_sessions(self.store, query, self._caps())
 
     def all_rows(self) -> list[SessionSummary]:
         """Return all sessions, newest first."""
@@ -164,14 +162,14 @@ class Views:
         return dict(sorted(self._settings.projects.items()))
 
     def project(self, name: str) -> ProjectSettings:
-        """Return a configured project, or raise 400."""
+        """Return a configured project, or raise 404."""
         projects = self._settings.projects
         if name not in projects:
             raise unknown(f"No project {name[:80]!r}.", sorted(projects))
         return projects[name]
 
     def check_agent(self, name: str) -> None:
-        """Raise 400 unless this is an agent, an agent type or empty."""
+        """Raise 404 unless this is an agent, an agent type or empty."""
         known = requestable(self._settings.identities)
         if name and name not in known:
             raise unknown(f"No agent {name[:80]!r}.", sorted(known))
@@ -194,13 +192,13 @@ class Views:
         return Notices(warnings=warnings, incidents=tuple(incidents), freezes=tuple(freezes))
 
     def freeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Freeze everything or a project and return all freezes, or raise 400."""
+        """Freeze everything or a project and return all freezes, or raise 400 or 404."""
         self._check_scope(scope)
         self.store.freezes.add(scope, actor)
         return self.store.freezes.all()
 
     def unfreeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Undo a freeze of everything or a project and return the others, or raise 400."""
+        """Undo a freeze of everything or a project and return the others, or raise 400 or 404."""
         self._check_scope(scope)
         self.store.freezes.remove(scope, actor)
         return self.store.freezes.all()
@@ -212,30 +210,31 @@ class Views:
         known = ", ".join(sorted(self._settings.projects)) or "none"
         raise ClientException(
             f"Cannot freeze the scope {scope[:80]!r}.",
+            status_code=404 if kind == "project" else 400,
             extra={
-                "remedy": f"Use an empty scope for everything or project:NAME (known: {known})."
+                "remedy": f"Use `all` for everything or project:NAME (known: {known})."
                 " For one session, send the command `freeze`."
             },
         )
 
 
-def unknown(what: str, known: Iterable[str]) -> ClientException:
-    """Return 400 for a name that does not exist, with the known ones as the remedy."""
+def unknown(what: str, known: Iterable[str]) -> NotFoundException:
+    """Return 404 for a name that does not exist, with the known ones as the remedy."""
     remedy = f"Known: {', '.join(known) or 'none'}."
-    return ClientException(what, extra={"remedy": remedy})
+    return NotFoundException(what, extra={"remedy": remedy})
 
 
 @contextmanager
 def http_errors() -> Iterator[None]:
-    """Raise the HTTP errors of invalid commands and cursors, reused keys and what is missing."""
+    """Raise the HTTP errors of commands that cannot be given and of what is missing."""
     try:
         yield
     except InvalidArgument as problem:
         raise ClientException(f"{problem}.") from problem
+    except HeadChanged as problem:
+        remedy = "Review its current commit, then send the command with a new key."
+        raise ClientException(f"{problem}.", status_code=409, extra={"remedy": remedy}) from problem
     except KeyReused as problem:
         raise ClientException(f"{problem}.", status_code=409) from problem
-    except InvalidCursor as problem:
-        remedy = "Send the cursor of the page before, with the same filters and sort."
-        raise ClientException(f"{problem}.", extra={"remedy": remedy}) from problem
     except (NoTranscript, NoLog) as problem:
         raise NotFoundException(f"{problem}.") from problem

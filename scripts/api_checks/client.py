@@ -21,7 +21,7 @@ def main() -> None:
     assert [one.id for one in page.items] == [session]
     assert page.cursor is None
 
-    asked = models.CommandRequest(kind="tell", text="Keep the old name.")
+    asked = models.TellCommand(kind="tell", text="Keep the old name.")
     give = part("api.sessions.give_command").sync
     for new in (True, False):
         accepted = give(session, client=client, body=asked, idempotency_key="ticket-17")

@@ -7,7 +7,7 @@ import pytest
 
 from bot.intake.local_commands import LOCAL_COMMANDS
 from bot.show.transcripts import NoTranscript
-from bot.store import Configuration
+from bot.store import Configuration, Observation
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Pull
@@ -139,7 +139,7 @@ def test_a_missing_or_invalid_idempotency_key_is_refused(site: Site, key: str) -
         ({"kind": "budget", "text": "lots"}, "budget needs an amount in US dollars"),
         ({"kind": "merge", "text": "squish"}, "merge takes at most one of"),
         ({"kind": "stop", "text": "now"}, "stop takes no argument"),
-        ({"kind": "merge", "head": HEAD}, "no open pull request of widgets-1 is at aaaaaaa"),
+        ({"kind": "merge", "head": "a"}, "head: Expected `str` matching regex"),
         ({}, "missing required field `kind`"),
         ({"kind": 1}, "Expected `str`, got `int`"),
         ({"kind": "stop", "what": 1}, "unknown field `what`"),
@@ -201,6 +201,44 @@ def test_a_merge_is_bound_to_the_current_head(site: Site) -> None:
     ]
 
 
+def test_a_merge_at_another_head_is_refused(site: Site) -> None:
+    session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
+    response = asked(site, session, kind="merge", head="b" * 40)
+    assert response.status_code == 409
+    assert response.json()["detail"] == "no open pull request of widgets-1 is at bbbbbbb."
+    assert "Review its current commit" in response.json()["remedy"]
+    assert commands(site, session) == []
+
+
+def test_a_merge_can_be_repeated_after_the_head_changed(site: Site) -> None:
+    """A client that got no answer repeats its request; the pull request may be merged by then."""
+    session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
+    assert asked(site, session, kind="merge", head=HEAD).status_code == 202
+    changed = Observation(session=session, pulls=(Pull(number=34, head="b" * 40),))
+    site.store.observations.record([changed], site.store.clock())
+    for body in ({"head": HEAD}, {}):
+        again = asked(site, session, kind="merge", **body)
+        assert (again.status_code, again.json()["new"]) == (200, False)
+    other = asked(site, session, kind="merge", head="b" * 40)
+    assert (other.status_code, other.json()["remedy"]) == (409, "Use a new Idempotency-Key.")
+    assert commands(site, session) == [("merge", "", "api:client")]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "12", "12.0:", "-1.0:widgets-1", "1.0:a b", "é"])
+def test_an_invalid_cursor_is_refused(site: Site, cursor: str) -> None:
+    response = site.seen(f"/api/v1/sessions?cursor={cursor}")
+    assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "cursor")
+
+
+def test_pages_of_sessions_follow_each_other(site: Site) -> None:
+    for number in (1, 2, 3):
+        site.session(number)
+    first = site.seen("/api/v1/sessions?limit=2").json()
+    second = site.seen(f"/api/v1/sessions?limit=2&cursor={first['cursor']}").json()
+    found = [one["id"] for page in (first, second) for one in page["items"]]
+    assert (found, second["cursor"]) == (["widgets-3", "widgets-2", "widgets-1"], None)
+
+
 def test_a_session_includes_facts_history_outbox_and_replies(site: Site) -> None:
     session = site.session(1)
     asked(site, session, kind="pause")
@@ -248,11 +286,13 @@ def test_a_scope_is_frozen_and_unfrozen(site: Site, target: str, scope: str) -> 
     assert site.http.delete(path, headers=bearer()).json() == []
 
 
-@pytest.mark.parametrize("scope", ["widgets", "project:gears", "session:widgets-1"])
-def test_an_unknown_scope_cannot_be_frozen(site: Site, scope: str) -> None:
+@pytest.mark.parametrize(
+    ("scope", "status"), [("widgets", 400), ("project:gears", 404), ("session:widgets-1", 400)]
+)
+def test_an_unknown_scope_cannot_be_frozen(site: Site, scope: str, status: int) -> None:
     site.session(1)
     response = site.http.put(f"/api/v1/freezes/{scope}", headers=bearer())
-    assert response.status_code == 400
+    assert response.status_code == status
     assert response.json()["detail"] == f"Cannot freeze the scope {scope!r}."
     assert "known: widgets" in response.json()["remedy"]
 
@@ -327,22 +367,26 @@ def test_a_start_with_a_reused_idempotency_key_is_refused(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "status", "expected"),
     [
-        ({"project": "gears"}, "No project 'gears'."),
-        ({"agent": "ada"}, "No agent 'ada'."),
-        ({"agent": "ada permission-mode=auto"}, "No agent 'ada'."),
-        ({"agent": "shell permission-mode=yolo"}, "start takes one of `permission-mode=auto`"),
-        ({"issue": 0}, "issue: Expected `int` >= 1"),
-        ({"issue": 2**31}, "issue: Expected `int` <= 2147483647"),
-        ({"key": "two words"}, "Idempotency-Key: Expected `str` matching regex"),
+        ({"project": "gears"}, 404, "No project 'gears'."),
+        ({"agent": "ada"}, 404, "No agent 'ada'."),
+        ({"agent": "ada permission-mode=auto"}, 404, "No agent 'ada'."),
+        (
+            {"agent": "shell permission-mode=yolo"},
+            400,
+            "start takes one of `permission-mode=auto`",
+        ),
+        ({"issue": 0}, 400, "issue: Expected `int` >= 1"),
+        ({"issue": 2**31}, 400, "issue: Expected `int` <= 2147483647"),
+        ({"key": "two words"}, 400, "Idempotency-Key: Expected `str` matching regex"),
     ],
 )
 def test_an_invalid_start_is_refused_at_once(
-    site: Site, body: dict[str, Any], expected: str
+    site: Site, body: dict[str, Any], status: int, expected: str
 ) -> None:
     response = begun(site, **body)
-    assert response.status_code == 400
+    assert response.status_code == status
     assert expected in response.json()["detail"]
     assert response.json()["remedy"]
     assert site.store.commands.new() == []

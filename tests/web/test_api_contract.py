@@ -8,10 +8,14 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from litestar.handlers import HTTPRouteHandler
 
+from bot.intake.local_commands import LOCAL_COMMANDS
 from bot.show.run_log import LogPage
 from bot.store import Delivery
+from bot.web.api.commands import CommandRequest, SessionRequest
 from bot.web.api.router import PATH, ROUTES, document
 from tests.web.conftest import Site, bearer, sign_in
 
@@ -143,6 +147,49 @@ def test_an_unknown_route_and_method_are_problems(site: Site) -> None:
     assert checked_problem(site.seen("/api/nothing"), 404)
     response = site.http.post("/api/v1/queue", headers=bearer())
     assert checked_problem(response, 405)["title"] == "Method Not Allowed"
+
+
+@pytest.mark.parametrize("path", sorted({path for route in ROUTES for path in route.paths}))
+def test_a_path_names_its_methods(site: Site, path: str) -> None:
+    methods = {method for route in ROUTES if path in route.paths for method in route.http_methods}
+    for part, value in PATHS.items():
+        path = path.replace(part, value)
+    response = site.http.options(PATH + path, headers=bearer())
+    assert (response.status_code, response.content) == (204, b"")
+    assert response.headers["allow"] == ", ".join(sorted({*methods, "OPTIONS"}))
+    refused = site.http.request("TRACE", PATH + path, headers=bearer())
+    assert set(refused.headers["allow"].split(", ")) == {*methods, "OPTIONS"}
+
+
+def schemas() -> dict[str, Any]:
+    return dict(json.loads(document())["components"]["schemas"])
+
+
+def test_every_command_has_a_schema() -> None:
+    parts = [one["$ref"].rpartition("/")[2] for one in schemas()["CommandRequest"]["oneOf"]]
+    kinds = [schemas()[part]["properties"]["kind"]["const"] for part in parts]
+    assert kinds == list(LOCAL_COMMANDS)
+
+
+@pytest.mark.parametrize("kind", LOCAL_COMMANDS)
+@settings(deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_text_that_the_document_allows_is_accepted(kind: str, data: st.DataObject) -> None:
+    text = schemas()[f"{kind.capitalize()}Command"]["properties"].get("text", {"const": ""})
+    allowed = (
+        st.from_regex(text["pattern"])
+        if "pattern" in text
+        else st.sampled_from(text.get("enum", [""]))
+    )
+    LOCAL_COMMANDS[kind].parse_argument(data.draw(allowed).strip())
+
+
+def test_bodies_with_unknown_fields_are_not_allowed() -> None:
+    bodies = (CommandRequest, SessionRequest)
+    assert all(one.__struct_config__.forbid_unknown_fields for one in bodies)
+    closed = [name for name, schema in schemas().items() if "additionalProperties" in schema]
+    commands = {f"{kind.capitalize()}Command" for kind in LOCAL_COMMANDS}
+    assert set(closed) == {*commands, "SessionRequest"}
 
 
 def test_the_document_is_served_to_those_with_access(site: Site) -> None:

@@ -1,17 +1,17 @@
 """Handlers that change something: start a session, give a command, set metadata, freeze."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from litestar import Response
 from litestar.exceptions import ClientException, NotFoundException
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, JSONBody, PathParameter
+from litestar.openapi.spec import Example, Schema
+from litestar.params import Body, PathParameter
 from msgspec import Meta, Struct
 
 from bot.intake.commands import COMMANDS
 from bot.intake.local_commands import (
     API,
-    LOCAL_COMMANDS,
     METADATA_KEY,
     add_command,
     add_start,
@@ -19,28 +19,28 @@ from bot.intake.local_commands import (
     parse_argument,
 )
 from bot.store import Freeze, NewCommand
-from bot.web.api.operations import AllViews, IdempotencyKey, SessionPath, change, command
+from bot.web.api.command_schema import COMMIT
+from bot.web.api.operations import CLOSED, AllViews, IdempotencyKey, SessionPath, change, command
 from bot.web.views import http_errors
 from lifecycle.model.facts import Command
 from lifecycle.model.names import agent_of
 
 _Target = Annotated[
-    str, PathParameter(description="`all`, or `project:NAME`. For a session: its command `freeze`.")
+    str,
+    PathParameter(
+        description="`all`, or `project:NAME`. For a session: its command `freeze`.",
+        examples=[Example(value="all")],
+        schema_extra={"pattern": "^(all|project:.+)$"},
+    ),
 ]
 
 
 class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command to give."""
+    """A command to give. The OpenAPI document has a schema for each; see `command_schemas`."""
 
-    kind: Annotated[
-        str, Meta(description=f"One of {', '.join(sorted(LOCAL_COMMANDS))}.", examples=["tell"])
-    ]
-    text: Annotated[
-        str, Meta(description="Its argument, if it takes one.", examples=["Keep the old name."])
-    ] = ""
-    head: Annotated[
-        str, Meta(description="For `merge`: the reviewed commit; another one is not merged.")
-    ] = ""
+    kind: str
+    text: str = ""
+    head: Annotated[str, Meta(pattern=f"^({COMMIT})?$")] = ""
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +64,13 @@ class AcceptedCommand(Struct, frozen=True):
     new: Annotated[bool, Meta(description="False: this request was accepted before.")]
 
 
+#: The ID of a delivery in the examples.
+DELIVERY: Final = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+_Delivery = Annotated[
+    str,
+    PathParameter(description="The ID of a delivery.", examples=[Example(value=DELIVERY)]),
+]
+_METADATA_NAME = Schema(pattern=f"^{METADATA_KEY.pattern}$")
 _REPEATED = {
     200: ResponseSpec(
         AcceptedCommand, generate_examples=False, description="It was accepted before."
@@ -73,7 +80,9 @@ _REPEATED = {
 
 @command("/sessions", "sessions", responses=_REPEATED)
 def start_session(
-    views: AllViews, data: JSONBody[SessionRequest], idempotency_key: IdempotencyKey
+    views: AllViews,
+    data: Annotated[SessionRequest, Body(schema_extra=CLOSED)],
+    idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
     """Start an agent on an issue.
 
@@ -98,7 +107,7 @@ def start_session(
 def give_command(
     views: AllViews,
     id: SessionPath,
-    data: JSONBody[CommandRequest],
+    data: Annotated[CommandRequest, Body()],
     idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
     """Give a command: stop, retry, tell, answer, merge and all others that comments have.
@@ -121,7 +130,9 @@ def give_command(
 
 @change("PATCH", "/sessions/{id:str}/metadata", "sessions")
 def set_metadata(
-    views: AllViews, id: SessionPath, data: JSONBody[dict[str, str | None]]
+    views: AllViews,
+    id: SessionPath,
+    data: Annotated[dict[str, str | None], Body(schema_extra={"property_names": _METADATA_NAME})],
 ) -> dict[str, str]:
     """Set keys of a session's metadata, which the bot only keeps for you.
 
@@ -151,7 +162,7 @@ def unfreeze(views: AllViews, target: _Target) -> list[Freeze]:
 
 
 @change("PUT", "/deliveries/{id:str}/retry", "bot")
-def retry_delivery(views: AllViews, id: FromPath[str]) -> dict[str, bool]:
+def retry_delivery(views: AllViews, id: _Delivery) -> dict[str, bool]:
     """Process a failed delivery again. `retried` is false if it has not failed."""
     if not views.store.deliveries.known([id]):
         raise NotFoundException(f"No delivery {id[:100]}.")

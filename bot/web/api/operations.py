@@ -11,6 +11,7 @@ from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from litestar.types import AnyCallable
 
+from bot.store import CURSOR
 from bot.web.api.problems import IDEMPOTENCY_KEY, responses
 from bot.web.views import Views
 
@@ -26,8 +27,11 @@ Limit = Annotated[
     int, QueryParameter(ge=1, le=MOST_ITEMS, description="At most so many items on a page.")
 ]
 Cursor = Annotated[
-    str,
-    QueryParameter(description="The `cursor` of the page before; leave it out for the first page."),
+    str | None,
+    QueryParameter(
+        pattern=CURSOR,
+        description="The `cursor` of the page before; leave it out for the first page.",
+    ),
 ]
 IdempotencyKey = Annotated[
     str,
@@ -38,6 +42,9 @@ IdempotencyKey = Annotated[
         " effect; one that differs is refused with status 409.",
     ),
 ]
+
+#: The schema of a body that takes no other fields.
+CLOSED: Final[dict[str, Any]] = {"additional_properties": False}
 
 _Declare = Callable[[AnyCallable], HTTPRouteHandler]
 

@@ -3,7 +3,8 @@
 from typing import Annotated, Literal
 
 from litestar.exceptions import NotFoundException
-from litestar.params import FromPath, FromQuery, QueryParameter
+from litestar.openapi.spec import Example
+from litestar.params import FromQuery, PathParameter, QueryParameter
 from msgspec import Struct
 
 from bot.store import (
@@ -22,6 +23,11 @@ _UsageGroup = Annotated[
 ]
 
 
+_Agent = Annotated[
+    str, PathParameter(description="The name of an agent.", examples=[Example(value="ada")])
+]
+
+
 class ConfiguredProject(Struct, frozen=True, kw_only=True):
     """A project."""
 
@@ -37,7 +43,7 @@ def list_agents(views: AllViews) -> list[AgentRecord]:
 
 
 @read("/agents/{name:str}", "agents")
-def get_agent(views: AllViews, name: FromPath[str]) -> AgentRecord:
+def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
     """Show one agent with its sessions, outcomes and cost."""
     for agent in views.agents():
         if agent.agent == name:

@@ -1,18 +1,23 @@
 """The routes of the API, and the OpenAPI document that Litestar makes of them."""
 
+from collections import defaultdict
 from functools import cache
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from litestar import Litestar, Response, Router, get
+from litestar import Litestar, Response, Router, get, route
 from litestar.di import Provide
+from litestar.enums import HttpMethod
 from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme, Tag
 
 from bot.web.access import Access
+from bot.web.api.command_schema import command_schemas
 from bot.web.api.commands import (
+    CommandRequest,
     freeze,
     give_command,
     retry_delivery,
@@ -67,7 +72,7 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
     """Return the API."""
     return Router(
         PATH,
-        route_handlers=[*ROUTES, _describe],
+        route_handlers=[*_options(), *ROUTES, _describe],
         guards=[access.guard_api],
         dependencies={
             "views": Provide(lambda: views, sync_to_thread=False),
@@ -77,6 +82,28 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
         exception_handlers={HTTPException: as_problem, Exception: as_problem},
         request_max_body_size=MOST_BYTES,
     )
+
+
+def _options() -> list[HTTPRouteHandler]:
+    """Return the handlers of OPTIONS.
+
+    Litestar's own name only the method of the first handler of a path, and must not be there yet.
+    """
+    methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
+    for handler in (*ROUTES, _describe):
+        for path in handler.paths:
+            methods[path] |= handler.http_methods
+
+    def answers(path: str) -> HTTPRouteHandler:
+        allowed = ", ".join(sorted(methods[path]))
+
+        @route(path, http_method=HttpMethod.OPTIONS, status_code=204, sync_to_thread=False)
+        def allow() -> Response[None]:
+            return Response(None, headers={"allow": allowed})
+
+        return allow
+
+    return list(map(answers, methods))
 
 
 @get("/openapi.json", sync_to_thread=True)
@@ -110,4 +137,18 @@ def document() -> bytes:
         },
     )
     app = Litestar([routes], openapi_config=config, logging_config=None)
-    return msgspec.json.encode(app.openapi_schema.to_schema())
+    found = app.openapi_schema.to_schema()
+    found["components"]["schemas"] |= command_schemas(CommandRequest.__name__)
+    for path in found["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = _without_null(parameter["schema"])
+    return msgspec.json.encode(found)
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter; one of any text cannot be null, but has the text "null"."""
+    kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
+    if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
+        return schema
+    return {**{name: value for name, value in schema.items() if name != "oneOf"}, **kinds[0]}

@@ -96,7 +96,7 @@ def list_sessions(
     ] = "",
     among: _Scope = "all",
     sort: _Sort = "-created",
-    cursor: Cursor = "",
+    cursor: Cursor = None,
     limit: Limit = 50,
 ) -> SessionListPage:
     """List sessions.
@@ -111,7 +111,7 @@ def list_sessions(
         search=search,
         scope=among,
         sort=sort,
-        cursor=cursor,
+        cursor=cursor or "",
         limit=limit,
     )
     rows, after = views.page(query)

@@ -1,0 +1,60 @@
+"""The schema of each command in the OpenAPI document, by the table of commands."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bot.intake.local_commands import LOCAL_COMMANDS
+from lifecycle.model.names import MODE, PERMISSION_MODES
+from lifecycle.model.policy import MergeMethod
+
+#: A whole hash of a commit: SHA-1 or SHA-256.
+COMMIT: Final = "[0-9a-f]{40}([0-9a-f]{24})?"
+
+_AGENT: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}(\s+[A-Za-z0-9][A-Za-z0-9_.-]{0,38})?"
+_MODE: Final = f"[{MODE}MODE]"
+_MODES: Final = f"{MODE}({'|'.join(PERMISSION_MODES)})"
+_USD: Final = r"[+]?\s?[$]?(?=[0-9.]*[1-9])[0-9]{1,5}([.][0-9]{1,2})?(\s?([uU][sS][dD]|[$]))?"
+#: What a command takes as its text, by the argument in its usage.
+_TEXTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "TEXT": {"pattern": r"\S", "examples": ["Keep the old name."]},
+    f"NAME [TYPE] {_MODE}": {"pattern": rf"^\s*{_AGENT}(\s+{_MODES})?\s*$", "examples": ["ada"]},
+    f"[AGENT [TYPE]] {_MODE}": {
+        "pattern": rf"^\s*({_AGENT}(\s+|\s*$))?({_MODES})?\s*$",
+        "examples": ["ada"],
+    },
+    "[AGENT [TYPE]]": {"pattern": rf"^\s*({_AGENT})?\s*$", "examples": ["ada"]},
+    _MODE: {"pattern": rf"^\s*({_MODES})?\s*$", "examples": [f"{MODE}{PERMISSION_MODES[0]}"]},
+    "[METHOD]": {"enum": ["", *MergeMethod], "description": "Empty: the configured method."},
+    "COMMIT": {"pattern": r"^\s*[0-9a-fA-F]{7,40}\s*$", "examples": ["0a1b2c3"]},
+    "+USD": {"pattern": rf"^\s*{_USD}\s*$", "examples": ["+5"]},
+}
+_HEAD: Final[Mapping[str, Any]] = {
+    "type": "string",
+    "pattern": f"^({COMMIT})?$",
+    "description": "The reviewed commit: status 409 if the pull request is at another one.",
+}
+
+
+def command_schemas(name: str) -> dict[str, Any]:
+    """Return a schema for each command, and one named `name` that any of them matches."""
+    found = {f"{kind.capitalize()}Command": _schema(kind) for kind in LOCAL_COMMANDS}
+    references = {title: {"$ref": f"#/components/schemas/{title}"} for title in found}
+    return {**found, name: {"title": name, "oneOf": list(references.values())}}
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    syntax = LOCAL_COMMANDS[kind]
+    properties: dict[str, Any] = {"kind": {"type": "string", "const": kind}}
+    if syntax.argument:
+        properties["text"] = {"type": "string", **_TEXTS[syntax.argument]}
+    if kind == "merge":
+        properties["head"] = _HEAD
+    optional = not syntax.argument or syntax.argument.startswith("[")
+    return {
+        "title": f"{kind.capitalize()}Command",
+        "description": f"{syntax.description[0].upper()}{syntax.description[1:]}.",
+        "type": "object",
+        "required": ["kind"] if optional else ["kind", "text"],
+        "properties": properties,
+        "additionalProperties": False,
+    }
