@@ -21,6 +21,7 @@ from msgspec import Struct
 from bot.show.session_summary import SessionSummary
 from bot.text import page_text
 from bot.web.access import COOKIE, FAILED, Access, remedy_of
+from bot.web.api.router import document
 from bot.web.forms import MAX_FORM_BYTES, buttons, choices, form_key, form_routes, message_buttons
 from bot.web.health import Health
 from bot.web.live import Watchers
@@ -174,6 +175,10 @@ def page_routes(
     def agents() -> str:
         return render("agents.html", agents=views.agents())
 
+    @page("/api")
+    def api_page() -> str:
+        return render("api.html", document=msgspec.json.decode(document()))
+
     @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
     def login_page() -> str:
         access.check_configured()
@@ -214,7 +219,8 @@ def page_routes(
     return Router(
         "/",
         route_handlers=[
-            *(board, session_page, transcript_page, agents, login_page, login, logout, events),
+            *(board, session_page, transcript_page, agents, api_page, events),
+            *(login_page, login, logout),
             form_routes(views, access),
         ],
         exception_handlers={HTTPException: as_page, Exception: as_page},
@@ -258,7 +264,9 @@ def _templates() -> Callable[..., str]:
         lstrip_blocks=True,
     )
     environment.globals.update(time=_time, tone=tone, sort_key=sort_key)
-    environment.filters.update(sentence=_sentence, counted=_counted, words=page_text.status_words)
+    environment.filters.update(
+        sentence=_sentence, marked=_marked, counted=_counted, words=page_text.status_words
+    )
 
     def render(name: str, **values: object) -> str:
         return environment.get_template(name).render(values)
@@ -273,9 +281,13 @@ def _time(at: datetime) -> Markup:
 
 
 def _sentence(text: str) -> Markup:
-    """A phrase as a sentence; text in backticks becomes code, as in comments on GitHub."""
-    escaped = str(escape(page_text.sentence(text)))
-    return Markup(_CODE.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it was escaped
+    """A phrase as a sentence."""
+    return _marked(page_text.sentence(text))
+
+
+def _marked(text: str) -> Markup:
+    """A text in which backticks become code, as in comments on GitHub."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it was escaped
 
 
 def _counted(count: int, noun: str) -> str:

@@ -11,7 +11,10 @@ from litestar.exceptions import TooManyRequestsException
 from bot.web.access import COOKIE, Access
 from tests.web.conftest import TOKEN, Site, bearer
 
-PRIVATE = ["/", "/sessions/widgets-1", "/api/v1/sessions", "/api/v1/sessions/widgets-1", "/events"]
+PRIVATE = [
+    *("/", "/api", "/sessions/widgets-1", "/events"),
+    *("/api/v1/sessions", "/api/v1/sessions/widgets-1"),
+]
 
 
 def sign_in(site: Site, token: str = TOKEN, **headers: str) -> httpx.Response:
@@ -24,7 +27,7 @@ def test_pages_require_the_token(site: Site, path: str) -> None:
     for headers in ({}, bearer("wrong"), {b"cookie": f"{COOKIE}=99999999999.00".encode()}):
         response = site.http.get(path, headers=headers)
         assert "a secret title" not in response.text
-        if path.startswith(("/api", "/events")):
+        if path.startswith(("/api/", "/events")):
             assert response.status_code == 401
             assert response.headers["www-authenticate"] == "Bearer"
         else:
