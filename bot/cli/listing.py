@@ -50,7 +50,7 @@ def checked(statuses: Sequence[str]) -> tuple[str, ...]:
 
 
 def _empty(query: SessionQuery) -> str:
-    if query.statuses or query.project or query.search:
+    if query.statuses or query.project or query.agent or query.person or query.search:
         return "No sessions match."
     if query.scope == "all":
         return "No sessions yet."

@@ -92,6 +92,8 @@ class RemoteServer:
         while len(found) < query.limit:
             wanted = {
                 "project": query.project,
+                "agent": query.agent,
+                "person": query.person,
                 "search": query.search,
                 "scope": query.scope,
                 "status": query.statuses,

@@ -30,6 +30,12 @@ def ls(
         ),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only sessions of it.")] = "",
+    agent: Annotated[
+        str, typer.Option(metavar="NAME", help="Only sessions of this agent or agent type.")
+    ] = "",
+    person: Annotated[
+        str, typer.Option(metavar="LOGIN", help="Only sessions that this person requested.")
+    ] = "",
     search: Annotated[
         str,
         typer.Option(metavar="TEXT", help="Only sessions whose ID, title or branch contains it."),
@@ -45,6 +51,8 @@ def ls(
 
     query = SessionQuery(
         project=project,
+        agent=agent,
+        person=person,
         statuses=listing.checked(status or ()),
         search=search,
         scope="all" if every or status else "current",

@@ -54,6 +54,8 @@ def test_sessions_are_listed_page_by_page(
     assert "widgets-6  stuck" in mergewright("ls", "--status", "stuck").out
     assert "Title 4" in mergewright("ls", "--search", "title 4").out
     assert mergewright("ls", "--project", "gears").out == "No sessions match.\n"
+    assert mergewright("ls", "--agent", "ada").out == "No sessions match.\n"
+    assert mergewright("ls", "--person", "bob").out == "No sessions match.\n"
 
 
 def test_a_command_is_given_and_its_reply_printed(
