@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 #: Changes within this time become one message, such as those of one sweep.
-_GATHER_SECONDS = 0.1
+_GATHER_SECONDS = 0.05
 #: Keepalive interval, so that proxies keep the stream and closed browsers are noticed.
 PULSE_SECONDS = 15.0
 

@@ -18,6 +18,7 @@ from scripts.benchmarks import (
     reading,
     sessions,
     start,
+    streams,
     sweep,
 )
 from scripts.benchmarks.figure import Figure
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "life": life.run,
     "burst": burst.run,
     "flood": flood.run,
+    "streams": streams.run,
 }
 
 
