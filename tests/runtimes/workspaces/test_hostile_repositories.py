@@ -56,11 +56,14 @@ def test_an_attack_on_another_projects_objects(
     mirror: Mirror, tmp_path: Path, git: Git, other: Path, leads: Callable[[Worktree, Path], None]
 ) -> None:
     tree = git(other, "rev-parse", "HEAD^{tree}")
+    linked = {folder.name for folder in (other / "objects").glob("??")}
 
     def taken(kind: str) -> str:
         worktree = workspace(mirror, tmp_path, kind)
         leads(worktree, other)
-        commit = git(worktree.path, "commit-tree", tree, "-p", "HEAD", "-m", "Take it")
+        make = ("commit-tree", tree, "-p", "HEAD", "-m")
+        commits = (git(worktree.path, *make, f"Take it {number}") for number in range(99))
+        commit = next(one for one in commits if one[:2] not in linked)  # Else it is missing, too.
         (worktree.repository / "refs" / "heads" / _BRANCH).write_text(f"{commit}\n")
         try:
             return git(mirror.path, "show", f"{mirror.take(worktree)}:secret")
