@@ -1,5 +1,6 @@
 """Reads and ends a supervised run through the files that `supervise.py` keeps in its folder."""
 
+import errno
 import json
 import os
 import select
@@ -183,12 +184,19 @@ def end_orphans(folders: Iterable[Path]) -> set[Path]:
     return found
 
 
-def remove_groups(folder: Path) -> None:
-    """Remove the control groups of a run, which a killed supervisor leaves. Idempotent."""
+def remove_groups(folder: Path) -> bool:
+    """Remove the control groups of a run, which a killed supervisor leaves. Idempotent.
+
+    False: one has a process that has not ended yet.
+    """
+    busy = False
     with suppress(*_UNREADABLE):
         for group in _read(folder / _GROUPS, tuple[str, ...]):
-            with suppress(OSError):  # It is gone, or a process of it has not ended yet.
+            try:
                 Path(group).rmdir()
+            except OSError as error:  # Or it is gone.
+                busy |= error.errno == errno.EBUSY
+    return not busy
 
 
 def _vanished(folder: Path) -> str:

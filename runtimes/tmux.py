@@ -245,8 +245,7 @@ class Tmux:
         for name, run in doubtful.items():
             if run in found:
                 log.warning("%s: ended processes that outlived their supervisor", name)
-            else:
-                supervised.remove_groups(run)
+            elif supervised.remove_groups(run):
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -244,6 +245,30 @@ def test_groups_of_a_killed_supervisor_are_removed(bubblewrapped: IsolatedStage)
     procs = [group / "cgroup.procs" for group in groups]
     eventually(lambda: all(one.exists() and one.read_text() for one in procs), "its processes")
     os.kill(supervisor(bubblewrapped), signal.SIGKILL)
+
+    def are_gone() -> bool:
+        bubblewrapped.runtime.look()
+        return not any(group.exists() for group in groups)
+
+    eventually(are_gone, "their removal")
+
+
+def test_groups_with_a_process_that_ends_late_are_removed(bubblewrapped: IsolatedStage) -> None:
+    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, limits=Limits(memory_mb=64))
+    bubblewrapped.start(NAME)
+    groups = list(map(Path, bubblewrapped.launch(NAME).groups))
+    if not groups:
+        pytest.skip("this user may make no control groups here")
+    procs = [group / "cgroup.procs" for group in groups]
+    eventually(lambda: all(one.exists() and one.read_text() for one in procs), "its processes")
+    with subprocess.Popen(("sleep", "600")) as late:
+        for one in procs:
+            one.write_text(str(late.pid))
+        os.kill(supervisor(bubblewrapped), signal.SIGKILL)
+        eventually(lambda: bubblewrapped.seen(NAME).exit, "its end")
+        eventually(lambda: not bubblewrapped.processes(NAME), "the end of everything else")
+        bubblewrapped.runtime.look()
+        late.kill()
 
     def are_gone() -> bool:
         bubblewrapped.runtime.look()
