@@ -19,7 +19,7 @@ Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 #: What agents' programs are wrapped in; see `runtimes.isolation.ISOLATIONS`. Empty for an
 #: installation: the strongest that works on its machine; for a project or agent type: as there.
-Isolation = Literal["", "bubblewrap", "none"]
+Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
@@ -224,6 +224,8 @@ class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     processes: AtMost = 2048  #: At the same time; 0: no limit.
     cpus: Annotated[float, Meta(ge=0)] = 0.0  #: Processors; 0: no limit.
     readable: tuple[str, ...] = ()  #: Further folders and files, absolute.
+    image: str = ""  #: Of containers; empty: the programs of this machine.
+    oci_runtime: str = ""  #: Of containers, as the engine knows it; empty: its default.
 
 
 class LimitSettings(SettingsTable, frozen=True, kw_only=True):

@@ -30,7 +30,8 @@ class LocalHost:
         self.runtime, folder = runtime, folder.resolve()
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
-        self.runs = LocalRuns(runtime, adapters, self.records.run_files, self._workspaces)
+        places = self._workspaces, folder / "sessions"
+        self.runs = LocalRuns(runtime, adapters, self.records.run_files, *places)
 
     def workspace(
         self,

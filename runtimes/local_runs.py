@@ -72,10 +72,13 @@ class LocalRuns:
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
     files_of: Callable[[RunRef], RunFiles]
     workspaces: Path  #: The folder of all workspaces.
+    sessions: Path  #: That of all runs.
 
     def __post_init__(self) -> None:
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
+        #: Isolations that may have left something, and whether runs of them are known.
+        self._kinds = dict.fromkeys(ISOLATIONS, False)
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
@@ -88,6 +91,7 @@ class LocalRuns:
             for session, watched in list(self._watched.items()):
                 if now - watched.asked_at > _FORGOTTEN:
                     del self._watched[session]
+            self._remove_orphans()
             failure, found = "", dict[str, Seen]()
             try:
                 found = dict(self.runtime.look())
@@ -148,6 +152,7 @@ class LocalRuns:
         adapter = self.adapters[run.agent_type]
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
         hidden = [self.workspaces.parent]
+        self._kinds[spec.isolation.kind] = True
         self.runtime.start(launch_of(run, files, adapter.command, command, spec, hidden))
         return command.native_id
 
@@ -199,6 +204,19 @@ class LocalRuns:
     def output(self, session: str, run: int) -> str:
         """The last lines that the program printed, as plain text; empty before the first."""
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
+
+    def _remove_orphans(self) -> None:
+        """Remove what ended runs have left; an engine without any run of ours is asked once."""
+        for kind, known in list(self._kinds.items()):
+            try:
+                found = ISOLATIONS[kind].remove_orphans(self.sessions)
+            except (RuntimeFailure, OSError) as failure:
+                log.warning("%s", failure)
+                continue
+            if found:
+                self._kinds[kind] = True
+            elif not known:
+                del self._kinds[kind]
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:
         watched = self._watched.get(run.session)
@@ -291,6 +309,7 @@ def launch_of(
         proxy=spec.isolation.proxy,
         limits=spec.isolation.limits,
         port=command.port,
+        container=spec.isolation.container,
     )
     return ISOLATIONS[spec.isolation.kind].wrap(launch, sandbox)
 

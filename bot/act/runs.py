@@ -14,7 +14,13 @@ from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
-from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
+from bot.system.isolation import (
+    NotIsolated,
+    container_of,
+    isolation_of,
+    limits_of,
+    readable,
+)
 from bot.system.locations import Locations
 from bot.system.profiles import NotEnforced, limits_of_profiles
 from bot.text import messages
@@ -168,6 +174,7 @@ class AgentRuns:
             readable=(mirror, *readable(self.settings)),
             proxy=proxy,
             limits=limits_of(self.settings),
+            container=container_of(self.settings),
             env=self.models.proxy_variables(session, run, PROXY_PORT),
         )
 

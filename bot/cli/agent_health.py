@@ -23,7 +23,13 @@ from bot.cli.screens import table
 from bot.model_proxy.endpoints import ModelUnavailable, key_source, real_endpoint, without_endpoint
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
 from bot.system.clock import utc_now
-from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
+from bot.system.isolation import (
+    NotIsolated,
+    container_of,
+    isolation_of,
+    limits_of,
+    readable,
+)
 from bot.system.locations import agent_type
 from bot.text.prompts import Prompts
 from config.settings import Settings
@@ -292,7 +298,13 @@ def _isolation(settings: Settings, case: AgentCase, place: Path) -> IsolationSpe
     proxy = _socket(place).parent
     proxy.mkdir(mode=0o700, exist_ok=True)
     shown = (place / "origin.git", *readable(settings))
-    return IsolationSpec(kind=kind, readable=shown, proxy=proxy, limits=limits_of(settings))
+    return IsolationSpec(
+        kind=kind,
+        readable=shown,
+        proxy=proxy,
+        limits=limits_of(settings),
+        container=container_of(settings),
+    )
 
 
 def _socket(place: Path) -> Path:

@@ -214,15 +214,16 @@ def isolation(installed: Installation) -> CheckResult:
     if found := problems(settings):
         return fail("; ".join(found), "until then no agents are started")
     if warning := unisolated(settings):
-        return warn(f"none: {warning}", "install bubblewrap, and remove that setting")
-    kinds = {isolation_of(settings, "", kind) for kind in settings.agent_types}
-    lacking = ISOLATIONS["bubblewrap"].unlimited(limits_of(settings))
-    if lacking:
-        return warn(
-            f"{', '.join(sorted(kinds))}; not limited for a run as a whole: {lacking}",
-            "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as root,"
-            " so that it may make control groups",
-        )
+        return warn(f"none: {warning}", "install bubblewrap or Docker, and remove that setting")
+    projects, types = settings.projects or ("",), settings.agent_types
+    kinds = {isolation_of(settings, project, kind) for project in projects for kind in types}
+    for kind in sorted(kinds):
+        if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
+            return warn(
+                f"{', '.join(sorted(kinds))}; {kind} does not limit a run as a whole: {lacking}",
+                "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as"
+                " root, so that it may make control groups",
+            )
     return ok(", ".join(sorted(kinds)))
 
 

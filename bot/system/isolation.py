@@ -5,7 +5,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from runtimes.isolation import ISOLATIONS
-from runtimes.isolation.base import Limits
+from runtimes.isolation.base import Container, Limits
 
 _NONE = "none"
 
@@ -25,13 +25,13 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     named = {one.isolation for one in known if one is not None} - {""}
     chosen = next((name for name in ISOLATIONS if name in named), settings.runtime.isolation)
     if chosen:
-        if why := ISOLATIONS[chosen].unavailable():
+        if why := ISOLATIONS[chosen].unavailable(container_of(settings)):
             raise NotIsolated(f"{agent_type} needs isolation = {chosen!r}: {why}")
         return chosen
     reasons = []
     for name, isolation in ISOLATIONS.items():
         if name != _NONE:
-            if not (why := isolation.unavailable()):
+            if not (why := isolation.unavailable(container_of(settings))):
                 return name
             reasons.append(why)
     raise NotIsolated(
@@ -52,6 +52,12 @@ def limits_of(settings: Settings) -> Limits:
     """Return the limits of isolated runs."""
     own = settings.sandbox
     return Limits(memory_mb=own.memory_mb, processes=own.processes, cpus=own.cpus)
+
+
+def container_of(settings: Settings) -> Container:
+    """Return what containers are made from."""
+    own = settings.sandbox
+    return Container(image=own.image, oci_runtime=own.oci_runtime)
 
 
 def readable(settings: Settings) -> tuple[Path, ...]:

@@ -31,6 +31,17 @@ class Limits(Struct, frozen=True, kw_only=True):
 UNLIMITED = Limits()
 
 
+class Container(Struct, frozen=True, kw_only=True):
+    """What containers are made from; other isolations do not need it."""
+
+    image: str = ""  #: Empty: the programs of this machine.
+    oci_runtime: str = ""  #: As the engine knows it, such as `runsc`; empty: the engine's default.
+
+
+#: With the programs of this machine.
+OF_THIS_MACHINE = Container()
+
+
 class Sandbox(Struct, frozen=True, kw_only=True):
     """What a run's program may use, besides the system's programs and a temporary folder.
 
@@ -43,15 +54,17 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     proxy: Path | None = None
     limits: Limits = UNLIMITED
     port: int = 0  #: Of its loopback, which answers the bot at `PORT_SOCKET`; 0: none.
+    container: Container = OF_THIS_MACHINE
 
 
 class IsolationSpec(Struct, frozen=True, kw_only=True):
     """How a run is isolated: what its host cannot know by itself."""
 
     kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
-    readable: tuple[Path, ...] = ()  #: As in `Sandbox`, as are the next two.
+    readable: tuple[Path, ...] = ()  #: As in `Sandbox`, as are the next three.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
+    container: Container = OF_THIS_MACHINE
     env: Mapping[str, str] = {}  #: For programs that reach the network through the proxy.
 
 
@@ -62,7 +75,7 @@ NOT_ISOLATED = IsolationSpec(kind="none")
 class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
-    def unavailable(self) -> str:
+    def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Return why it cannot work on this machine, with the remedy; empty: it works.
 
         It is tried, not guessed.
@@ -89,5 +102,12 @@ class Isolation(Protocol):
         It has no terminal, no network and no /proc, and gets the caller's environment; `proxy`,
         `port` and a limit of processors do not apply. It ends with the thread that starts
         it. Raises `RuntimeFailure` as `wrap` does.
+        """
+        ...
+
+    def remove_orphans(self, sessions: Path) -> bool:
+        """Remove what is left of the ended runs in this folder of all runs, besides processes.
+
+        Returns whether there is anything of its runs. Raises `RuntimeFailure`.
         """
         ...

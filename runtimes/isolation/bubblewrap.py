@@ -24,10 +24,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from runtimes.base import PORT_SOCKET, Launch, RuntimeFailure
-from runtimes.files import write_private
 from runtimes.isolation import seccomp
-from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from runtimes.isolation.base import (
+    OF_THIS_MACHINE,
+    PROXY_PORT,
+    PROXY_SOCKET,
+    Container,
+    Limits,
+    Sandbox,
+)
 from runtimes.isolation.cgroups import ControlGroups
+from runtimes.isolation.machine import ETC, ETC_MADE, mounts, write_etc
 from runtimes.isolation.programs import python, python_files
 from runtimes.supervise import REPORT
 
@@ -44,21 +51,6 @@ _TRY_SECONDS = 20
 _TMP_SHARE = 2
 _TMP_MB = 2048  #: Without a limit of memory.
 _SHORT_TMP_BYTES = 16 * 1024 * 1024  #: That of a short program.
-#: The machine's settings that programs read; nothing else of /etc is visible.
-_ETC = (
-    *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies"),
-    *("fonts", "inputrc", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf"),
-    *("ld.so.conf.d", "localtime", "magic", "magic.mime", "mime.types", "pki/ca-trust"),
-    *("pki/tls/certs", "profile", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
-)
-#: Files of /etc that are made here, without the machine's users, hosts and name servers.
-_ETC_MADE = {
-    "passwd": "agent:x:{user}:{user}:agent:{home}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
-    "group": "agent:x:{user}:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-    "resolv.conf": "",
-}
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--uid", str(_USER), "--gid", str(_USER)),
@@ -96,7 +88,7 @@ class Bubblewrap:
         groups.remove_empty()
         return groups
 
-    def unavailable(self) -> str:
+    def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Run a program in a sandbox, until one has worked; see `Isolation.unavailable`."""
         why = "" if self._worked else self._failure()
         self._worked = not why
@@ -132,9 +124,7 @@ class Bubblewrap:
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch of `bwrap` with the program; see `Isolation.wrap`."""
         own = launch.dir / "sandbox"
-        home = launch.env.get("HOME", "/")
-        for name, text in _ETC_MADE.items():
-            write_private(own / "etc" / name, text.format(user=_USER, home=home))
+        write_etc(own / "etc", _USER, launch.env.get("HOME", "/"))
         filter_file = own / "seccomp"
         new = own / "seccomp.new"
         new.write_bytes(seccomp.program())
@@ -150,7 +140,8 @@ class Bubblewrap:
         argv = (
             *("bwrap", *_NAMESPACES, "--as-pid-1", "--seccomp", _SECCOMP),
             *_system(own / "etc", limits.memory_mb // _TMP_SHARE or _TMP_MB),
-            *_given(sandbox, launch),
+            *_given(launch.cwd, sandbox, python_files(sandbox.writable)),
+            *(("--ro-bind", sandbox.proxy, _PROXY_INSIDE) if sandbox.proxy else ()),
             *("--remount-ro", "/", "--chdir", launch.cwd, "--", *inner, *launch.argv),
         )
         # Other bots of this machine may have runs of the same name.
@@ -181,10 +172,14 @@ class Bubblewrap:
             wrapped = (
                 *("bwrap", *_NAMESPACES, "--seccomp", file.fileno(), *_programs()),
                 *("--dev", "/dev", "--size", _SHORT_TMP_BYTES, "--tmpfs", _TMP),
-                *_mounts(sandbox.readable, sandbox.writable),
+                *_given(cwd, sandbox),
                 *("--remount-ro", "/", "--chdir", cwd, "--", "prlimit", *options, "--", *argv),
             )
             yield tuple(map(str, wrapped)), (file.fileno(),)
+
+    def remove_orphans(self, sessions: Path) -> bool:
+        """Return that there are only processes."""
+        return False
 
 
 def _programs() -> Iterator[str | Path]:
@@ -201,9 +196,9 @@ def _programs() -> Iterator[str | Path]:
 def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
     """Yield the mounts of programs, /etc, /proc, /dev and the temporary folders."""
     yield from _programs()
-    for name in _ETC:
+    for name in ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    for name in _ETC_MADE:
+    for name in ETC_MADE:
         yield from ("--ro-bind", etc / name, f"/etc/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
     for file in _PROC_READ_ONLY:
@@ -218,32 +213,10 @@ def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
     yield from ("--ro-bind", _INNER, _INNER_INSIDE)
 
 
-def _given(sandbox: Sandbox, launch: Launch) -> Iterator[str | Path]:
-    """Yield the mounts of the run's own files, outer folders first."""
-    readable = [*sandbox.readable, *python_files(sandbox.writable)]
-    yield from _mounts(readable, sandbox.writable)
-    if sandbox.proxy:
-        yield from ("--ro-bind", sandbox.proxy, _PROXY_INSIDE)
-    if not any(launch.cwd.is_relative_to(path) for path in (*readable, *sandbox.writable)):
-        raise RuntimeFailure(f"{launch.cwd} is not in the sandbox of {launch.name}")
-
-
-def _mounts(readable: Iterable[Path], writable: Sequence[Path]) -> Iterator[str | Path]:
-    """Yield the mounts of files, outer folders first."""
-    mounts = dict.fromkeys(readable, "--ro-bind") | dict.fromkeys(writable, "--bind")
-    for path in sorted(mounts, key=lambda path: path.parts):
-        if path in writable:
-            _check_place(path)
-        yield from (mounts[path], path, path)
-
-
-def _check_place(path: Path) -> None:
-    """Refuse a folder that a link replaces, which would give the program another one."""
-    if os.path.realpath(path) != str(path) or not path.exists():
-        raise RuntimeFailure(
-            f"{path} cannot be given to a program: it is missing, or a link leads to it; see who"
-            " removed or replaced it"
-        )
+def _given(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> Iterator[str | Path]:
+    """Yield the mounts of a program's own files, outer folders first."""
+    for path, is_writable in mounts(cwd, sandbox, further).items():
+        yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
 
 def _try(launch: Launch) -> str:

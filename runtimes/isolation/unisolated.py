@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from runtimes.base import Launch
-from runtimes.isolation.base import Limits, Sandbox
+from runtimes.isolation.base import OF_THIS_MACHINE, Container, Limits, Sandbox
 
 
 class Unisolated:
     """Runs programs as they are. Only a person may choose it."""
 
-    def unavailable(self) -> str:
+    def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Return that it works."""
         return ""
 
@@ -30,3 +30,7 @@ class Unisolated:
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
         """Yield the command line itself."""
         yield argv, ()
+
+    def remove_orphans(self, sessions: Path) -> bool:
+        """Return that there are only processes."""
+        return False

@@ -9,6 +9,7 @@ from lifecycle.model.status import Reason
 from runtimes.base import Launch
 from runtimes.isolation.base import PROXY_PORT, Sandbox
 from runtimes.isolation.bubblewrap import Bubblewrap
+from runtimes.isolation.containers import Containers
 from tests.harness.site import Site
 
 
@@ -24,7 +25,8 @@ def undecided(site: Site) -> Site:
 def test_no_run_is_started_where_nothing_isolates_it(
     undecided: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "no user namespaces here")
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "no user namespaces here")
+    monkeypatch.setattr(Containers, "unavailable", lambda *_: "no engine here")
     refusal = undecided.tries_to_start()
     assert isinstance(refusal, Rejected)
     assert refusal.reason is Reason.SPAWN_FAILED
@@ -42,7 +44,7 @@ def test_an_isolated_run_gets_its_own_folders_and_the_proxy_alone(
         return launch
 
     monkeypatch.setattr(Bubblewrap, "wrap", wrap)
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "")
     undecided.starts()
     ((launch, sandbox),) = wrapped
     files, paths = undecided.files, undecided.paths

@@ -13,6 +13,7 @@ import respx
 from bot.cli.doctor import OF_GITHUB
 from bot.store import InstalledProject, Store
 from runtimes.isolation.bubblewrap import Bubblewrap
+from runtimes.isolation.containers import Containers
 from tests.cli.conftest import API, GRAPHQL, CommandLine, Deployment, LineTail, printed
 from tests.world.databases import empty_database
 
@@ -243,12 +244,15 @@ def test_agents_are_isolated_unless_the_configuration_forbids_it(
     lines: LineTail, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment.file.write_text(deployment.file.read_text().replace('isolation = "none"', ""))
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "")
     assert lines()["isolation"].split()[1].startswith("bubblewrap")
     why = "bubblewrap is not installed: apt-get install bubblewrap"
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: why)
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: why)
+    monkeypatch.setattr(Containers, "unavailable", lambda _, container: "no engine")
     found = lines()["isolation"]
-    assert found.startswith(f"fail agents cannot be isolated here: {why}. To start them with all")
+    assert found.startswith(
+        f"fail agents cannot be isolated here: {why}; no engine; no engine. To start them with all"
+    )
     assert found.endswith("-> until then no agents are started")
 
 

@@ -136,6 +136,8 @@ def test_a_configuration_that_names_no_isolation_is_refused_where_none_works(
 ) -> None:
     monkeypatch.setitem(ISOLATIONS, "bubblewrap", Bubblewrap())  # It has not been tried yet.
     monkeypatch.setenv("PATH", str(deployment.file.parent))  # No bwrap is there.
+    for engine in ("DOCKER_HOST", "CONTAINER_HOST"):
+        monkeypatch.setenv(engine, f"unix://{deployment.file.parent}/none.sock")
     result = mergewright("config", "check", str(deployment.file))
     assert (result.code, result.out) == (2, "")
     assert "agents cannot be isolated here: bubblewrap is not installed: apt-get" in result.err

@@ -57,7 +57,7 @@ ANSWERS = {
         "policy.mode = 'merg': did you mean 'merge'? known: merge, observe, propose"
     ),
     "[runtime]\nisolation = 'nune'": "runtime.isolation = 'nune': did you mean 'none'?"
-    " known: bubblewrap, none",
+    " known: bubblewrap, docker, none, podman",
     "server = 3": "server = 3: expected a table [server]",
     "projects = 3": "projects = 3: expected a table, got a whole number",
     "[projects.w]\nagent = 'x'": "projects.w.repository: missing",

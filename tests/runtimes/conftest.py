@@ -31,6 +31,15 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
         stage.close()
 
 
+@pytest.fixture(params=[name for name in ISOLATIONS if name != "none"])
+def sandboxed(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
+    """Programs in every kind of sandbox in turn."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = IsolatedStage(Path(folder), request.param)
+        yield stage
+        stage.close()
+
+
 @pytest.fixture
 def bubblewrapped() -> Iterator[IsolatedStage]:
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:

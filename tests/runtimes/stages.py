@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from contextlib import suppress
 from functools import cache
@@ -42,6 +43,12 @@ def processes(file: str, *texts: bytes) -> list[int]:
         if content and all(text in content for text in texts):
             found.append(int(entry.name))
     return found
+
+
+def whole(file: Path) -> str:
+    """What a script wrote, once its last word is `end`."""
+    text = file.read_text() if file.exists() else ""
+    return text if text.endswith("end\n") else ""
 
 
 class Stage(Protocol):
@@ -175,8 +182,31 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
     """
     if isolation == "bubblewrap" and (why := _without_bubblewrap()):
         pytest.skip(f"bubblewrap does not work here: {why}")
+    if isolation in _SOCKETS and (why := _without_engine(isolation)):
+        pytest.skip(f"{isolation} does not answer here: {why}")
     if limited_processes and os.geteuid() == 0 and ISOLATIONS[isolation].unlimited(_FEW):
         pytest.skip("root needs control groups to limit processes")
+
+
+#: By engine: the variable with the address of its socket, and that of root's.
+_SOCKETS = {
+    "docker": ("DOCKER_HOST", "/run/docker.sock"),
+    "podman": ("CONTAINER_HOST", "/run/podman/podman.sock"),
+}
+
+
+@cache
+def _without_engine(name: str) -> str:
+    """Why an engine does not answer: whether containers work then is what is tested."""
+    variable, usual = _SOCKETS[name]
+    path = os.environ.get(variable, usual).removeprefix("unix://")
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20)
+            client.connect(path)
+    except OSError as error:
+        return f"{error.strerror} at {path}"
+    return ""
 
 
 @cache
@@ -197,7 +227,7 @@ class IsolatedStage(TmuxStage):
     def __init__(self, folder: Path, isolation: str, sandbox: Sandbox = NOTHING) -> None:
         needs(isolation)
         super().__init__(folder.resolve())
-        self._isolation = ISOLATIONS[isolation]
+        self.isolation = isolation
         #: What the programs get besides their working folder.
         self.sandbox = sandbox
 
@@ -207,7 +237,7 @@ class IsolatedStage(TmuxStage):
     def launch(self, name: str, *argv: str, env: dict[str, str] | None = None) -> Launch:
         launch = super().launch(name, *argv, env=env)
         writable = (*self.sandbox.writable, launch.cwd)
-        return self._isolation.wrap(launch, replace(self.sandbox, writable=writable))
+        return ISOLATIONS[self.isolation].wrap(launch, replace(self.sandbox, writable=writable))
 
     def close(self) -> None:
         super().close()

@@ -19,7 +19,7 @@ from runtimes.base import PORT_SOCKET, RuntimeFailure
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
 from runtimes.sockets import loopback_connection
-from tests.runtimes.stages import IsolatedStage, needs
+from tests.runtimes.stages import IsolatedStage, needs, whole
 from tests.world.waiting import eventually
 
 NAME = "app-1_r1"
@@ -40,12 +40,6 @@ def ended(stage: IsolatedStage, name: str = NAME) -> tuple[int | None, int | Non
 
 def shows(stage: IsolatedStage, text: str, name: str = NAME) -> None:
     eventually(lambda: text in stage.runtime.screens([name]).get(name, ""), text)
-
-
-def whole(file: Path) -> str:
-    """What a script wrote, once its last word is `end`."""
-    text = file.read_text() if file.exists() else ""
-    return text if text.endswith("end\n") else ""
 
 
 def supervisor(stage: IsolatedStage) -> int:
@@ -141,25 +135,25 @@ def test_programs_print_with_colours_and_have_a_terminal_by_name(isolated: Isola
     assert "\x1b[1m\x1b[31mred" in styled
 
 
-def test_what_is_not_there_is_refused_before_a_start(bubblewrapped: IsolatedStage) -> None:
-    home = bubblewrapped.folder / "home"
-    bubblewrapped.sandbox = Sandbox(writable=(home,))
+def test_what_is_not_there_is_refused_before_a_start(sandboxed: IsolatedStage) -> None:
+    home = sandboxed.folder / "home"
+    sandboxed.sandbox = Sandbox(writable=(home,))
     with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
-        bubblewrapped.start(NAME)
+        sandboxed.start(NAME)
     home.symlink_to("/etc")
     with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
-        bubblewrapped.start(NAME)
+        sandboxed.start(NAME)
 
 
-def test_a_sandbox_has_its_files_and_no_others(bubblewrapped: IsolatedStage) -> None:
-    lent, secret = bubblewrapped.folder / "lent", bubblewrapped.folder / "secret"
+def test_a_sandbox_has_its_files_and_no_others(sandboxed: IsolatedStage) -> None:
+    lent, secret = sandboxed.folder / "lent", sandboxed.folder / "secret"
     for folder in (lent, secret):
         folder.mkdir()
         (folder / "file").write_text(folder.name)
-    bubblewrapped.sandbox = Sandbox(writable=(), readable=(lent,))
+    sandboxed.sandbox = Sandbox(writable=(), readable=(lent,))
     script = f"cat {lent}/file; echo x >{lent}/file; cat {secret}/file; ls {lent.parent}; echo end"
-    bubblewrapped.shell(NAME, f"({script}) >out 2>&1; cat")
-    said = eventually(lambda: whole(bubblewrapped.work(NAME) / "out"), "the script's end")
+    sandboxed.shell(NAME, f"({script}) >out 2>&1; cat")
+    said = eventually(lambda: whole(sandboxed.work(NAME) / "out"), "the script's end")
     assert said.startswith("lent")
     assert "Read-only file system" in said
     assert "No such file or directory" in said
@@ -189,25 +183,25 @@ def proxy(folder: Path) -> Iterator[None]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_programs_reach_the_proxy_also_after_its_restart(bubblewrapped: IsolatedStage) -> None:
-    folder = bubblewrapped.folder / "proxy"
+def test_programs_reach_the_proxy_also_after_its_restart(sandboxed: IsolatedStage) -> None:
+    folder = sandboxed.folder / "proxy"
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{PROXY_PORT} && echo $word >&3 && cat <&3"
     with proxy(folder):
-        bubblewrapped.sandbox = replace(bubblewrapped.sandbox, proxy=folder)
-        bubblewrapped.run(NAME, "bash", "-c", f"while read -r word; do {ask}; done")
-        bubblewrapped.runtime.send(NAME, "one", key="a")
-        shows(bubblewrapped, "heard one")
-    bubblewrapped.runtime.send(NAME, "two", key="b")
+        sandboxed.sandbox = replace(sandboxed.sandbox, proxy=folder)
+        sandboxed.run(NAME, "bash", "-c", f"while read -r word; do {ask}; done")
+        sandboxed.runtime.send(NAME, "one", key="a")
+        shows(sandboxed, "heard one")
+    sandboxed.runtime.send(NAME, "two", key="b")
     with proxy(folder):
-        bubblewrapped.runtime.send(NAME, "three", key="c")
-        shows(bubblewrapped, "heard three")
+        sandboxed.runtime.send(NAME, "three", key="c")
+        shows(sandboxed, "heard three")
 
 
-def test_the_bot_reaches_the_one_port_that_a_program_serves(bubblewrapped: IsolatedStage) -> None:
-    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, port=4096)
+def test_the_bot_reaches_the_one_port_that_a_program_serves(sandboxed: IsolatedStage) -> None:
+    sandboxed.sandbox = replace(sandboxed.sandbox, port=4096)
     server = "/usr/bin/python3 -m http.server 4096 --bind 127.0.0.1"
-    bubblewrapped.shell(NAME, f"echo hello >file; {server}")
-    forwarded = bubblewrapped.dir(NAME) / PORT_SOCKET
+    sandboxed.shell(NAME, f"echo hello >file; {server}")
+    forwarded = sandboxed.dir(NAME) / PORT_SOCKET
 
     def answer() -> bytes:
         with closing(loopback_connection(4096, forwarded, 5.0)) as connection:
@@ -220,19 +214,19 @@ def test_the_bot_reaches_the_one_port_that_a_program_serves(bubblewrapped: Isola
     eventually(lambda: answer() == b"hello\n", "its answer")
 
 
-def test_memory_and_processes_are_limited(bubblewrapped: IsolatedStage) -> None:
-    needs("bubblewrap", limited_processes=True)
+def test_memory_and_processes_are_limited(sandboxed: IsolatedStage) -> None:
+    needs(sandboxed.isolation, limited_processes=True)
     limits = Limits(memory_mb=64, processes=20, cpus=1.0)
-    bubblewrapped.sandbox = replace(bubblewrapped.sandbox, limits=limits)
+    sandboxed.sandbox = replace(sandboxed.sandbox, limits=limits)
     hungry = "x = b'x' * (200 << 20)"
     many = "import os\nwhile True:\n  if not os.fork(): os.execlp('sleep', 'sleep', '600')"
-    bubblewrapped.shell(NAME, f'/usr/bin/python3 -c "{hungry}" && echo fed || echo refused; cat')
-    bubblewrapped.run("app-2_r1", "sh", "-c", f'/usr/bin/python3 -c "{many}"; cat')
-    shows(bubblewrapped, "refused")
-    shows(bubblewrapped, "Resource temporarily unavailable", "app-2_r1")
+    sandboxed.shell(NAME, f'/usr/bin/python3 -c "{hungry}" && echo fed || echo refused; cat')
+    sandboxed.run("app-2_r1", "sh", "-c", f'/usr/bin/python3 -c "{many}"; cat')
+    shows(sandboxed, "refused")
+    shows(sandboxed, "Resource temporarily unavailable", "app-2_r1")
     for name in (NAME, "app-2_r1"):
-        groups = bubblewrapped.launch(name).groups
-        bubblewrapped.runtime.stop(name)
+        groups = sandboxed.launch(name).groups
+        sandboxed.runtime.stop(name)
         assert not any(Path(group).exists() for group in groups)
 
 

@@ -3,10 +3,19 @@
 import msgspec
 import pytest
 
-from bot.system.isolation import NotIsolated, is_isolated, isolation_of, problems, unisolated
+from bot.system.isolation import (
+    NotIsolated,
+    container_of,
+    is_isolated,
+    isolation_of,
+    problems,
+    unisolated,
+)
 from config.settings import AgentTypeSettings, ProjectSettings, RuntimeSettings, Settings
 from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import OF_THIS_MACHINE, Container
 from runtimes.isolation.bubblewrap import Bubblewrap
+from runtimes.isolation.containers import Containers
 
 
 def written(runtime: str = "", project: str = "", kind: str = "") -> Settings:
@@ -26,13 +35,22 @@ def chosen(settings: Settings) -> str:
 @pytest.fixture(autouse=True)
 def works(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which bubblewrap works, unless a test uses `broken`."""
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "")
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, broken: None) -> None:
+    """A machine on which containers of Podman alone work."""
+    monkeypatch.setattr(
+        Containers, "unavailable", lambda self, _: "" if self is ISOLATIONS["podman"] else "none"
+    )
 
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which bubblewrap does not work."""
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "no user namespaces here")
+    """A machine on which no isolation works."""
+    monkeypatch.setattr(Containers, "unavailable", lambda *_: "no engine here")
+    monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "no user namespaces here")
 
 
 def test_every_isolation_is_a_word_of_the_configuration() -> None:
@@ -68,6 +86,20 @@ def test_no_agent_is_started_without_isolation_that_nobody_waived() -> None:
     assert chosen(written("none")) == "none"
     assert len(problems(written())) == 1
     assert problems(written("none")) == []
+
+
+@pytest.mark.usefixtures("engine")
+def test_containers_are_chosen_where_bubblewrap_does_not_work() -> None:
+    assert chosen(written()) == "podman"
+    with pytest.raises(NotIsolated, match="claude needs isolation = 'docker': none"):
+        chosen(written("docker"))
+
+
+def test_containers_are_made_from_what_the_configuration_names() -> None:
+    named = {"sandbox": {"image": "agents:1", "oci-runtime": "runsc"}}
+    settings = msgspec.convert(named, Settings)
+    assert container_of(settings) == Container(image="agents:1", oci_runtime="runsc")
+    assert container_of(written()) == OF_THIS_MACHINE
 
 
 def test_runs_are_isolated_unless_a_person_wrote_none(broken: None) -> None:

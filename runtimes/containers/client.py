@@ -1,0 +1,184 @@
+"""Runs a program in a container, at this terminal: `python -E -s -S client.py FOLDER ARGV...`.
+
+A program of its own, with the standard library and `engine.py` beside it, between a run's
+supervisor and the container. It makes the container that FOLDER/container.json describes
+(`runtimes.isolation.containers`) and starts it. Its first process (`first.py`) connects to the
+socket in FOLDER/link, twice:
+
+* One connection carries what the terminal shows and what is typed. The engine is no part of it, so
+  that its restart does not concern the program.
+* The other carries the program's command and environment, which the engine must not keep because
+  they hold secrets; sizes of the terminal and signals; and at the end, the report for
+  `supervise.REPORT`. When it closes, because this program was killed, all in the container ends.
+
+SIGTERM is passed on to everything in the container. The engine removes the container at its end.
+"""
+
+# As in `supervise.py`, the time of a start counts.
+# ruff: noqa: PTH123, SIM105
+import json
+import os
+import signal
+import socket
+import sys
+import termios
+import threading
+import tty
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runtimes.containers.engine import Engine
+
+_REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
+_PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
+_START_SECONDS = 60.0
+_CHUNK = 65536
+
+
+class _Failed(Exception):
+    """The program was not started; the message says why."""
+
+
+def main(folder: str, argv: list[str]) -> int:
+    """Run the program to its end; returns the exit code where the program has not reported it."""
+    from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
+
+    with open(f"{folder}/container.json", encoding="utf-8") as file:
+        spec = json.load(file)
+    engine, name = Engine(spec["engine"]), spec["name"]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    started = False
+    try:
+        with _listening(f"{folder}/link") as listener:
+            engine.call("POST", "/containers/create", spec["container"], name=name)
+            try:
+                engine.call("POST", f"/containers/{name}/start")
+                control = _accept(listener, engine, name)
+                terminal = _accept(listener, engine, name)
+                started = True
+            finally:
+                if not started:
+                    engine.call("DELETE", f"/containers/{name}", force="1", v="1")
+        reported = _attend(control, terminal, {**spec["program"], "argv": argv})
+        _wait_for_removal(engine, name)
+    except (EngineError, _Failed, OSError) as error:
+        _say(f"cannot start a container for {argv[:1]}: {error}")
+        return 125
+    if reported:
+        os.write(_REPORT, reported)
+        return 0
+    _say("the container was killed: by its engine, for lack of memory, or by hand")
+    return 128 + signal.SIGKILL
+
+
+def _listening(folder: str) -> socket.socket:
+    """Listen for the first process, and for nobody once it has connected."""
+    os.chdir(folder)  # The path of a socket is limited to 107 bytes: unix(7).
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("first.sock")
+    os.chdir("/")
+    listener.listen(2)
+    listener.settimeout(0.25)
+    return listener
+
+
+def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.socket:
+    """Wait for the first process to connect. Raises `EngineError` and `_Failed`."""
+    for _ in range(int(_START_SECONDS * 4)):
+        try:
+            connection = listener.accept()[0]
+        except TimeoutError:
+            engine.call("GET", f"/containers/{name}/json")  # Fails if it has ended.
+        else:
+            connection.settimeout(None)
+            return connection
+    raise _Failed(f"nothing in it answered within {_START_SECONDS:.0f} seconds")
+
+
+def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
+    """Have the program run at this terminal; returns what is reported of its end."""
+    at_terminal = os.isatty(0)
+    saved = termios.tcgetattr(0) if at_terminal else []
+    messages = {**program, "env": dict(os.environ), "size": _size()}
+    listeners = [_PORT] if program["port"] else []
+    socket.send_fds(control, [json.dumps(messages).encode() + b"\n"], listeners)
+    changes = {signal.SIGTERM, signal.SIGWINCH}
+    signal.pthread_sigmask(signal.SIG_BLOCK, changes)  # The threads leave them to this one.
+    shown = threading.Thread(target=_show, args=(terminal,), daemon=True)
+    try:
+        if at_terminal:
+            tty.setraw(0, termios.TCSADRAIN)
+        shown.start()
+        threading.Thread(target=_type, args=(terminal,), daemon=True).start()
+        signal.signal(signal.SIGTERM, lambda *_: _tell(control, {"signal": signal.SIGTERM}))
+        signal.signal(signal.SIGWINCH, lambda *_: _tell(control, {"size": _size()}))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, changes)
+        _tell(control, {"size": _size()})  # It may have changed meanwhile.
+        reported = b""
+        while said := _receive(control):
+            reported += said
+        shown.join(2)
+        return reported
+    finally:
+        if at_terminal:
+            termios.tcsetattr(0, termios.TCSADRAIN, saved)
+
+
+def _show(terminal: socket.socket) -> None:
+    while data := _receive(terminal):
+        try:
+            while data:
+                data = data[os.write(1, data) :]
+        except OSError:
+            return  # This terminal is closed; its supervisor ends the program.
+
+
+def _type(terminal: socket.socket) -> None:
+    try:
+        while data := os.read(0, _CHUNK):
+            terminal.sendall(data)
+    except OSError:
+        pass  # As above, or the program has ended.
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(_CHUNK)
+    except OSError:
+        return b""
+
+
+def _tell(control: socket.socket, message: dict[str, object]) -> None:
+    try:
+        control.sendall(json.dumps(message).encode() + b"\n")
+    except OSError:
+        pass  # It has ended.
+
+
+def _size() -> list[int]:
+    """The terminal's rows and columns."""
+    try:
+        return list(termios.tcgetwinsize(0))
+    except termios.error:
+        return [24, 80]
+
+
+def _wait_for_removal(engine: "Engine", name: str) -> None:
+    """Wait until nothing of the container is left, if its engine answers."""
+    from engine import EngineError
+
+    try:
+        engine.call("POST", f"/containers/{name}/wait", condition="removed")
+    except EngineError:
+        pass  # It is removed already, or will be when the engine answers.
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"mergewright: {text}\n".encode(errors="replace"))
+    except OSError:
+        pass  # The terminal may be closed.
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,92 @@
+"""A client for the API of Docker, which Podman offers as well.
+
+With the standard library alone: every run has a process that uses it (`client.py`), and with
+docker-py that process has 29 MB instead of 10 and starts 0.1 s later (measured). Few requests are
+used, and the API is versioned, so that this works with engines old and new.
+https://docs.docker.com/reference/api/engine/
+"""
+
+import json
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+#: The newest version of the API that this is written for; older engines are asked in theirs.
+_VERSION = (1, 44)
+_VERSION_IN = "api-version:"
+_REFUSED = 400  #: Status codes from here on.
+_CHUNK = 65536
+
+
+class EngineError(Exception):
+    """The engine refused a request, or does not answer (`status` 0)."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Engine:
+    """An engine at a UNIX socket. Every request has a connection of its own."""
+
+    def __init__(self, path: str, seconds: float = 60.0) -> None:
+        """`seconds` is the time-out of each step of a request."""
+        self.path = path
+        self._seconds = seconds
+        self._version = ""
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | bytes | None = None,
+        **query: str | Mapping[str, object],
+    ) -> object:
+        """Make a request, and return the JSON or text that answers it. Raises `EngineError`."""
+        if not self._version:
+            found = self._request("GET", "/_ping", None)[1]
+            offered = tuple(int(part) for part in (found or "1.40").split("."))
+            self._version = ".".join(map(str, min(offered, _VERSION)))
+        words = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in query.items()
+        }
+        question = f"?{urlencode(words)}" if words else ""
+        return self._request(method, f"/v{self._version}{path}{question}", body)[0]
+
+    def _request(
+        self, method: str, path: str, body: Mapping[str, object] | bytes | None
+    ) -> tuple[object, str]:
+        """Return the answer, and the version of the API that the engine offers."""
+        kind = "application/x-tar" if isinstance(body, bytes) else "application/json"
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
+        # With HTTP/1.0 the answer ends with the connection, so there is nothing else to parse.
+        head = f"{method} {path} HTTP/1.0\r\nHost: engine\r\nContent-Type: {kind}\r\n"
+        answer = b""
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(self._seconds)
+                connection.connect(self.path)
+                connection.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+                while data := connection.recv(_CHUNK):
+                    answer += data
+            top, _, said = answer.partition(b"\r\n\r\n")
+            first, *headers = top.decode("latin-1").split("\r\n")
+            status = int(first.split()[1])
+        except (OSError, ValueError, IndexError) as error:
+            raise EngineError(f"no answer at {self.path}: {error}") from None
+        value = _value(said)
+        if status >= _REFUSED:
+            message = value.get("message") if isinstance(value, dict) else value
+            raise EngineError(str(message), status)
+        offers = (
+            line.partition(":")[2] for line in headers if line.lower().startswith(_VERSION_IN)
+        )
+        return value, next(offers, "").strip()
+
+
+def _value(said: bytes) -> object:
+    try:
+        return json.loads(said)
+    except ValueError:
+        return said.decode(errors="replace").strip()

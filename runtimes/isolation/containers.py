@@ -1,0 +1,343 @@
+"""Isolation by containers of Docker or Podman, which offer the same API.
+
+Nothing of a run but its container is the engine's: the terminal, the program's command and its
+environment go through a socket between `runtimes.containers.client`, which the supervisor starts,
+and the container's first process. So the engine keeps no secrets, and may be restarted.
+
+The container has the bot's user, because on disk the session's files are the bot's; if that is
+root, see `runtimes.containers.first`.
+"""
+
+import hashlib
+import logging
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from runtimes import containers, supervised
+from runtimes.base import PORT_SOCKET, Launch, RuntimeFailure
+from runtimes.containers.engine import Engine, EngineError
+from runtimes.files import write_private
+from runtimes.isolation import machine_image, seccomp
+from runtimes.isolation.base import OF_THIS_MACHINE, PROXY_PORT, Container, Limits, Sandbox
+from runtimes.isolation.bubblewrap import Bubblewrap
+from runtimes.isolation.machine import ETC, ETC_MADE, mounts, write_etc
+from runtimes.isolation.programs import python, python_files
+from runtimes.supervise import REPORT
+
+_CLIENT = Path(containers.__file__).with_name("client.py")
+#: Where a container has `first.py`, with what belongs to it.
+_INSIDE = "/run/mergewright"
+_FILES = {
+    "first.py": _CLIENT.with_name("first.py"),
+    "inner.py": Path(__file__).with_name("inner.py"),
+}
+_PORT = 8
+_USER = 1000
+#: Labels of containers: all runs of an installation, session, run.
+_SESSIONS, _SESSION, _RUN = "mergewright.sessions", "mergewright.session", "mergewright.run"
+_TMP_SHARE = 2  #: As in `bubblewrap`.
+_TMP_MB = 2048
+_SECONDS = 5.0  #: For an engine that is asked from the bot.
+_TRY_SECONDS = 60
+_NOT_FOUND = 404
+_REMOVED = (_NOT_FOUND, 409)  #: Or the engine is about to remove it.
+
+log = logging.getLogger(__name__)
+
+#: By engine: the variable with the address of its socket, the places of this user's and the
+#: system's, and what a person does if none answers.
+_ENGINES = {
+    "docker": (
+        "DOCKER_HOST",
+        ("docker.sock",),
+        "install it (apt-get install docker.io), start it, and add this user to the group docker;"
+        " who is in it can become root",
+    ),
+    "podman": (
+        "CONTAINER_HOST",
+        ("podman/podman.sock",),
+        "install it (apt-get install podman) and start its API (systemctl --user enable --now"
+        " podman.socket)",
+    ),
+}
+
+
+class Containers:
+    """Wraps programs in containers of one engine."""
+
+    def __init__(self, engine: str, bubblewrap: Bubblewrap) -> None:
+        self._name, self._bubblewrap = engine, bubblewrap
+        self._worked: set[Container] = set()
+        self._user = f"{os.getuid()}:{os.getgid()}"
+
+    def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
+        """Ask the engine, and run a program once; see `Isolation.unavailable`."""
+        try:
+            engine = self._engine()
+            engine.call("GET", "/_ping")
+            if container not in self._worked:
+                self._check_oci_runtime(engine, container.oci_runtime)
+                self._make_image(engine, container)
+                if why := self._failure(container):
+                    return f"{self._name} does not work here: {why}"
+                self._worked.add(container)
+            return ""
+        except EngineError as error:
+            if error.status:
+                return f"{self._name} does not work here: {error}"
+            return f"{self._name} does not work here: {error}; {_ENGINES[self._name][2]}"
+        except ValueError as error:
+            return str(error)
+
+    def unlimited(self, limits: Limits) -> str:
+        """Return which of these limits the engine cannot set; see `Isolation.unlimited`."""
+        try:
+            info: Any = self._engine().call("GET", "/info")
+        except EngineError:
+            info = {}
+        wanted = {
+            "memory": (limits.memory_mb, "MemoryLimit"),
+            "pids": (limits.processes, "PidsLimit"),
+            "cpu": (limits.cpus, "CpuCfsQuota"),
+        }
+        return ", ".join(
+            kind for kind, (value, field) in wanted.items() if value and not info.get(field)
+        )
+
+    def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
+        """Return the launch of the client with the program; see `Isolation.wrap`."""
+        own = launch.dir / "sandbox"
+        link = own / "link"
+        link.mkdir(parents=True, exist_ok=True, mode=0o700)
+        user = os.getuid() or _USER
+        write_etc(own / "etc", user, launch.env.get("HOME", "/"))
+        (link / "seccomp").write_bytes(seccomp.program())
+        engine = self._engine()
+        try:
+            rootless = _is_rootless(engine)
+        except EngineError as error:
+            raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
+        proxy = PROXY_PORT if sandbox.proxy else 0
+        spec = {
+            "engine": engine.path,
+            "name": f"mergewright-{_id(launch.dir.parent)}-{launch.name}",
+            "container": self._container(launch, sandbox, own, rootless=rootless),
+            "program": {"cwd": str(launch.cwd), "proxy": proxy, "port": sandbox.port},
+        }
+        write_private(own / "container.json", msgspec.json.encode(spec).decode())
+        argv = (python(), "-E", "-s", "-S", str(_CLIENT), str(own), *launch.argv)
+        return replace(
+            launch,
+            argv=argv,
+            cwd=Path("/"),
+            contained=True,
+            listens={_PORT: PORT_SOCKET} if sandbox.port else {},
+        )
+
+    @contextmanager
+    def command(
+        self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
+    ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
+        """Yield the command line of bubblewrap with the program; see `Isolation.command`."""
+        if why := self._bubblewrap.unavailable():
+            raise RuntimeFailure(why)
+        with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
+            yield wrapped
+
+    def remove_orphans(self, sessions: Path) -> bool:
+        """Remove the containers whose supervisor has ended; see `Isolation.remove_orphans`.
+
+        Those that are about to start have a supervisor already.
+        """
+        engine = self._engine()
+        if not Path(engine.path).exists():
+            return False
+        labels = {"label": [f"{_SESSIONS}={sessions}"]}
+        try:
+            found: Any = engine.call("GET", "/containers/json", all="1", filters=labels)
+            for container in found:
+                run = sessions / container["Labels"][_RUN]
+                if not supervised.started(run) or supervised.outcome(run) is not None:
+                    log.warning("%s: removing its container, which outlived it", run.name)
+                    self._remove(engine, container["Id"])
+        except EngineError as error:
+            raise RuntimeFailure(f"{self._name} keeps containers of ended runs: {error}") from None
+        return bool(found)
+
+    @staticmethod
+    def _remove(engine: Engine, container: str) -> None:
+        try:
+            engine.call("DELETE", f"/containers/{container}", force="1", v="1")
+        except EngineError as error:
+            if error.status not in _REMOVED:
+                raise
+
+    def _engine(self) -> Engine:
+        variable, places, _ = _ENGINES[self._name]
+        address = os.environ.get(variable, "")
+        if address:
+            return Engine(address.removeprefix("unix://"), _SECONDS)
+        own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+        folders = ("/run",) if os.getuid() == 0 else (own, "/run")
+        paths = [f"{folder}/{place}" for folder in folders for place in places]
+        return Engine(next(filter(os.path.exists, paths), paths[-1]), _SECONDS)
+
+    def _make_image(self, engine: Engine, container: Container) -> None:
+        """Have the image of this machine's programs; any other is the operator's to make."""
+        name = container.image or machine_image.name()
+        try:
+            engine.call("GET", f"/images/{name}/json")
+        except EngineError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            if container.image:
+                raise EngineError(
+                    f"it has no image {name}: build or pull it as this user, or remove `image`"
+                    " under [sandbox] to use the programs of this machine",
+                    _NOT_FOUND,
+                ) from None
+            content = machine_image.content()
+            engine.call("POST", "/images/create", content, fromSrc="-", repo=name)
+
+    def _check_oci_runtime(self, engine: Engine, wanted: str) -> None:
+        """Refuse what Podman's API would ignore (seen with 4.3). Raises `EngineError`."""
+        if wanted and self._name == "podman":
+            info: Any = engine.call("GET", "/info")
+            if info.get("DefaultRuntime") != wanted:
+                raise EngineError(
+                    f"its API takes no OCI runtime: name {wanted} in its containers.conf",
+                    _NOT_FOUND,
+                )
+
+    def _failure(self, container: Container) -> str:
+        """Why a program cannot be run in a container, tried; empty: it can."""
+        with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
+            place = Path(folder).resolve()
+            run = place / f"try{os.getpid()}"
+            run.mkdir()
+            launch = Launch(name=run.name, argv=("/bin/true",), cwd=run, env={}, dir=run)
+            sandbox = Sandbox(writable=(run,), container=container)
+            try:
+                return _try(self.wrap(launch, sandbox))
+            except (OSError, RuntimeFailure, subprocess.TimeoutExpired) as error:
+                return f"it cannot be tried: {error}"
+
+    def _container(
+        self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool
+    ) -> dict[str, object]:
+        """What the engine makes: https://docs.docker.com/reference/api/engine/version/v1.41/."""
+        container, limits = sandbox.container, sandbox.limits
+        size = (limits.memory_mb // _TMP_SHARE or _TMP_MB) * 1024 * 1024
+        tmpfs = f"rw,exec,nosuid,nodev,mode=1777,size={size}"
+        options = ["no-new-privileges", "label=disable"]
+        for_namespace: list[str] = []
+        user, namespace = self._user, "host"
+        if rootless and self._name == "podman":
+            namespace = "keep-id"
+        elif rootless:
+            user = "0:0"  # That is the engine's user, and so the bot's.
+        if user.startswith("0:"):
+            # For the user namespace that `first.py` makes, where our filter takes over.
+            options.append("seccomp=unconfined")
+            for_namespace.append("SETFCAP")
+        interpreter = "python3" if container.image else python()
+        host = {
+            "Binds": list(_binds(launch, sandbox, own)),
+            "NetworkMode": "none",
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            "CapAdd": for_namespace,
+            "SecurityOpt": options,
+            "UsernsMode": namespace,
+            "IpcMode": "private",
+            "Tmpfs": {"/tmp": tmpfs, "/var/tmp": tmpfs},  # noqa: S108 - the container's.
+            "ShmSize": size,
+            "Memory": limits.memory_mb * 1024 * 1024,
+            "MemorySwap": limits.memory_mb * 1024 * 1024,
+            "PidsLimit": limits.processes or -1,
+            "NanoCpus": int(limits.cpus * 1e9),
+            "LogConfig": {"Type": "none"},
+            "AutoRemove": True,  # Also if nobody is left who could remove it.
+        }
+        if container.oci_runtime:
+            host["Runtime"] = container.oci_runtime
+        return {
+            "Image": container.image or machine_image.name(),
+            "Entrypoint": [interpreter, "-E", "-s", "-S", f"{_INSIDE}/first.py"],
+            "Cmd": [],
+            "User": user,
+            "WorkingDir": "/",
+            "Hostname": "sandbox",
+            "Labels": {
+                _SESSIONS: str(launch.dir.parent),
+                _SESSION: launch.name.rpartition("_")[0],
+                _RUN: launch.name,
+            },
+            **({"Healthcheck": {"Test": ["NONE"]}} if container.image else {}),
+            "HostConfig": host,
+        }
+
+
+def _binds(launch: Launch, sandbox: Sandbox, own: Path) -> Iterator[str]:
+    """Yield what a container has of this machine, as `source:target:options`."""
+    shown: dict[str | Path, str | Path] = {}
+    further: list[Path] = []
+    if not sandbox.container.image:
+        shown |= {folder: folder for folder in machine_image.folders()}
+        shown |= {f"/etc/{name}": f"/etc/{name}" for name in ETC if Path("/etc", name).exists()}
+        further = python_files(sandbox.writable)
+    shown |= {f"/etc/{name}": own / "etc" / name for name in ETC_MADE}
+    shown |= {f"{_INSIDE}/{name}": file for name, file in _FILES.items()}
+    shown[f"{_INSIDE}/link"] = own / "link"
+    if sandbox.proxy:
+        shown[f"{_INSIDE}/proxy"] = sandbox.proxy
+    for target, source in shown.items():
+        yield _bind(source, target, "ro")
+    for path, is_writable in mounts(launch.cwd, sandbox, further).items():
+        yield _bind(path, path, "rw" if is_writable else "ro")
+
+
+def _bind(source: str | Path, target: str | Path, how: str) -> str:
+    if ":" in f"{source}{target}":
+        raise RuntimeFailure(f"{source} cannot be given to a container: its path has a colon")
+    return f"{source}:{target}:{how},rprivate"
+
+
+def _is_rootless(engine: Engine) -> bool:
+    info: Any = engine.call("GET", "/info")
+    return any("rootless" in option for option in info.get("SecurityOptions") or ())
+
+
+def _id(folder: Path) -> str:
+    """A short name for an installation, which has one folder of runs."""
+    return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
+
+
+def _try(launch: Launch) -> str:
+    """Run a wrapped program without a supervisor; returns why it failed."""
+    command = shlex.join(launch.argv)
+    done = subprocess.run(
+        ("/bin/sh", "-c", f"exec {command} {REPORT}>&1"),
+        env=_PLAIN,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TRY_SECONDS,
+        check=False,
+    )
+    if done.returncode == 0 and '"status": 0' in done.stdout:
+        return ""
+    return " ".join((done.stderr or done.stdout).split())[:500]
+
+
+_PLAIN: Mapping[str, str] = {"PATH": os.defpath}

@@ -1,0 +1,47 @@
+"""The image for containers that use the programs of this machine: an empty system, without /usr.
+
+So no registry is needed, and programs are those that an operator installs and updates anyway. The
+folders of programs are mounted read-only.
+"""
+
+import hashlib
+import io
+import tarfile
+from functools import cache
+from pathlib import Path
+
+_EMPTY = ("dev", "etc", "home", "proc", "root", "run", "sys", "tmp", "usr", "var", "var/tmp")
+_LINKS = ("bin", "sbin", "lib", "lib32", "lib64")
+
+
+def folders() -> list[Path]:
+    """The folders of programs, to be mounted."""
+    apart = [Path("/", name) for name in _LINKS]
+    return [Path("/usr"), *(one for one in apart if one.is_dir() and not one.is_symlink())]
+
+
+def name() -> str:
+    """The image's name, which differs where its content does; Podman imports without a tag."""
+    return f"localhost/mergewright-machine-{hashlib.sha256(content()).hexdigest()[:12]}"
+
+
+@cache
+def content() -> bytes:
+    """The image's files, as an archive that engines import."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for folder in _EMPTY:
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        for link in _LINKS:
+            place = Path("/", link)
+            entry = tarfile.TarInfo(link)
+            entry.mode = 0o755
+            if place.is_symlink():
+                entry.type, entry.linkname = tarfile.SYMTYPE, str(place.readlink())
+                archive.addfile(entry)
+            elif place.is_dir():
+                entry.type = tarfile.DIRTYPE
+                archive.addfile(entry)
+    return packed.getvalue()

@@ -1,0 +1,156 @@
+"""Tests of containers, beyond the contract of every isolation."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lifecycle.model.status import Probe
+from runtimes.base import RuntimeFailure
+from runtimes.containers.engine import Engine, EngineError
+from runtimes.isolation import ISOLATIONS
+from runtimes.isolation.base import Container, Limits
+from tests.runtimes.stages import IsolatedStage, whole
+from tests.world.waiting import eventually
+
+NAME = "app-1_r1"
+_ENGINES = ("docker", "podman")
+
+
+@pytest.fixture(params=_ENGINES)
+def contained(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
+    """Programs in containers of every engine in turn."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        stage = IsolatedStage(Path(folder), request.param)
+        yield stage
+        stage.close()
+
+
+def spec_of(stage: IsolatedStage) -> Any:
+    """What the client of a run makes its container from."""
+    return json.loads((stage.dir(NAME) / "sandbox" / "container.json").read_bytes())
+
+
+def engine_of(stage: IsolatedStage) -> Engine:
+    return Engine(spec_of(stage)["engine"])
+
+
+def containers(stage: IsolatedStage) -> list[str]:
+    """The names of all containers of a stage's runs."""
+    labels = {"label": [f"mergewright.sessions={stage.dir(NAME).parent}"]}
+    found: Any = engine_of(stage).call("GET", "/containers/json", all="1", filters=labels)
+    return [name for one in found for name in one["Names"]]
+
+
+def test_the_program_has_no_rights_beyond_its_files(contained: IsolatedStage) -> None:
+    script = """
+    id -u; grep -E '^(CapEff|CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status
+    touch /x /usr/x; ls /sys/class/net; echo end
+    """
+    contained.shell(NAME, f"({script}) >out 2>&1; cat")
+    said = eventually(lambda: whole(contained.work(NAME) / "out"), "the script's end")
+    user, *lines = said.splitlines()
+    assert user != "0"
+    status = dict(line.split(":\t") for line in lines if ":\t" in line)
+    assert status["CapEff"] == status["CapPrm"] == "0" * 16
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert said.count("Read-only file system") == 2
+    assert lines[-2:] == ["lo", "end"]
+
+
+def test_the_engine_keeps_no_command_and_no_environment(contained: IsolatedStage) -> None:
+    contained.run(NAME, "sh", "-c", "echo $WORD; : argument; cat", env={"WORD": "open-sesame"})
+    eventually(
+        lambda: "open-sesame" in contained.runtime.screens([NAME]).get(NAME, ""), "its terminal"
+    )
+    kept = json.dumps(
+        engine_of(contained).call("GET", f"/containers/{spec_of(contained)['name']}/json")
+    )
+    assert "open-sesame" not in kept
+    assert ": argument" not in kept
+    assert '"mergewright.session": "app-1"' in kept
+    assert "open-sesame" not in (contained.dir(NAME) / "sandbox" / "container.json").read_text()
+
+
+def test_nothing_of_a_container_is_left_after_a_stop(contained: IsolatedStage) -> None:
+    contained.start(NAME)
+    eventually(lambda: containers(contained), "the container")
+    contained.runtime.stop(NAME)
+    eventually(lambda: containers(contained) == [], "its removal")
+
+
+def test_a_second_start_of_a_run_is_refused(contained: IsolatedStage) -> None:
+    contained.start(NAME)
+    again = contained.folder / "again"
+    shutil.copytree(contained.dir(NAME) / "sandbox", again, ignore=lambda *_: ["first.sock"])
+    launch = contained.launch("app-2_r1", "true")
+    eventually(lambda: containers(contained), "the container")
+    argv = [str(again) if word.endswith("app-2_r1/sandbox") else word for word in launch.argv]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 125
+    assert "in use" in done.stderr
+    assert contained.seen(NAME).program is Probe.ALIVE
+
+
+def test_a_container_without_its_run_is_removed(contained: IsolatedStage) -> None:
+    contained.start(NAME)
+    (mine,) = eventually(lambda: containers(contained), "the container")
+    spec, engine = spec_of(contained), engine_of(contained)
+    spec["container"]["Labels"]["mergewright.run"] = "app-2_r1"
+    engine.call("POST", "/containers/create", spec["container"], name=f"{spec['name']}-orphan")
+    isolation, runs = ISOLATIONS[contained.isolation], contained.dir(NAME).parent
+    assert isolation.remove_orphans(runs)
+    assert containers(contained) == [mine]
+    assert contained.seen(NAME).program is Probe.ALIVE
+    assert not isolation.remove_orphans(contained.folder)
+
+
+def test_a_missing_image_is_named_with_a_remedy(contained: IsolatedStage) -> None:
+    why = ISOLATIONS[contained.isolation].unavailable(Container(image="no-such-image:1"))
+    assert "it has no image no-such-image:1: build or pull it" in why
+
+
+def test_an_unknown_oci_runtime_is_said(contained: IsolatedStage) -> None:
+    why = ISOLATIONS[contained.isolation].unavailable(Container(oci_runtime="no-such-runtime"))
+    assert why.startswith(f"{contained.isolation} does not work here: ")
+    assert "no-such-runtime" in why
+
+
+def test_limits_are_the_engines(contained: IsolatedStage) -> None:
+    assert ISOLATIONS[contained.isolation].unlimited(Limits(memory_mb=1, processes=1, cpus=1)) == ""
+
+
+@pytest.mark.parametrize("name", _ENGINES)
+def test_an_engine_that_does_not_answer_is_said(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in ("DOCKER_HOST", "CONTAINER_HOST"):
+        monkeypatch.setenv(variable, f"unix://{tmp_path}/none.sock")
+    isolation = ISOLATIONS[name]
+    assert (
+        f"{name} does not work here: no answer at {tmp_path}/none.sock" in isolation.unavailable()
+    )
+    assert f"apt-get install {name}" in isolation.unavailable()
+    assert not isolation.remove_orphans(tmp_path)
+    assert isolation.unlimited(Limits(processes=1)) == "pids"
+
+
+def test_a_path_that_an_engine_cannot_be_given_is_refused(contained: IsolatedStage) -> None:
+    odd = contained.folder / "a:b"
+    odd.mkdir()
+    contained.sandbox = replace(contained.sandbox, readable=(odd,))
+    with pytest.raises(RuntimeFailure, match="its path has a colon"):
+        contained.start(NAME)
+
+
+def test_an_engine_error_has_its_words(contained: IsolatedStage) -> None:
+    contained.launch(NAME)
+    with pytest.raises(EngineError, match=r"(?i)no such container") as failed:
+        engine_of(contained).call("GET", "/containers/none/json")
+    assert failed.value.status == 404
