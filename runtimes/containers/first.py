@@ -27,6 +27,7 @@ _PORT = 8
 _FREE = 20  #: Descriptors from here on are this program's.
 _USER = 1000
 _CHUNK = 65536
+_PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CLONE_NEWUSER = 0x10000000
 _IGNORED = (
@@ -52,6 +53,7 @@ def main() -> int:
             _become_user()
         with open(f"{_HERE}/link/seccomp", "rb") as file:
             _load_filter(file.read())
+        _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # The program has the same user.
         master = _make_terminal(*program["size"])
         os.chdir(program["cwd"])
     except OSError as error:

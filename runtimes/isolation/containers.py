@@ -83,10 +83,9 @@ class Containers:
         """Ask the engine, and run a program once; see `Isolation.unavailable`."""
         try:
             engine = self._engine()
-            engine.call("GET", "/_ping")
+            self._make_image(engine, container)  # Each time: people clean up images.
             if container not in self._worked:
                 self._check_oci_runtime(engine, container.oci_runtime)
-                self._make_image(engine, container)
                 if why := self._failure(container):
                     return f"{self._name} does not work here: {why}"
                 self._worked.add(container)

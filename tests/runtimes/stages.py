@@ -231,6 +231,10 @@ class IsolatedStage(TmuxStage):
         #: What the programs get besides their working folder.
         self.sandbox = sandbox
 
+    def unavailable(self) -> str:
+        """What its isolation says of itself."""
+        return ISOLATIONS[self.isolation].unavailable()
+
     def work(self, name: str) -> Path:
         return self.folder / "work" / name
 

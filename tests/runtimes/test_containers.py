@@ -64,6 +64,30 @@ def test_the_program_has_no_rights_beyond_its_files(contained: IsolatedStage) ->
     assert lines[-2:] == ["lo", "end"]
 
 
+def test_the_program_does_not_reach_its_first_process(contained: IsolatedStage) -> None:
+    attack = """
+import os, signal, socket
+link = "/run/mergewright/link"
+for what in (
+    lambda: socket.socket(socket.AF_UNIX).connect(f"{link}/first.sock"),
+    lambda: os.open(f"{link}/first.sock.new", os.O_CREAT | os.O_WRONLY),
+    lambda: os.open("/run/mergewright/first.py", os.O_WRONLY),
+    lambda: os.open("/proc/1/mem", os.O_RDWR),
+    lambda: os.listdir("/proc/1/fd"),
+):
+    try:
+        print(what())
+    except OSError as error:
+        print("refused", error.strerror)
+os.kill(1, signal.SIGKILL)
+os.kill(1, signal.SIGTERM)
+print("end")
+"""
+    contained.shell(NAME, f"/usr/bin/python3 -c '{attack}' >out 2>&1; cat")
+    said = eventually(lambda: whole(contained.work(NAME) / "out"), "the script's end")
+    assert said.count("refused") == 5, said
+
+
 def test_the_engine_keeps_no_command_and_no_environment(contained: IsolatedStage) -> None:
     contained.run(NAME, "sh", "-c", "echo $WORD; : argument; cat", env={"WORD": "open-sesame"})
     eventually(

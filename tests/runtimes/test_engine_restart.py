@@ -1,0 +1,91 @@
+"""Runs in containers whose engine is killed, started again, or gone for good."""
+
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifecycle.model.status import Probe
+from runtimes.containers.engine import Engine
+from tests.runtimes import engines
+from tests.runtimes.stages import IsolatedStage
+from tests.world.waiting import eventually
+
+NAME = "app-1_r1"
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[engines.Daemon]:
+    if why := engines.missing("docker"):
+        pytest.skip(why)
+    with (
+        tempfile.TemporaryDirectory(prefix="mw-") as folder,
+        engines.docker(Path(folder) / "d") as daemon,
+    ):
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{daemon.socket}")
+        yield daemon
+
+
+@pytest.fixture
+def stage(engine: engines.Daemon) -> Iterator[IsolatedStage]:
+    """A program in a container of that engine, which has answered once."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        made = IsolatedStage(Path(folder), "docker")
+        assert made.unavailable() == ""
+        made.start(NAME)
+        made.runtime.send(NAME, "before", key="a")
+        eventually(lambda: "before" in made.received(NAME), "the first message")
+        yield made
+        made.close()
+
+
+def containers(engine: engines.Daemon) -> Any:
+    return Engine(str(engine.socket)).call("GET", "/containers/json", all="1")
+
+
+def test_a_run_goes_on_while_its_engine_is_killed_and_started_again(
+    stage: IsolatedStage, engine: engines.Daemon
+) -> None:
+    engine.end(signal.SIGKILL)
+    stage.runtime.send(NAME, "without", key="b")
+    eventually(lambda: "without" in stage.received(NAME), "a message without an engine")
+    engine.start()
+    stage.prints(NAME, "still here")
+    eventually(lambda: "still here" in stage.runtime.screens([NAME])[NAME], "its terminal")
+    stage.exits(NAME, 4)
+    end = eventually(lambda: stage.seen(NAME).exit, "its end")
+    assert (end.code, end.signal) == (4, None)
+    eventually(lambda: containers(engine) == [], "the removal of its container")
+
+
+def test_the_end_of_a_run_without_its_engine_is_recorded_as_it_was(
+    stage: IsolatedStage, engine: engines.Daemon
+) -> None:
+    engine.end(signal.SIGKILL)
+    stage.exits(NAME, 5)
+    end = eventually(lambda: stage.seen(NAME).exit, "its end")
+    assert (end.code, end.signal) == (5, None)
+    assert stage.processes(NAME) == []
+    assert "docker does not work here: no answer at" in stage.unavailable()
+    engine.start()
+    eventually(lambda: containers(engine) == [], "the removal of its container")
+
+
+def test_a_run_is_stopped_without_its_engine(stage: IsolatedStage, engine: engines.Daemon) -> None:
+    engine.end(signal.SIGKILL)
+    stage.runtime.stop(NAME, grace_seconds=0.5)
+    eventually(lambda: not stage.processes(NAME), "the end of everything")
+
+
+def test_a_container_that_is_killed_is_a_program_that_was_killed(
+    stage: IsolatedStage, engine: engines.Daemon
+) -> None:
+    (one,) = containers(engine)
+    Engine(str(engine.socket)).call("POST", f"/containers/{one['Id']}/kill")
+    end = eventually(lambda: stage.seen(NAME).exit, "its end")
+    assert (end.code, end.signal) == (None, signal.SIGKILL)
+    assert "the container was killed" in end.tail
+    assert stage.seen(NAME).program is Probe.DEAD
