@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,19 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model.status import Probe
+from runtimes.agents.base import RunFiles
 from runtimes.base import RuntimeFailure
 from runtimes.containers.engine import Engine, EngineError
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Container, Limits
+from runtimes.isolation.containers import Containers
+from runtimes.local_runs import LocalRuns
 from tests.runtimes.stages import IsolatedStage, whole
+from tests.world.fake_runtime import FakeRuntime
 from tests.world.waiting import eventually
 
 NAME = "app-1_r1"
+_NOW = datetime(2026, 11, 20, tzinfo=UTC)
 _ENGINES = ("docker", "podman")
 
 
@@ -178,3 +184,26 @@ def test_an_engine_error_has_its_words(contained: IsolatedStage) -> None:
     with pytest.raises(EngineError, match=r"(?i)no such container") as failed:
         engine_of(contained).call("GET", "/containers/none/json")
     assert failed.value.status == 404
+
+
+def test_each_look_removes_containers_of_ended_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    left = [True, False, False]
+
+    def removes(_: Containers, sessions: Path) -> bool:
+        asked.append(sessions)
+        if not left:
+            raise RuntimeFailure("docker keeps containers of ended runs")
+        return left.pop(0)
+
+    monkeypatch.setattr(Containers, "remove_orphans", removes)
+    files = RunFiles(session="", run=1, dir=tmp_path, workspace=tmp_path, branch="")
+    runs = LocalRuns(FakeRuntime(), {}, lambda _: files, tmp_path / "workspaces", tmp_path)
+    runs.look([], _NOW)  # Docker has some, Podman has none and is not asked again.
+    runs.look([], _NOW)
+    assert len(asked) == 3
+    assert set(asked) == {tmp_path}
+    assert runs.look([], _NOW).failure == ""  # It fails, which concerns no run.
+    assert len(asked) == 4
