@@ -12,6 +12,9 @@ socket in FOLDER/link, twice:
   `supervise.REPORT`. When it closes, because this program was killed, all in the container ends.
 
 SIGTERM is passed on to everything in the container. The engine removes the container at its end.
+
+A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
+this process, which ends with its parent and has the program's exit code.
 """
 
 # As in `supervise.py`, the time of a start counts.
@@ -33,6 +36,7 @@ _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
 _CHUNK = 65536
+_PR_SET_PDEATHSIG = 1
 
 
 class _Failed(Exception):
@@ -47,6 +51,8 @@ def main(folder: str, argv: list[str]) -> int:
         spec = json.load(file)
     engine, name = Engine(spec["engine"]), spec["name"]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if not spec["terminal"]:
+        _end_with_parent()
     started = False
     try:
         with _listening(f"{folder}/link") as listener:
@@ -59,14 +65,19 @@ def main(folder: str, argv: list[str]) -> int:
             finally:
                 if not started:
                     engine.call("DELETE", f"/containers/{name}", force="1", v="1")
-        reported = _attend(control, terminal, {**spec["program"], "argv": argv})
+        program = {**spec["program"], "argv": argv, "env": dict(os.environ)}
+        has_terminal = spec["terminal"]
+        reported = (_attend if has_terminal else _run)(control, terminal, program)
         _wait_for_removal(engine, name)
     except (EngineError, _Failed, OSError) as error:
         _say(f"cannot start a container for {argv[:1]}: {error}")
         return 125
-    if reported:
+    if reported and has_terminal:
         os.write(_REPORT, reported)
         return 0
+    if reported:
+        code = os.waitstatus_to_exitcode(json.loads(reported)["status"])
+        return code if code >= 0 else 128 - code
     _say("the container was killed: by its engine, for lack of memory, or by hand")
     return 128 + signal.SIGKILL
 
@@ -99,9 +110,7 @@ def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, 
     """Have the program run at this terminal; returns what is reported of its end."""
     at_terminal = os.isatty(0)
     saved = termios.tcgetattr(0) if at_terminal else []
-    messages = {**program, "env": dict(os.environ), "size": _size()}
-    listeners = [_PORT] if program["port"] else []
-    socket.send_fds(control, [json.dumps(messages).encode() + b"\n"], listeners)
+    _begin(control, {**program, "size": _size()}, [_PORT] if program["port"] else [])
     changes = {signal.SIGTERM, signal.SIGWINCH}
     signal.pthread_sigmask(signal.SIG_BLOCK, changes)  # The threads leave them to this one.
     shown = threading.Thread(target=_show, args=(terminal,), daemon=True)
@@ -114,14 +123,41 @@ def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, 
         signal.signal(signal.SIGWINCH, lambda *_: _tell(control, {"size": _size()}))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, changes)
         _tell(control, {"size": _size()})  # It may have changed meanwhile.
-        reported = b""
-        while said := _receive(control):
-            reported += said
+        reported = _reported(control)
         shown.join(2)
         return reported
     finally:
         if at_terminal:
             termios.tcsetattr(0, termios.TCSADRAIN, saved)
+
+
+def _run(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
+    """Have the program run with this one's descriptors; returns what is reported of its end."""
+    _begin(control, {**program, "size": None}, [0, 1, 2])
+    reported = _reported(control)
+    if failure := _receive(terminal):
+        os.write(2, failure)
+    return reported
+
+
+def _begin(control: socket.socket, message: dict[str, object], descriptors: list[int]) -> None:
+    """Have the program start, with these descriptors."""
+    message["descriptors"] = descriptors
+    socket.send_fds(control, [json.dumps(message).encode() + b"\n"], descriptors)
+
+
+def _reported(control: socket.socket) -> bytes:
+    """Wait for the program's end; returns what is reported of it."""
+    reported = b""
+    while said := _receive(control):
+        reported += said
+    return reported
+
+
+def _end_with_parent() -> None:
+    import ctypes  # Only here, because it takes long.
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _show(terminal: socket.socket) -> None:

@@ -1,9 +1,10 @@
 """First process of a container: `python -E -s -S first.py`, beside `inner.py` and `link/`.
 
 A program of its own, with the standard library alone. From the socket of `client.py` in `link` it
-takes the program's command and environment. It makes the terminal that the program uses, becomes an
-ordinary user, loads the seccomp filter in `link`, and is then the sandbox's first process
-(`runtimes.isolation.inner`). All in the container ends with it, and it ends with the client.
+takes the program's command and environment. It makes the terminal that the program uses, or takes
+the client's descriptors for a program without one. It becomes an ordinary user, loads the seccomp
+filter in `link`, and is then the sandbox's first process (`runtimes.isolation.inner`). All in the
+container ends with it, and it ends with the client.
 
 If the bot is root, its files are root's, so the container has user 0. The program then has user
 1000 in a user namespace of its own, where that is root's files' owner: user_namespaces(7).
@@ -47,25 +48,28 @@ def main() -> int:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     control, terminal = _connected(), _connected()
-    program, rest, listeners = _received(control)
+    program, rest, received = _received(control)
+    master = -1
     try:
         if os.getuid() == 0:
             _become_user()
         with open(f"{_HERE}/link/seccomp", "rb") as file:
             _load_filter(file.read())
         _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # The program has the same user.
-        master = _make_terminal(*program["size"])
+        if program["size"]:
+            master = _make_terminal(*program["size"])
         os.chdir(program["cwd"])
     except OSError as error:
         terminal.sendall(f"mergewright: the container cannot be used: {error}\r\n".encode())
         return 1
     os.dup2(control.fileno(), _REPORT)
-    if listeners:
-        os.dup2(listeners[0], _PORT)
-        os.close(listeners[0])
+    for number, descriptor in zip(program["descriptors"], received, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     shown = threading.Thread(target=_show, args=(master, terminal), daemon=True)
-    shown.start()
-    threading.Thread(target=_type, args=(terminal, master), daemon=True).start()
+    if program["size"]:
+        shown.start()
+        threading.Thread(target=_type, args=(terminal, master), daemon=True).start()
     threading.Thread(target=_obey, args=(control, rest, master), daemon=True).start()
     os.environ.clear()
     os.environ.update(program["env"])
@@ -73,12 +77,14 @@ def main() -> int:
 
     proxy = (program["proxy"], f"{_HERE}/proxy/proxy.sock")
     # The engine limits the processes and the memory of all together.
-    run(*proxy, _PORT if listeners else 0, program["port"], 0, 0, program["argv"])
+    listener = _PORT if _PORT in program["descriptors"] else 0
+    run(*proxy, listener, program["port"], 0, 0, program["argv"])
     _kill(signal.SIGKILL)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):  # Once nobody has the terminal open, it ends after what it holds.
         os.dup2(nothing, standard)
-    shown.join(2)
+    if program["size"]:
+        shown.join(2)
     return 0
 
 
@@ -97,9 +103,9 @@ def _moved(number: int) -> int:
 
 def _received(control: socket.socket) -> tuple[dict[str, Any], bytes, list[int]]:
     """The client's first message, what follows it, and the descriptors that come with it."""
-    data, listeners, _, _ = socket.recv_fds(control, _CHUNK, 1)
-    moved = [_moved(number) for number in listeners]
-    for number in listeners:
+    data, received, _, _ = socket.recv_fds(control, _CHUNK, 3)
+    moved = [_moved(number) for number in received]
+    for number in received:
         os.close(number)
     while b"\n" not in data:
         if not (more := control.recv(_CHUNK)):

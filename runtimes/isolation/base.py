@@ -99,9 +99,9 @@ class Isolation(Protocol):
     ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
         """Yield a short program's command line in a sandbox, and descriptors it must inherit.
 
-        It has no terminal, no network and no /proc, and gets the caller's environment; `proxy`,
-        `port` and a limit of processors do not apply. It ends with the thread that starts
-        it. Raises `RuntimeFailure` as `wrap` does.
+        It runs with this machine's programs, without terminal, network and others' processes, and
+        gets the caller's environment; `proxy`, `port`, `container` and a limit of processors do not
+        apply. It ends with the thread that starts it. Raises `RuntimeFailure` as `wrap` does.
         """
         ...
 

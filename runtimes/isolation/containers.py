@@ -14,6 +14,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,7 @@ _TMP_SHARE = 2  #: As in `bubblewrap`.
 _TMP_MB = 2048
 _SECONDS = 5.0  #: For an engine that is asked from the bot.
 _TRY_SECONDS = 60
+_UNSTARTED_SECONDS = 600  #: After this time nobody is about to start a container.
 _NOT_FOUND = 404
 _REMOVED = (_NOT_FOUND, 409)  #: Or the engine is about to remove it.
 
@@ -114,6 +116,16 @@ class Containers:
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch of the client with the program; see `Isolation.wrap`."""
+        return replace(
+            launch,
+            argv=self._client(launch, sandbox, has_terminal=True),
+            cwd=Path("/"),
+            contained=True,
+            listens={_PORT: PORT_SOCKET} if sandbox.port else {},
+        )
+
+    def _client(self, launch: Launch, sandbox: Sandbox, *, has_terminal: bool) -> tuple[str, ...]:
+        """Write what the client needs, and return its command line."""
         own = launch.dir / "sandbox"
         link = own / "link"
         link.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,26 +143,34 @@ class Containers:
             "name": f"mergewright-{_id(launch.dir.parent)}-{launch.name}",
             "container": self._container(launch, sandbox, own, rootless=rootless),
             "program": {"cwd": str(launch.cwd), "proxy": proxy, "port": sandbox.port},
+            "terminal": has_terminal,
         }
         write_private(own / "container.json", msgspec.json.encode(spec).decode())
-        argv = (python(), "-E", "-s", "-S", str(_CLIENT), str(own), *launch.argv)
-        return replace(
-            launch,
-            argv=argv,
-            cwd=Path("/"),
-            contained=True,
-            listens={_PORT: PORT_SOCKET} if sandbox.port else {},
-        )
+        return (python(), "-E", "-s", "-S", str(_CLIENT), str(own), *launch.argv)
 
     @contextmanager
     def command(
         self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
-        """Yield the command line of bubblewrap with the program; see `Isolation.command`."""
-        if why := self._bubblewrap.unavailable():
-            raise RuntimeFailure(why)
-        with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
-            yield wrapped
+        """Yield a command line for the program in a sandbox; see `Isolation.command`.
+
+        That of bubblewrap where it works, which starts a hundred times faster (measured). Else that
+        of the client, with a container for this command alone.
+        """
+        if not self._bubblewrap.unavailable():
+            with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
+                yield wrapped
+            return
+        with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
+            run = Path(folder).resolve() / "command"
+            launch = Launch(name=run.name, argv=tuple(argv), cwd=cwd, env={}, dir=run)
+            limits = replace(sandbox.limits, cpus=0.0)
+            own = Sandbox(writable=sandbox.writable, readable=sandbox.readable, limits=limits)
+            try:
+                self._make_image(self._engine(), own.container)
+            except EngineError as error:
+                raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
+            yield self._client(launch, own, has_terminal=False), ()
 
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove the containers whose supervisor has ended; see `Isolation.remove_orphans`.
@@ -168,9 +188,21 @@ class Containers:
                 if not supervised.started(run) or supervised.outcome(run) is not None:
                     log.warning("%s: removing its container, which outlived it", run.name)
                     self._remove(engine, container["Id"])
+            self._remove_unstarted(engine)
         except EngineError as error:
             raise RuntimeFailure(f"{self._name} keeps containers of ended runs: {error}") from None
         return bool(found)
+
+    def _remove_unstarted(self, engine: Engine) -> None:
+        """Remove what a killed bot has made for a command and not started.
+
+        Once started, a container ends with its client.
+        """
+        made = {"label": [_SESSIONS], "status": ["created"]}
+        found: Any = engine.call("GET", "/containers/json", all="1", filters=made)
+        for container in found:
+            if time.time() - container["Created"] > _UNSTARTED_SECONDS:
+                self._remove(engine, container["Id"])
 
     @staticmethod
     def _remove(engine: Engine, container: str) -> None:

@@ -201,7 +201,9 @@ def git(
         raise GitFailure(command, place, str(error)) from None
     if code != 0:
         words = readable(redact(err.strip() or out.strip(), login.password))
-        answered = None if words.startswith("bwrap: ") else code  # It did not come to git.
+        answered = (
+            None if words.startswith(("bwrap: ", "mergewright: ")) else code
+        )  # It did not come to git.
         raise GitFailure(command, place, words or _ending(code), code=answered, out=out)
     return out
 

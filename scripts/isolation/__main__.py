@@ -23,8 +23,11 @@ from runtimes.isolation import ISOLATIONS
 from tests.runtimes import engines
 
 _TESTS = {
-    "contract": ("test_isolation_contract", "test_containers", "test_engine_restart"),
-    "attacks": ("test_attacks",),
+    "contract": (
+        *("test_isolation_contract", "test_isolated_commands"),
+        *("test_containers", "test_engine_restart"),
+    ),
+    "attacks": ("test_attacks", "workspaces/test_hostile_repositories"),
 }
 #: Programs and their packages of Debian and Ubuntu.
 _PACKAGES = {
@@ -84,10 +87,14 @@ def _counts(report: Path) -> Counter[tuple[str, str, str]]:
         results = {child.tag for child in case}
         result = "failed" if results & {"failure", "error"} else "skipped" if results else "passed"
         place = case.get("classname", "").rpartition(".")[2]
-        part = next(part for part, files in _TESTS.items() if place in files)
+        part = next(part for part, some in _TESTS.items() if place in map(_name, some))
         for isolation in _isolations(case.get("name", ""), place):
             counts[isolation, part, result] += 1
     return counts
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
 
 
 def _isolations(test: str, file: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ PRELUDE = """
 import ctypes, errno, fcntl, os, pathlib, resource, socket, subprocess, sys, termios, time
 libc = ctypes.CDLL(None, use_errno=True)
 place = {name: pathlib.Path(path) for name, path in os.environ.items() if path.startswith("/")}
-pids = [int(one) for one in os.listdir("/proc") if one.isdigit()]
+proc = os.listdir("/proc") if os.path.isdir("/proc") else ()
+pids = [int(one) for one in proc if one.isdigit()]
 
 def anyone(file, text):
     for pid in pids:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from runtimes import supervised
 from runtimes.base import Launch, Options, Runtime, Seen
 from runtimes.isolation import ISOLATIONS
-from runtimes.isolation.base import Limits, Sandbox
+from runtimes.isolation.base import Isolation, Limits, Sandbox
+from runtimes.isolation.bubblewrap import Bubblewrap
 from runtimes.supervise import MARK
 from runtimes.tmux import Tmux
 from tests.world.fake_runtime import FakeRuntime
@@ -186,6 +187,14 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
         pytest.skip(f"{isolation} does not answer here: {why}")
     if limited_processes and os.geteuid() == 0 and ISOLATIONS[isolation].unlimited(_FEW):
         pytest.skip("root needs control groups to limit processes")
+
+
+def without_bubblewrap(isolation: str, monkeypatch: pytest.MonkeyPatch) -> Isolation:
+    """An isolation that runs its commands by itself, where containers leave them to bubblewrap."""
+    needs(isolation)
+    if isolation in _SOCKETS:
+        monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "removed by this test")
+    return ISOLATIONS[isolation]
 
 
 #: By engine: the variable with the address of its socket, and that of root's.

@@ -21,18 +21,37 @@ from runtimes.isolation import ISOLATIONS, seccomp
 from runtimes.isolation.base import IsolationSpec, Limits
 from runtimes.local_host import LocalHost
 from runtimes.tmux import Tmux
+from runtimes.workspaces import session_git
+from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
+from runtimes.workspaces.session_git import SessionGit
+from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.attacks import AS_ROOT, ATTACKS, FILTERED, PRELUDE
-from tests.runtimes.stages import needs, processes
+from tests.runtimes.stages import needs, processes, without_bubblewrap
 from tests.world.waiting import eventually
 
 _RUN = RunRef(session="widgets-12", run=1, agent_type="shell", branch="mergewright/12-x")
 _SOURCE = Path(__file__).parents[2]
 _LIMITS = Limits(memory_mb=120, processes=30)
+#: Attacks on what concerns a run alone, and on what the bot's git has: it is a running git, and
+#: trusts nothing in its view.
+_NOT_FROM_GIT = {
+    *("3 read the environment of a running git", "5 talk to tmux"),
+    *("6 forge its supervisor's record", "7 change the bot's view", "10 signal its supervisor"),
+}
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of its calls")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="others may not do it anyway")
+
+
+def _program(script: str) -> str:
+    """A Python program that tries a script, and has what came of it in `result`."""
+    return (
+        f"{PRELUDE}\ndef attack():\n    {script}\n"
+        "try:\n    result = 'works' if attack() else 'no'\n"
+        "except BaseException as error:\n    result = repr(error)\n"
+    )
 
 
 class Machine:
@@ -82,9 +101,7 @@ class Machine:
     def attack(self, script: str, isolation: str) -> str:
         """Have the agent of a new session run a script; returns `works`, or why it failed."""
         program = (
-            f"{PRELUDE}\ndef attack():\n    {script}\n"
-            "try:\n    result = 'works' if attack() else 'no'\n"
-            "except BaseException as error:\n    result = repr(error)\n"
+            f"{_program(script)}"
             "with open('result.new', 'w') as file: file.write(result)\n"
             "os.rename('result.new', 'result')\n"
         )
@@ -107,6 +124,28 @@ class Machine:
             lambda: result.exists() or runtime.look()[run.name].program is Probe.DEAD, "its end"
         )
         return result.read_text() if result.exists() else host.runs.output(run.session, run.run)
+
+    def attack_from_git(self, script: str, isolation: str) -> str:
+        """Have the bot's git on a session's files run a script; returns as `attack`."""
+        place = self._data / "workspaces" / _RUN.session
+        by = ISOLATIONS[isolation]
+        worktree = Worktree(place.parent, _RUN.session, _RUN.branch, self._mirror.path, lambda: by)
+        prepare(self._mirror, worktree, "main")
+        run = SessionGit(
+            view=place / "bot.git",
+            checkout=worktree.path,
+            repository=worktree.repository,
+            origin=self._mirror.path,
+            isolation=lambda: by,
+        )
+        env = {**self._env, "MERGEWRIGHT_WORKSPACE": str(worktree.path)}
+        program = worktree.path / "attack.py"
+        program.write_text(f"{_program(script)}print(result)")
+        try:
+            alias = f"alias.attack=!exec /usr/bin/python3 {program}"
+            return run("-c", alias, "attack", env=env).strip()
+        except GitFailure as failure:
+            return str(failure)
 
     def command_lines(self, prompt: str, isolation: str) -> list[str]:
         """Start Claude Code with a prompt; returns the programs whose command line has it."""
@@ -152,6 +191,18 @@ def test_an_attack_works_without_isolation_and_fails_with_it(
     needs(isolation, limited_processes="processes" in name)
     assert machine.attack(ATTACKS[name], "none") == "works"
     assert machine.attack(ATTACKS[name], isolation) not in ("works", "")
+
+
+@pytest.mark.parametrize("name", sorted(ATTACKS.keys() - _NOT_FROM_GIT))
+def test_an_attack_by_the_bots_git_works_without_isolation_and_fails_with_it(
+    machine: Machine, name: str, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isolation == "bubblewrap" and "processes" in name and os.geteuid() == 0:
+        pytest.skip("of commands in bubblewrap, those of root are not limited")
+    monkeypatch.setattr(session_git, "_LIMITS", _LIMITS)
+    without_bubblewrap(isolation, monkeypatch)
+    assert machine.attack_from_git(ATTACKS[name], "none") == "works"
+    assert machine.attack_from_git(ATTACKS[name], isolation) not in ("works", "")
 
 
 @pytest.mark.parametrize("name", FILTERED)

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,6 +140,21 @@ def test_a_container_without_its_run_is_removed(contained: IsolatedStage) -> Non
     assert containers(contained) == [mine]
     assert contained.seen(NAME).program is Probe.ALIVE
     assert not isolation.remove_orphans(contained.folder)
+
+
+def test_a_container_that_a_killed_bot_did_not_start_is_removed_later(
+    contained: IsolatedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contained.launch(NAME)
+    spec, engine = spec_of(contained), engine_of(contained)
+    engine.call("POST", "/containers/create", spec["container"], name=spec["name"])
+    isolation, others = ISOLATIONS[contained.isolation], contained.folder
+    isolation.remove_orphans(others)
+    assert containers(contained) == [f"/{spec['name']}"]
+    later = time.time() + 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    isolation.remove_orphans(others)
+    assert containers(contained) == []
 
 
 def test_a_missing_image_is_named_with_a_remedy(contained: IsolatedStage) -> None:

@@ -17,7 +17,7 @@ from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.repositories import Git
-from tests.runtimes.stages import needs
+from tests.runtimes.stages import needs, without_bubblewrap
 
 _BRANCH = "mergewright/12-x"
 
@@ -31,10 +31,18 @@ def other(tmp_path: Path, git: Git) -> Path:
     return made / ".git"
 
 
-def workspace(mirror: Mirror, tmp_path: Path, kind: str, session: str = "widgets-12") -> Worktree:
+@pytest.fixture(params=[name for name in ISOLATIONS if name != "none"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every sandbox in turn, which runs git by itself."""
+    name: str = request.param
+    without_bubblewrap(name, monkeypatch)
+    return name
+
+
+def workspace(mirror: Mirror, tmp_path: Path, kind: str) -> Worktree:
     needs(kind)
     root = tmp_path / "data" / "workspaces"
-    made = Worktree(root, session, _BRANCH, mirror.path, lambda: ISOLATIONS[kind])
+    made = Worktree(root, "widgets-12", _BRANCH, mirror.path, lambda: ISOLATIONS[kind])
     prepare(mirror, made, "main")
     return made
 
@@ -53,13 +61,18 @@ def links(worktree: Worktree, other: Path) -> None:
 
 @pytest.mark.parametrize("leads", [lends, links])
 def test_an_attack_on_another_projects_objects(
-    mirror: Mirror, tmp_path: Path, git: Git, other: Path, leads: Callable[[Worktree, Path], None]
+    mirror: Mirror,
+    tmp_path: Path,
+    git: Git,
+    other: Path,
+    leads: Callable[[Worktree, Path], None],
+    kind: str,
 ) -> None:
     tree = git(other, "rev-parse", "HEAD^{tree}")
     linked = {folder.name for folder in (other / "objects").glob("??")}
 
-    def taken(kind: str) -> str:
-        worktree = workspace(mirror, tmp_path, kind)
+    def taken(by: str) -> str:
+        worktree = workspace(mirror, tmp_path, by)
         leads(worktree, other)
         make = ("commit-tree", tree, "-p", "HEAD", "-m")
         commits = (git(worktree.path, *make, f"Take it {number}") for number in range(99))
@@ -72,19 +85,19 @@ def test_an_attack_on_another_projects_objects(
         finally:
             worktree.remove()
 
-    inside = taken("bubblewrap")
+    inside = taken(kind)
     assert f"{tree}" in inside or "bad tree" in inside or "unable to read" in inside
     assert taken("none") == "of another project"
 
 
 def test_an_attack_by_a_nested_repository_that_git_enters(
-    mirror: Mirror, tmp_path: Path, git: Git
+    mirror: Mirror, tmp_path: Path, git: Git, kind: str
 ) -> None:
     """The bot has git ignore nested repositories; this is what the sandbox adds to that."""
     outside = tmp_path / "outside"
 
-    def springs(kind: str) -> bool:
-        worktree = workspace(mirror, tmp_path, kind)
+    def springs(by: str) -> bool:
+        worktree = workspace(mirror, tmp_path, by)
         nested = worktree.path / "nested"
         git(worktree.path, "init", "--quiet", "--template=", str(nested))
         (nested / ".gitattributes").write_text("* filter=trap\n")
@@ -98,7 +111,7 @@ def test_an_attack_by_a_nested_repository_that_git_enters(
             checkout=worktree.path,
             repository=worktree.repository,
             origin=mirror.path,
-            isolation=lambda: ISOLATIONS[kind],
+            isolation=lambda: ISOLATIONS[by],
         )
         run.on_files("read-tree", worktree.head() or "")
         run.on_files("status", "--porcelain", "--ignore-submodules=none")
@@ -107,7 +120,7 @@ def test_an_attack_by_a_nested_repository_that_git_enters(
         worktree.remove()
         return found
 
-    assert not springs("bubblewrap")
+    assert not springs(kind)
     assert springs("none")
 
 
