@@ -209,6 +209,17 @@ def incidents(installed: Installation) -> CheckResult:
     return warn(text, "each closes when its cause is gone")
 
 
+#: What lets bubblewrap, or an engine of containers, limit a run as a whole.
+_LIMITING = (
+    "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as root,"
+    " so that it may make control groups"
+)
+_LIMITING_CONTAINERS = (
+    "let the engine use control groups: without root, by Delegate=cpu memory pids of its user's"
+    " user@.service"
+)
+
+
 def isolation(installed: Installation) -> CheckResult:
     settings = installed.settings
     if found := problems(settings):
@@ -221,8 +232,7 @@ def isolation(installed: Installation) -> CheckResult:
         if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
             return warn(
                 f"{', '.join(sorted(kinds))}; {kind} does not limit a run as a whole: {lacking}",
-                "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as"
-                " root, so that it may make control groups",
+                _LIMITING if kind == "bubblewrap" else _LIMITING_CONTAINERS,
             )
     return ok(", ".join(sorted(kinds)))
 

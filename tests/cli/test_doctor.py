@@ -256,6 +256,29 @@ def test_agents_are_isolated_unless_the_configuration_forbids_it(
     assert found.endswith("-> until then no agents are started")
 
 
+@pytest.mark.parametrize(
+    ("isolation", "kind", "remedy"),
+    [
+        (Bubblewrap, "bubblewrap", "run the service with Delegate=yes and DelegateSubgroup=bot"),
+        (Containers, "docker", "let the engine use control groups"),
+    ],
+)
+def test_limits_that_cannot_be_set_are_named_with_who_sets_them(
+    lines: LineTail,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    isolation: type,
+    kind: str,
+    remedy: str,
+) -> None:
+    written = deployment.file.read_text()
+    deployment.file.write_text(written.replace('isolation = "none"', f'isolation = "{kind}"'))
+    monkeypatch.setattr(isolation, "unavailable", lambda *_: "")
+    monkeypatch.setattr(isolation, "unlimited", lambda *_: "cpu")
+    found = lines()["isolation"]
+    assert f"{kind} does not limit a run as a whole: cpu -> {remedy}" in found
+
+
 def test_without_a_valid_configuration_the_machine_is_checked(
     lines: LineTail, deployment: Deployment
 ) -> None:
