@@ -28,7 +28,7 @@ from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
-from runtimes.isolation import ISOLATIONS
+from runtimes.isolation import strongest
 
 SESSION = "greetings-1"
 #: The files that the issues of `--keep` ask for.
@@ -110,13 +110,17 @@ def play(
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
         asked = stack.enter_context(ModelServer())
         others = "" if agent == "scripted" else table(agent, model, asked.url)
-        why_not = ISOLATIONS["bubblewrap"].unavailable()
-        tell(f"agents are not isolated: {why_not}" if why_not else "agents run in a sandbox")
+        isolation = strongest()
+        tell(
+            "agents are not isolated: neither bubblewrap nor an engine of containers works here"
+            if isolation == "none"
+            else f"agents run in a sandbox by {isolation}"
+        )
         config = configuration(
             *(folder, github.url),
             agent=agent,
             agent_types=others,
-            isolation="none" if why_not else "bubblewrap",
+            isolation=isolation,
             port=port,
         )
         bot = BotProcess(folder, config, scene.secrets)

@@ -15,3 +15,12 @@ ISOLATIONS: Mapping[str, Isolation] = {
     "podman": Containers("podman", _BUBBLEWRAP),
     "none": Unisolated(),
 }
+
+
+def strongest() -> str:
+    """The name of the strongest that works on this machine; `none` always does.
+
+    For demonstrations and tests: agents of an installation are not started without a sandbox
+    unless a person has chosen that (`bot.system.isolation`).
+    """
+    return next(name for name, isolation in ISOLATIONS.items() if not isolation.unavailable())

@@ -16,6 +16,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from runtimes.isolation import ISOLATIONS
 from scripts.faults.defences import DEFENCES, Defence, copy_without
 from scripts.faults.faults import FAULTS, Fault
 from scripts.faults.lives import Lives
@@ -30,7 +31,7 @@ class Result(Struct, kw_only=True):
     violations: list[str]
 
 
-def play(fault: Fault, seed: int, sessions: int, *, isolated: bool) -> Result:
+def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
     """Play one run of a fault, and audit it from outside."""
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-faults-"))
@@ -51,7 +52,7 @@ def play(fault: Fault, seed: int, sessions: int, *, isolated: bool) -> Result:
         disk_mb=fault.disk_mb,
         descriptors=fault.descriptors,
         app=fault.app,
-        isolated=isolated,
+        isolation=isolation,
     ) as lives:
         lives.module = fault.module
         for _ in range(fault.bots):
@@ -82,7 +83,7 @@ def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
         copy_without(defence, tree)
         command = [sys.executable, "-m", "scripts.faults", "--only", defence.fault]
         command += ["--sessions", str(options.sessions), "--json", str(found)]
-        command.append("--not-isolated")  # A sandbox ends what the bot no longer does.
+        command += ["--isolation", "none"]  # A sandbox ends what the bot no longer does.
         if options.seed is not None:
             command += ["--seed", str(options.seed)]
         for _ in range(options.runs):
@@ -104,12 +105,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="repeat the run with this seed")
     parser.add_argument("--sessions", type=int, default=20, help="sessions a run (default 20)")
     parser.add_argument(
+        "--isolation", choices=ISOLATIONS, help="of the agents (default: the strongest that works)"
+    )
+    parser.add_argument(
         "--without-defences",
         action="store_true",
         help="play each fault in a copy without its defence; one that sees no violation fails",
-    )
-    parser.add_argument(
-        "--not-isolated", action="store_true", help="play it with agents that are not isolated"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     options = parser.parse_args()
@@ -121,7 +122,7 @@ def main() -> int:
         for _ in range(options.runs):
             seed = secrets.randbelow(2**32) if options.seed is None else options.seed
             print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
-            result = play(fault, seed, options.sessions, isolated=not options.not_isolated)
+            result = play(fault, seed, options.sessions, options.isolation or "")
             results.append(result)
             for violation in result.violations:
                 print(f"VIOLATION: {violation}")

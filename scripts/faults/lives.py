@@ -29,7 +29,7 @@ from bot.demo.scene import Scene
 from bot.system.locations import Paths
 from runtimes import RUNTIMES
 from runtimes.base import Options, Runtime
-from runtimes.isolation import ISOLATIONS
+from runtimes.isolation import ISOLATIONS, strongest
 from scripts.faults.proxy import Proxy
 
 #: A resync period, within which doubled effects are removed, and some time to act.
@@ -52,12 +52,13 @@ class Lives:
         disk_mb: int = 0,
         descriptors: int = 0,
         app: bool = False,
-        isolated: bool = True,
+        isolation: str = "",
     ) -> None:
         """`log` receives each fault and what came of it.
 
         `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot. The
-        bot is an `app`, or has a token. Agents are `isolated` where bubblewrap works.
+        bot is an `app`, or has a token. `isolation` is that of the agents, by default the strongest
+        that works here.
         """
         self.folder = folder
         self.sessions = sessions
@@ -72,7 +73,7 @@ class Lives:
         self._descriptors = descriptors
         self._app = app
         # A full disk must not keep agents from logging what they receive.
-        self._isolated = isolated and not disk_mb and not ISOLATIONS["bubblewrap"].unavailable()
+        self._isolation = "none" if disk_mb else isolation or strongest()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -120,8 +121,8 @@ class Lives:
         """Start a bot; the second bot of a database is on standby."""
         config = configuration(
             *(self.folder, self.proxy.url),
-            agent_log=None if self._isolated else self.folder / LOG,
-            isolation="bubblewrap" if self._isolated else "none",
+            agent_log=self.folder / LOG if self._isolation == "none" else None,
+            isolation=self._isolation,
             sessions=self.sessions,
             app_id=self.scene.app_id,
         )
@@ -238,6 +239,8 @@ class Lives:
             yield f"process {pid} still runs: {command}"
         for group in control_groups_of(self.paths.host):
             yield f"the control group {group} is left"
+        if ISOLATIONS[self._isolation].remove_orphans(self.paths.host / "sessions"):
+            yield f"containers of {self._isolation} are left"
 
     def _agent_logs(self) -> list[Path]:
         """Where agents log what they receive."""

@@ -12,7 +12,7 @@ from bot.system.isolation import (
     unisolated,
 )
 from config.settings import AgentTypeSettings, ProjectSettings, RuntimeSettings, Settings
-from runtimes.isolation import ISOLATIONS
+from runtimes.isolation import ISOLATIONS, strongest
 from runtimes.isolation.base import OF_THIS_MACHINE, Container
 from runtimes.isolation.bubblewrap import Bubblewrap
 from runtimes.isolation.containers import Containers
@@ -42,7 +42,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> None:
 def engine(monkeypatch: pytest.MonkeyPatch, broken: None) -> None:
     """A machine on which containers of Podman alone work."""
     monkeypatch.setattr(
-        Containers, "unavailable", lambda self, _: "" if self is ISOLATIONS["podman"] else "none"
+        Containers, "unavailable", lambda self, *_: "" if self is ISOLATIONS["podman"] else "none"
     )
 
 
@@ -121,3 +121,17 @@ def test_the_repositories_of_an_app_have_the_installations_isolation() -> None:
     settings = msgspec.structs.replace(written("none"), projects={})
     assert isolation_of(settings, "unknown", "claude") == "none"
     assert ProjectSettings(repository="a/b").isolation == ""
+
+
+def test_demonstrations_run_in_the_strongest_that_works() -> None:
+    assert strongest() == "bubblewrap"
+
+
+@pytest.mark.usefixtures("engine")
+def test_demonstrations_run_in_containers_without_bubblewrap() -> None:
+    assert strongest() == "podman"
+
+
+@pytest.mark.usefixtures("broken")
+def test_demonstrations_run_without_isolation_where_none_works() -> None:
+    assert strongest() == "none"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.isolation import ISOLATIONS
+from runtimes.isolation import ISOLATIONS, strongest
 from runtimes.isolation.base import Isolation
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
@@ -26,7 +26,7 @@ def person(github: Path, tmp_path: Path, git: Git) -> Path:
 @pytest.fixture
 def isolation() -> Isolation:
     """The strongest that works here, for the bot's git as for the agent."""
-    return next(one for one in ISOLATIONS.values() if not one.unavailable())
+    return ISOLATIONS[strongest()]
 
 
 @pytest.fixture
