@@ -79,6 +79,7 @@ class Containers:
     def __init__(self, engine: str, bubblewrap: Bubblewrap) -> None:
         self._name, self._bubblewrap = engine, bubblewrap
         self._worked: set[Container] = set()
+        self._rootless: dict[tuple[str, int, int], bool] = {}  #: By socket, of the last engine.
         self._user = f"{os.getuid()}:{os.getgid()}"
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
@@ -133,10 +134,7 @@ class Containers:
         write_etc(own / "etc", user, launch.env.get("HOME", "/"))
         (link / "seccomp").write_bytes(seccomp.program())
         engine = self._engine()
-        try:
-            rootless = _is_rootless(engine)
-        except EngineError as error:
-            raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
+        rootless = self._is_rootless(engine)
         proxy = PROXY_PORT if sandbox.proxy else 0
         spec = {
             "engine": engine.path,
@@ -211,6 +209,19 @@ class Containers:
         except EngineError as error:
             if error.status not in _REMOVED:
                 raise
+
+    def _is_rootless(self, engine: Engine) -> bool:
+        """Whether an engine is an ordinary user's. Each is asked once: it takes 30 ms to answer."""
+        try:
+            socket = Path(engine.path).stat()  # Another one after a restart.
+            asked = engine.path, socket.st_ino, socket.st_ctime_ns
+            if asked not in self._rootless:
+                info: Any = engine.call("GET", "/info")
+                options = info.get("SecurityOptions") or ()
+                self._rootless = {asked: any("rootless" in option for option in options)}
+        except (OSError, EngineError) as error:
+            raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
+        return self._rootless[asked]
 
     def _engine(self) -> Engine:
         variable, places, _ = _ENGINES[self._name]
@@ -341,11 +352,6 @@ def _bind(source: str | Path, target: str | Path, how: str) -> str:
     if ":" in f"{source}{target}":
         raise RuntimeFailure(f"{source} cannot be given to a container: its path has a colon")
     return f"{source}:{target}:{how},rprivate"
-
-
-def _is_rootless(engine: Engine) -> bool:
-    info: Any = engine.call("GET", "/info")
-    return any("rootless" in option for option in info.get("SecurityOptions") or ())
 
 
 def _id(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -155,6 +156,28 @@ def test_a_container_that_a_killed_bot_did_not_start_is_removed_later(
     monkeypatch.setattr(time, "time", lambda: later)
     isolation.remove_orphans(others)
     assert containers(contained) == []
+
+
+def test_an_engine_is_asked_once_what_it_is(
+    contained: IsolatedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contained.launch(NAME)
+    asked: list[str] = []
+
+    def answer(_: Engine, __: str, path: str) -> dict[str, object]:
+        asked.append(path)
+        return {}
+
+    monkeypatch.setattr(Engine, "call", answer)
+    contained.launch("app-2_r1")
+    assert asked == []
+    same = contained.folder / "engine.sock"  # Of an engine that was started again.
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(same))
+        for variable in ("DOCKER_HOST", "CONTAINER_HOST"):
+            monkeypatch.setenv(variable, f"unix://{same}")
+        contained.launch("app-3_r1")
+    assert asked == ["/info"]
 
 
 def test_a_missing_image_is_named_with_a_remedy(contained: IsolatedStage) -> None:
