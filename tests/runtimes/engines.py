@@ -10,9 +10,10 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.runtimes.stages import processes
 from tests.world.waiting import eventually
 
 #: Where daemons may not raise limits, Podman's defaults for them fail.
@@ -77,6 +78,17 @@ class Daemon:
 def docker(folder: Path) -> Iterator[Daemon]:
     """Docker, whose containers survive it. `folder` has a short path and is removed afterwards."""
     address = folder / "containerd.sock"
+    try:
+        with _docker(folder, address) as daemon:
+            yield daemon
+    finally:  # Its parts that attend to containers stay if they end while nobody looks.
+        for pid in processes("cmdline", str(address).encode()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def _docker(folder: Path, address: Path) -> Iterator[Daemon]:
     # A process of its own, as on real machines; below dockerd it would end with it.
     with _running(
         *(folder, address, "containerd", "--config", folder / "containerd.toml"),

@@ -185,6 +185,8 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
         pytest.skip(f"bubblewrap does not work here: {why}")
     if isolation in _SOCKETS and (why := _without_engine(isolation)):
         pytest.skip(f"{isolation} does not answer here: {why}")
+    if isolation in _SOCKETS:  # Makes its image, too.
+        assert ISOLATIONS[isolation].unavailable() == ""
     if limited_processes and os.geteuid() == 0 and ISOLATIONS[isolation].unlimited(_FEW):
         pytest.skip("root needs control groups to limit processes")
 
