@@ -43,7 +43,7 @@ def connects(family, address):
     return True
 """
 
-#: By the line of "What a sandbox must close" in SECURITY.md.
+#: By their lines in SECURITY.md, as those below.
 ATTACKS: Mapping[str, str] = {
     "1 read the bot's environment": "return anyone('environ', b'MERGEWRIGHT_GITHUB_TOKEN=')",
     "1 read the bot's memory": "return opens(f'/proc/{bot()}/mem', os.O_RDONLY)",

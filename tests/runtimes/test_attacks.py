@@ -45,6 +45,13 @@ pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="others may not do it anyway")
 
 
+def test_the_security_policy_says_what_stops_each_attack() -> None:
+    text = (_SOURCE / "SECURITY.md").read_text()
+    _, _, table = text.partition("| an agent may try to | what stops it |\n")
+    rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()[1:]]
+    assert [name.removeprefix("| ") for name, _ in rows] == [*ATTACKS, *FILTERED, *AS_ROOT]
+
+
 def _program(script: str) -> str:
     """A Python program that tries a script, and has what came of it in `result`."""
     return (
