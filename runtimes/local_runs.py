@@ -206,16 +206,20 @@ class LocalRuns:
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def _remove_orphans(self) -> None:
-        """Remove what ended runs have left; an engine without any run of ours is asked once."""
-        for kind, known in list(self._kinds.items()):
+        """Remove what ended runs have left.
+
+        An engine without any run of ours is asked once. It may be one that refuses this user.
+        """
+        for kind in list(self._kinds):
+            found = False
             try:
                 found = ISOLATIONS[kind].remove_orphans(self.sessions)
             except (RuntimeFailure, OSError) as failure:
-                log.warning("%s", failure)
-                continue
+                if self._kinds[kind]:
+                    log.warning("%s", failure)
             if found:
                 self._kinds[kind] = True
-            elif not known:
+            elif not self._kinds[kind]:
                 del self._kinds[kind]
 
     def _watch(self, run: RunRef, now: datetime) -> _Watched:

@@ -225,6 +225,12 @@ def test_an_engine_error_has_its_words(contained: IsolatedStage) -> None:
     assert failed.value.status == 404
 
 
+def runs_in(folder: Path) -> LocalRuns:
+    """The runs of a host, of which there is none."""
+    files = RunFiles(session="", run=1, dir=folder, workspace=folder, branch="")
+    return LocalRuns(FakeRuntime(), {}, lambda _: files, folder / "workspaces", folder)
+
+
 def test_each_look_removes_containers_of_ended_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,11 +244,27 @@ def test_each_look_removes_containers_of_ended_runs(
         return left.pop(0)
 
     monkeypatch.setattr(Containers, "remove_orphans", removes)
-    files = RunFiles(session="", run=1, dir=tmp_path, workspace=tmp_path, branch="")
-    runs = LocalRuns(FakeRuntime(), {}, lambda _: files, tmp_path / "workspaces", tmp_path)
+    runs = runs_in(tmp_path)
     runs.look([], _NOW)  # Docker has some, Podman has none and is not asked again.
     runs.look([], _NOW)
     assert len(asked) == 3
     assert set(asked) == {tmp_path}
     assert runs.look([], _NOW).failure == ""  # It fails, which concerns no run.
     assert len(asked) == 4
+
+
+def test_an_engine_that_refuses_this_user_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[Containers] = []
+
+    def refuses(engine: Containers, _: Path) -> bool:
+        asked.append(engine)
+        raise RuntimeFailure("docker keeps containers of ended runs: Permission denied")
+
+    monkeypatch.setattr(Containers, "remove_orphans", refuses)
+    runs = runs_in(tmp_path)
+    runs.look([], _NOW)
+    runs.look([], _NOW)
+    assert asked == [ISOLATIONS[name] for name in _ENGINES]
+    assert caplog.messages == []
