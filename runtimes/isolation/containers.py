@@ -47,7 +47,9 @@ _USER = 1000
 _SESSIONS, _SESSION, _RUN = "mergewright.sessions", "mergewright.session", "mergewright.run"
 _TMP_SHARE = 2  #: As in `bubblewrap`.
 _TMP_MB = 2048
-_SECONDS = 5.0  #: For an engine that is asked from the bot.
+#: For an engine at a start: Podman takes more than five on a busy machine (seen in the tests).
+_SECONDS = 20.0
+_LOOK_SECONDS = 5.0  #: In a look, which concerns all runs.
 _TRY_SECONDS = 60
 _UNSTARTED_SECONDS = 600  #: After this time nobody is about to start a container.
 _NOT_FOUND = 404
@@ -175,7 +177,7 @@ class Containers:
 
         Those that are about to start have a supervisor already.
         """
-        engine = self._engine()
+        engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():
             return False
         labels = {"label": [f"{_SESSIONS}={sessions}"]}
@@ -223,15 +225,15 @@ class Containers:
             raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
         return self._rootless[asked]
 
-    def _engine(self) -> Engine:
+    def _engine(self, seconds: float = _SECONDS) -> Engine:
         variable, places, _ = _ENGINES[self._name]
         address = os.environ.get(variable, "")
         if address:
-            return Engine(address.removeprefix("unix://"), _SECONDS)
+            return Engine(address.removeprefix("unix://"), seconds)
         own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
         folders = ("/run",) if os.getuid() == 0 else (own, "/run")
         paths = [f"{folder}/{place}" for folder in folders for place in places]
-        return Engine(next(filter(os.path.exists, paths), paths[-1]), _SECONDS)
+        return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
         """Have the image of this machine's programs; any other is the operator's to make."""
