@@ -104,8 +104,11 @@ class Runtime(Protocol):
         """
         ...
 
-    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
-        """The visible lines of these terminals, in one call, without terminals that are gone."""
+    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
+        """The visible lines of these terminals, in one call, without terminals that are gone.
+
+        `coloured`: with the sequences for colours and weights (SGR of ECMA-48).
+        """
         ...
 
     def stop(self, name: str, grace_seconds: float = 5.0) -> None:

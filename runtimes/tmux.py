@@ -167,12 +167,13 @@ class Tmux:
         if printed != ["0"]:
             raise Gone(f"the program of {name} has ended")
 
-    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
+    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
         """See `Runtime.screens`."""
         mark = secrets.token_hex(16)
+        capture = "capture-pane -e -p" if coloured else "capture-pane -p"
         script = "\n".join(
             f"if-shell -F -t '={name}:' '#{{==:#{{session_name}},{name}}}' "
-            f"{{ capture-pane -p -t '={name}:' ; display-message -p '{mark} {name}' }}"
+            f"{{ {capture} -t '={name}:' ; display-message -p '{mark} {name}' }}"
             for name in names
         )
         with self._file(self._data, script.encode()) as path:

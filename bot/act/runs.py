@@ -34,9 +34,10 @@ from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, home_of, run_name
 from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec
+from runtimes.workspaces.changes import WorkspaceChanges
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
-from runtimes.workspaces.worktree import WorkspaceChanges, Worktree
+from runtimes.workspaces.worktree import Worktree
 
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)

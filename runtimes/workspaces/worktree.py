@@ -21,11 +21,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from msgspec import Struct
-
 from lifecycle.model.facts import OffBranch
 from runtimes.isolation.base import Isolation
 from runtimes.workspaces import preservable, refs, repositories
+from runtimes.workspaces.changes import Patch, WorkspaceChanges, patch_between
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, readable
 from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.steering import Steering
@@ -34,13 +33,6 @@ COMMITS = 250  #: No more commits of a branch are listed.
 #: What git keeps beside a worktree's HEAD during a rebase, or while it applies patches.
 _REBASES = ("rebase-merge", "rebase-apply")
 _BY_HAND = "look at the session's workspace by hand"
-
-
-class WorkspaceChanges(Struct, frozen=True, kw_only=True):
-    """The work in a workspace, in words."""
-
-    commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
-    uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
 
 
 class Worktree:
@@ -180,6 +172,11 @@ class Worktree:
             log = self._git("log", *shown, f"{base}..{self._checked_out()}", "--")
             lines, entries = tuple(log.splitlines()), tuple(map(readable, self._status()))
             return WorkspaceChanges(commits=lines, uncommitted=entries)
+
+    def patch(self, base: str, head: str, most: int) -> Patch:
+        """What `head` changes since it left `base`, in at most so many bytes."""
+        with self._locked():
+            return patch_between(self._git, base, head, most)
 
     def pack(self, commit: str, have: Collection[str], into: Path, most: int) -> None:
         """Write the objects of a commit into a file of the caller's, as a thin pack.

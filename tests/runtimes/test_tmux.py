@@ -87,6 +87,15 @@ def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
         assert tmux.output(f"app-{number}") == f"first words of {number}\r\n"
 
 
+def test_a_screen_has_its_colours_where_they_are_asked_for(tmux: TmuxStage) -> None:
+    red = "printf '\\033[1;31mred\\033[0m plain'; exec sleep 1000"
+    app = tmux.run("app-1", "sh", "-c", red)
+    eventually(lambda: tmux.runtime.screens([app]) == {app: "red plain"}, "its words")
+    coloured = tmux.runtime.screens([app], coloured=True)[app]
+    assert "31" in coloured.partition("red")[0]
+    assert coloured.rpartition("red")[2].startswith("\x1b[")
+
+
 def test_concurrent_starts_start_one_program(tmux: TmuxStage) -> None:
     app = tmux.start("app-1")
     assert tmux.start("app-1") == app

@@ -50,7 +50,7 @@ class FakeRuntime:
                 raise Gone(f"{name} does not run any more")
             self._sent[name].setdefault(key, text)
 
-    def screens(self, names: Iterable[str]) -> Mapping[str, str]:
+    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
         with self._lock:
             return {name: self._screens[name] for name in names if name in self._screens}
 

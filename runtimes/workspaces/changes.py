@@ -1,0 +1,50 @@
+"""What was changed in a workspace or on a branch, for people to read."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from runtimes.workspaces.git import GitFailure
+from runtimes.workspaces.refs import is_sha
+
+#: A page waits for it, and so may the bot's own work in the same workspace.
+_SECONDS = 10.0
+
+
+class WorkspaceChanges(Struct, frozen=True, kw_only=True):
+    """The work in a workspace, in words."""
+
+    commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
+    uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
+
+
+class Patch(Struct, frozen=True):
+    """A patch as git prints it: hostile text."""
+
+    text: str
+    complete: bool  #: Whether it is all of it; what exceeds the limit is cut off.
+
+
+def patch_between(run: Callable[..., object], base: str, head: str, most: int) -> Patch:
+    """Return what `head` changes since it left `base`, in at most so many bytes.
+
+    `run` is `git` in the mirror, or that of a session in its sandbox. Raises `GitFailure`.
+    """
+    if not is_sha(base) or not is_sha(head):
+        raise ValueError(f"{base!r} or {head!r} is no commit")
+    # A driver for files of some kind would be a program that an agent chose.
+    how = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-relative")
+    names = ("--src-prefix=a/", "--dst-prefix=b/", "--find-renames")
+    commits = ("--merge-base", base, head, "--")
+    with tempfile.NamedTemporaryFile(prefix="mw-") as file:
+        patch, complete = Path(file.name), True
+        try:
+            command = ("diff", *how, *names, *commits)
+            run(*command, into=patch, most=most, seconds=_SECONDS)
+        except GitFailure as failure:
+            if not failure.too_much:
+                raise
+            complete = False
+        return Patch(patch.read_bytes()[:most].decode(errors="replace"), complete)
