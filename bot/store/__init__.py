@@ -49,6 +49,7 @@ from bot.store.session_list import (
     CURSOR,
     SessionListTable,
     SessionPage,
+    SessionPlace,
     SessionQuery,
     SessionScope,
     SessionSort,

@@ -268,7 +268,7 @@ def _pull_changes(old: Pull, new: Pull, *, is_new: bool) -> Iterator[str]:
             yield f"@{verdict.author} {says} {verdict.sha[:7]}"
     known = {remark.id for remark in _remarks(old)}
     for remark in _remarks(new):
-        if remark.id not in known:
+        if remark.id not in known and not remark.own:
             yield f"@{remark.author} commented"
     resolved = {thread.id for thread in old.threads if thread.resolved}
     for thread in new.threads:

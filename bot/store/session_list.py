@@ -1,14 +1,15 @@
 """Lists of sessions: filtered, sorted and read in pages."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.store.database import StoreTable
-from bot.store.rows import Row, encoded, skip_corrupt
+from bot.store.rows import encoded, skip_corrupt
 from bot.store.sessions import session_decoder
 from bot.store.values import Session
 
@@ -18,29 +19,36 @@ SessionSort = Literal["-created", "created", "-since", "since"]
 #: A cursor: the value that the last session of a page is sorted by, and its ID.
 CURSOR: Final = "^[0-9]{1,12}[.][0-9]{1,9}:[A-Za-z0-9._-]{1,200}$"
 
-_PAGE = """SELECT id, {column} AS place FROM sessions
-    WHERE (:project = '' OR project = :project)
+_WAITS = """(status || ' ' || reason IN (SELECT value FROM json_each(:waiting))
+    AND (ended IS NULL OR issue ->> 'open'))"""
+# What is slow to read comes last: an issue is large.
+_CHOSEN = f"""(:project = '' OR project = :project)
         AND (:agent = '' OR :agent IN (agent_name, agent_type))
         AND (:person = '' OR lower(requester) = lower(:person))
         AND (:statuses = '[]' OR status IN (SELECT value FROM json_each(:statuses)))
+        AND CASE :scope
+            WHEN 'current' THEN ended IS NULL OR {_WAITS}
+            WHEN 'waiting' THEN {_WAITS}
+            WHEN 'ended' THEN ended IS NOT NULL
+            ELSE 1 END
         AND (:search = '' OR lower(id || ' ' || branch || ' ' || (issue ->> 'title'))
                 LIKE lower(:pattern) ESCAPE '!'
             OR EXISTS (SELECT 1 FROM session_pulls
-                WHERE session = sessions.id AND session_pulls.number = :number))
-        AND CASE :scope
-            WHEN 'current' THEN ended IS NULL OR {waits}
-            WHEN 'waiting' THEN {waits}
-            WHEN 'ended' THEN ended IS NOT NULL
-            ELSE 1 END
+                WHERE session = sessions.id AND session_pulls.number = :number))"""
+# The cursor is the place of the last session of a page: the value it is sorted by, and its id.
+_PAGE = """SELECT id, status, {waits} AS waits, {column} AS place FROM sessions
+    WHERE {chosen}
         AND (:after IS NULL OR {column} {beyond} :after OR {column} = :after AND id {beyond} :last)
     ORDER BY {column} {order}, id {order} LIMIT :limit"""
-_WAITS = """((ended IS NULL OR issue ->> 'open')
-    AND status || ' ' || reason IN (SELECT value FROM json_each(:waiting)))"""
 _SORTS: Final = {
-    f"{sign}{column}": _PAGE.format(column=column, waits=_WAITS, beyond=beyond, order=order)
+    f"{sign}{column}": _PAGE.format(
+        waits=_WAITS, column=column, chosen=_CHOSEN, beyond=beyond, order=order
+    )
     for column in ("created", "since")
     for sign, beyond, order in (("-", "<", "DESC"), ("", ">", "ASC"))
 }
+REQUESTERS = """SELECT DISTINCT requester FROM sessions WHERE requester <> ''
+    ORDER BY lower(requester) LIMIT ?"""
 LISTED = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 
 
@@ -66,6 +74,26 @@ class SessionPage(Struct, frozen=True):
     cursor: str  #: Of this page, for the next one; empty: there are no more.
 
 
+class SessionPlace(Struct, frozen=True, kw_only=True):
+    """A session's place in a list."""
+
+    id: str
+    status: str
+    waits: bool  #: Whether it waits for a person.
+    place: float  #: What the list is sorted by.
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of a page that ends with it."""
+        return f"{self.place!r}:{self.id}"
+
+    def is_after(self, cursor: str, sort: SessionSort) -> bool:
+        """Whether it comes after the page with this cursor; empty: there is none before it."""
+        value, last = _place(cursor)
+        mine = (self.place, self.id)
+        return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))
+
+
 class SessionListTable(StoreTable):
     """Pages of sessions."""
 
@@ -74,32 +102,45 @@ class SessionListTable(StoreTable):
 
         Unreadable sessions are left out.
         """
+        places = self.places(replace(query, limit=query.limit + 1), waiting)
+        listed = places[: query.limit]
+        cursor = listed[-1].cursor if len(places) > query.limit else ""
+        return SessionPage(self.read([one.id for one in listed]), cursor)
+
+    def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
+        """Return the places on a page, without reading the sessions; a negative limit: all."""
         after, last = _place(query.cursor)
-        escaped = re.sub("[!%_]", r"!\g<0>", query.search)
-        number = re.fullmatch(r"#?(\d{1,9})", query.search)
-        values = {
-            **msgspec.structs.asdict(query),
-            "statuses": encoded(query.statuses),
-            "pattern": f"%{escaped}%",
-            "number": int(number[1]) if number else None,
-            "waiting": encoded(sorted(waiting)),
-            "after": after,
-            "last": last,
-            "limit": query.limit + 1,
-        }
+        values = {**_values(query, waiting), "after": after, "last": last}
+        return [
+            SessionPlace(
+                id=row["id"], status=row["status"], waits=bool(row["waits"]), place=row["place"]
+            )
+            for row in self._all(_SORTS[query.sort], values)
+        ]
+
+    def read(self, ids: Sequence[str]) -> list[Session]:
+        """Return these sessions in this order, without unknown and unreadable ones."""
+        places = {name: place for place, name in enumerate(ids)}
         with self._db.read() as connection:
-            places = connection.execute(_SORTS[query.sort], values).fetchall()
-            listed = places[: query.limit]
-            ids = [row["id"] for row in listed]
             rows = connection.execute(LISTED, (encoded(ids),)).fetchall()
-            rows.sort(key=lambda row: ids.index(row["id"]))
-            sessions = list(skip_corrupt(session_decoder(connection, rows), rows))
-        more = len(places) > query.limit
-        return SessionPage(sessions, _cursor(listed[-1]) if more else "")
+            rows.sort(key=lambda row: places[row["id"]])
+            return list(skip_corrupt(session_decoder(connection, rows), rows))
+
+    def requesters(self, most: int) -> list[str]:
+        """Return the first people, by name, who requested sessions."""
+        return [row["requester"] for row in self._all(REQUESTERS, (most,))]
 
 
-def _cursor(row: Row) -> str:
-    return f"{row['place']!r}:{row['id']}"
+def _values(query: SessionQuery, waiting: Collection[str]) -> dict[str, object]:
+    escaped = re.sub("[!%_]", r"!\g<0>", query.search)
+    number = re.fullmatch(r"#?(\d{1,9})", query.search)
+    return {
+        **msgspec.structs.asdict(query),
+        "statuses": encoded(query.statuses),
+        "pattern": f"%{escaped}%",
+        "number": int(number[1]) if number else None,
+        "waiting": encoded(sorted(waiting)),
+    }
 
 
 def _place(cursor: str) -> tuple[float | None, str]:

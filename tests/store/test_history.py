@@ -92,7 +92,11 @@ SEEN: dict[str, tuple[dict[str, Any], list[str]]] = {
                     head="d" * 40,
                     head_by=Mover.PERSON,
                     verdicts=(Verdict(author="rob", approved=True, sha="d" * 40),),
-                    comments=(Remark(id="comment:9", author="eve", body="Hi", at=AT),),
+                    comments=(
+                        Remark(id="comment:9", author="eve", body="Hi", at=AT),
+                        # What the bot writes is in the history as its action.
+                        Remark(id="comment:10", author="the-bot", body="Hi", at=AT, own=True),
+                    ),
                 ),
             )
         },

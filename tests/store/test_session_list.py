@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from bot.store import CURSOR, Observation, SessionQuery, Store
+from bot.store import CURSOR, Observation, SessionQuery, SessionSort, Store
 from lifecycle.model.facts import Ended, Issue, Pull
 from lifecycle.model.status import Reason, Status
 from tests.store.conftest import Clock, Scenario
@@ -107,6 +107,48 @@ def test_the_scope_selects_by_end_and_by_who_waits(scenario: Scenario, store: St
     closed = Observation(session="widgets-3", issue=Issue(number=3, title="x", open=False))
     store.observations.record([closed], scenario.now)
     assert ids(store, *waiting, scope="waiting") == ["1"], "nobody waits for a closed issue"
+
+
+def test_the_places_of_all_sessions_say_who_waits(scenario: Scenario, store: Store) -> None:
+    for number in (1, 2, 3, 4):
+        scenario.session(number)
+    for number in (1, 2):
+        scenario.decides(f"widgets-{number}", status="stuck", reason="no_progress")
+    scenario.decides("widgets-3", status="stuck", reason="")
+
+    def places(**query: object) -> list[tuple[str, str, bool]]:
+        wanted = SessionQuery(**query, limit=-1)  # type: ignore[arg-type]
+        found = store.session_list.places(wanted, ("stuck no_progress",))
+        return [(one.id[-1], one.status, one.waits) for one in found]
+
+    assert places(sort="created") == [
+        *(("1", "stuck", True), ("2", "stuck", True)),
+        *(("3", "stuck", False), ("4", "queued", False)),
+    ]
+    assert places(search="widgets-2") == [("2", "stuck", True)]
+    assert places(statuses=("queued",)) == [("4", "queued", False)]
+
+
+@pytest.mark.parametrize("sort", ["-created", "created"])
+def test_a_place_is_after_the_pages_before_it(
+    scenario: Scenario, store: Store, clock: Clock, sort: SessionSort
+) -> None:
+    for number in range(1, 6):
+        scenario.session(number)
+        clock.passes(number % 2)  # Some are created at the same time.
+    all_ = store.session_list.places(SessionQuery(sort=sort, limit=-1))
+    for number, one in enumerate(all_, 1):
+        after = store.session_list.places(SessionQuery(sort=sort, limit=-1, cursor=one.cursor))
+        assert after == all_[number:]
+        assert after == [other for other in all_ if other.is_after(one.cursor, sort)]
+    assert all(one.is_after("", sort) for one in all_)
+
+
+def test_requesters_are_listed_once_by_name(scenario: Scenario, store: Store) -> None:
+    for number, requester in enumerate(("zoe", "Bob", "ada", "zoe", ""), 1):
+        store.sessions.create(replace(scenario.new_session(number), requester=requester))
+    assert store.session_list.requesters(10) == ["ada", "Bob", "zoe"]
+    assert store.session_list.requesters(1) == ["ada"]
 
 
 @pytest.mark.parametrize("cursor", ["0.0:x", f"{'9' * 12}.{'9' * 9}:{'x' * 200}"])
