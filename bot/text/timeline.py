@@ -1,0 +1,239 @@
+"""The sentences of a session's timeline: what happened, as one person says it to another."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from bot.text.history import describe_action
+from lifecycle.model import actions as do
+from lifecycle.model.status import CheckState, Status
+
+
+class Line(NamedTuple):
+    """One sentence; text in backticks is code."""
+
+    text: str
+    tone: str = "calm"  #: As the CSS classes of statuses: `calm`, `busy`, `good`, `warn`, ...
+    #: Whether it only belongs to the details of the sentence before it.
+    minor: bool = False
+    #: The beginning of a sentence whose details it belongs to, directly after it.
+    detail_of: str = ""
+    #: The beginning of a sentence that it replaces, directly after it.
+    replaces: str = ""
+
+
+def _minor(text: str) -> Line:
+    return Line(text, minor=True)
+
+
+_COMMITTED: Final = "The agent committed `{0}`"
+_MERGED: Final = "Pull request {0} was merged"
+
+#: What observers record, line by line (`bot.store.observations`), with its sentence. The first
+#: pattern that matches counts; `{0}`, `{1}` are its groups.
+_OBSERVED: Final = tuple(
+    (re.compile(pattern, re.DOTALL), line)
+    for pattern, line in (
+        (r"agent waiting input(?:: (.*))?", Line("The agent asks: {0}", "warn")),
+        (r"agent blocked(?:: (.*))?", Line("The agent is blocked: {0}", "bad")),
+        (r"agent active(?:: (.*))?", _minor("The agent is at work: {0}")),
+        (r"agent (?:ready|idle)(?:: (.*))?", _minor("The agent has finished its turn: {0}")),
+        (r"agent exited(?:: (.*))?", _minor("The agent's program has ended: {0}")),
+        (r"program exited with 0", _minor("The agent's program exited with code 0")),
+        (r"program exited with (.*)", Line("The agent's program exited with code {0}", "bad")),
+        (r"program was ended by (signal \d+)", _minor("The agent's program was ended by {0}")),
+        (r"program was lost: (.*)", Line("The agent's program was lost: {0}", "bad")),
+        (r"program is gone", Line("The agent's program is gone", "bad")),
+        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal and program: {0}, now {1}")),
+        (r"workspace at no commit", _minor("The workspace has no commit")),
+        (r"workspace at (\w+)", Line(_COMMITTED, replaces=_COMMITTED.partition("{")[0])),
+        (r"workspace has uncommitted changes", _minor("The workspace has uncommitted changes")),
+        (
+            r"workspace has commits on (.*)",
+            Line("The agent committed on {0}, not on the session's branch", "warn"),
+        ),
+        (r"workspace unreadable: (.*)", Line("The workspace cannot be read: {0}", "bad")),
+        (r"issue closed(?:: (.*))?", Line("The issue was closed: {0}")),
+        (r"issue reopened", Line("The issue was reopened")),
+        (r"label added", Line("The label was added to the issue")),
+        (r"label removed", Line("The label was removed from the issue", "warn")),
+        (r"blocked by: (.*)", Line("The issue is blocked by {0}", "warn")),
+        (r"not blocked", Line("The issue is not blocked any more")),
+        (r"(#\d+) is merged", Line(_MERGED, "landed", detail_of=_MERGED)),
+        (r"(#\d+) is closed", Line("Pull request {0} was closed", "warn")),
+        (r"(#\d+) is open", _minor("Pull request {0} is open")),
+        (r"(#\d+) reopened", Line("Pull request {0} was reopened")),
+        (r"(#\d+) is a draft", _minor("Pull request {0} is a draft")),
+        (r"(#\d+) is ready for review", _minor("Pull request {0} is ready for review")),
+        (r"(#\d+) at (\w+), pushed by person", Line("A person pushed `{1}` to {0}")),
+        (
+            r"(#\d+) at (\w+), pushed by update",
+            Line("The base branch was merged into {0}: `{1}`"),
+        ),
+        (r"(#\d+) at (\w+), pushed by bot", _minor("{0} is at `{1}`")),
+        (r"(#\d+) merge is conflict", Line("{0} conflicts with its base branch", "warn")),
+        (r"(#\d+) merge is (\w+)", _minor("GitHub says of merging {0}: {1}")),
+        (r"(#\d+) review is changes_requested", _minor("Changes are requested on {0}")),
+        (r"(#\d+) review is (\w+)", _minor("The review of {0} is {1}")),
+        (r"(#\d+) @(\S+) approved (\w+)", Line("@{1} approved {0} at `{2}`", "good")),
+        (r"(#\d+) @(\S+) requested changes on (\w+)", Line("@{1} asked for changes", "warn")),
+        (r"(#\d+) @(\S+) commented", Line("@{1} commented on {0}", detail_of="@{1} ")),
+        (r"(#\d+) thread \S+ resolved", _minor("A review thread of {0} was resolved")),
+    )
+)
+_CHECKS: Final = re.compile(r"(#\d+) checks: (.*)", re.DOTALL)
+_CHECK: Final = re.compile(rf"(.+) ({'|'.join(CheckState)})", re.DOTALL)
+
+#: What a message to an agent is for, by the name of its prompt.
+_MESSAGES: Final[Mapping[str, str]] = {
+    "address_review": "The agent was notified of the review",
+    "answer": "The answer was given to the agent",
+    "fix_ci": "The agent was notified of the failed checks",
+    "merge_branch": "The agent was asked to merge what others pushed",
+    "move_commits": "The agent was asked to move its commits to the session's branch",
+    "resolve_conflict": "The agent was asked to resolve the conflict",
+    "review": "The agent was asked to review the pull request",
+    "reword": "The agent was asked to reword a commit message",
+    "self_review": "The agent was asked to review its own change",
+    "tell": "The message was given to the agent",
+    "uncommitted": "The agent was asked to commit its work",
+}
+#: Statuses that are news by themselves: what leads to the others has a sentence of its own.
+_NEWS: Final[Mapping[str, str]] = {
+    Status.NEEDS_INPUT: "warn",
+    Status.STUCK: "bad",
+    Status.PAUSED: "warn",
+    Status.MERGEABLE: "good",
+    Status.ERRORED: "bad",
+    Status.KILLED: "calm",
+    Status.TERMINATED: "calm",
+    Status.DONE: "landed",
+}
+
+
+def observed_line(line: str) -> Line:
+    """Return the sentence for a change that was observed; an unknown one is shown as it is."""
+    for pattern, said in _OBSERVED:
+        if match := pattern.fullmatch(line):
+            groups = [group or "" for group in match.groups()]
+            return said._replace(
+                text=said.text.format(*groups).rstrip(": "),
+                detail_of=said.detail_of.format(*groups),
+            )
+    return Line(line)
+
+
+class CheckChange(NamedTuple):
+    """A check of a pull request whose state changed."""
+
+    pull: str  #: `#34`.
+    name: str
+    state: str
+
+
+def check_changes(line: str) -> Iterator[CheckChange]:
+    """Yield the checks in an observed line; none if it is about something else."""
+    if match := _CHECKS.fullmatch(line):
+        for part in match[2].split(", "):
+            if check := _CHECK.fullmatch(part):
+                yield CheckChange(match[1], check[1], check[2])
+
+
+def checks_line(changes: list[CheckChange], was_red: frozenset[str]) -> list[Line]:
+    """Return the sentences for checks that changed; `was_red` are those that failed before."""
+    failed = [one for one in changes if one.state == CheckState.FAILED]
+    fixed = [one for one in changes if one.state == CheckState.PASSED and one.name in was_red]
+    others = [one for one in changes if one not in failed and one not in fixed]
+    lines = []
+    if failed:
+        lines.append(Line(f"{_names(failed)} failed on {failed[0].pull}", "bad"))
+    if fixed:
+        lines.append(Line(f"{_names(fixed)} {_passes(fixed)} again", "good"))
+    lines += (_minor(f"`{one.name}`: {one.state.replace('_', ' ')}") for one in others)
+    return lines
+
+
+def _names(checks: list[CheckChange]) -> str:
+    return ", ".join(f"`{one.name}`" for one in checks)
+
+
+def _passes(checks: list[CheckChange]) -> str:
+    return "passes" if len(checks) == 1 else "pass"
+
+
+def created_line(issue: object, actor: str) -> Line:
+    """Return the first sentence of a session."""
+    who = f" for @{actor}" if actor else ""
+    return Line(f"A session was opened for issue #{issue}{who}", "busy")
+
+
+def command_line(actor: str, kind: str) -> Line:
+    """Return the sentence for a person's command."""
+    return Line(f"{_person(actor)} gave the command `{kind}`")
+
+
+def reply(text: str, *, accepted: bool) -> str:
+    """Return the sentence for the reply to a command."""
+    return f"{'Reply' if accepted else 'Refused'}: {text}"
+
+
+def _person(actor: str) -> str:
+    """A person's login as GitHub shows it; actors such as `cli:name` are no logins."""
+    return actor if ":" in actor else f"@{actor}"
+
+
+def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
+    """Return the sentence for a freeze, or for its end."""
+    what = scope.replace(":", " ") or "everything"
+    return Line(f"{_person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
+
+
+def status_line(status: str, because: str, *, is_new: bool) -> Line:
+    """Return the sentence for a decision; `is_new`: its status differs from the one before."""
+    return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
+
+
+def failed_line(action: str, error: str) -> Line:
+    """Return the sentence for an action that failed for good; `action` is its phrase."""
+    return Line(f"{action} failed: {error}", "bad")
+
+
+def done_line(action: do.Action, result: str) -> Line:
+    """Return the sentence for an action that was carried out."""
+    match action:
+        case do.Start(run=run, resume=resume):
+            return Line(f"The agent was {'resumed' if resume else 'started'} (run {run})", "busy")
+        case do.SendMessage(prompt=prompt):
+            return Line(_MESSAGES.get(prompt.name, describe_action(action)), "busy")
+        case do.Publish(head=head):
+            committed = _COMMITTED.format(head[:7])
+            return Line(f"Commits up to `{head[:7]}` were pushed", "busy", replaces=committed)
+        case do.OpenPull():
+            return Line(f"Pull request #{result} was opened", "busy")
+        case do.MergePull(number=number, by=by):
+            asked = f", as {_person(by)} commanded" if by else ""
+            return Line(f"{_MERGED.format(f'#{number}')}{asked}", "landed")
+        case do.Enqueue(number=number):
+            return Line(f"Pull request #{number} was added to the merge queue", "busy")
+        case do.Dequeue(number=number):
+            return Line(f"Pull request #{number} was removed from the merge queue", "warn")
+        case do.RequestReview(reviewers=reviewers):
+            return Line(f"A review was requested from {', '.join(reviewers)}")
+        case do.MakeReady(number=number):
+            return Line(f"Pull request #{number} was marked as ready for review")
+        case do.Rerun():
+            return Line("Checks were started again")
+        case do.UpdateBranch(number=number):
+            return Line(f"The base branch was merged into #{number}")
+        case do.MergeRemote():
+            conflict = result == "conflict"
+            what = "conflict with the agent's" if conflict else "were merged into the workspace"
+            return Line(f"Commits of others {what}", "warn" if conflict else "calm")
+        case do.AdoptCommits():
+            return Line("The agent's commits were moved to the session's branch")
+        case do.CloseIssue(number=number):
+            return Line(f"Issue #{number} was closed")
+        case do.Stop():
+            return Line("The agent was stopped")
+        case _:
+            return _minor(f"{describe_action(action)}: done")
