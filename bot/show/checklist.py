@@ -1,0 +1,90 @@
+"""What blocks a merge as a checklist, with who or what resolves each line."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bot.show.session_summary import waits_for_person
+from bot.store import Session
+from bot.text import merge_checklist as say
+from bot.text import page_text
+from lifecycle.judge.commands import apply_commands
+from lifecycle.judge.judge import judge
+from lifecycle.model.facts import Facts, Pull
+from lifecycle.model.policy import Policy
+from lifecycle.model.status import TERMINAL, Blocker, PullState, Reason, Status
+from lifecycle.read.merging import awaited_merge
+
+
+class ChecklistItem(Struct, frozen=True, kw_only=True):
+    """One line: what a merge needs."""
+
+    title: str
+    met: bool
+    text: str  #: What is missing, or that nothing is; a phrase.
+    resolver: str = ""  #: Who or what resolves it; empty: it is met.
+    person: bool = False  #: Whether that is a person.
+
+
+def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
+    """Return what a person has to do with a pull request that nothing blocks; None: nothing."""
+    return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
+
+
+def checklist(session: Session, awaits: Reason | None) -> tuple[ChecklistItem, ...]:
+    """Return what the merge of a session's pull request needs; empty once it has ended.
+
+    `awaits` is what `merge_awaits` returns.
+    """
+    if session.status in TERMINAL:
+        return ()
+    pull = _open_pull(session)
+    if pull is None:
+        opener = say.A_PERSON if waits_for_person(session) else say.NO_PULL
+        return (_item("Pull request", "not opened yet", opener), *_blocked(session))
+    opened = ChecklistItem(title=f"Pull request #{pull.number}", met=True, text=say.OPENED)
+    ready = session.status == Status.MERGEABLE
+    merge = _item("Merge", say.READY if ready else say.NOT_READY, say.MERGED_BY[awaits])
+    merge = replace(merge, person=ready and merge.person)  # Until then nobody can do anything.
+    return opened, *_blocked(session), *_met(session), merge
+
+
+def _open_pull(session: Session) -> Pull | None:
+    return next((one for one in session.pulls if one.state is PullState.OPEN), None)
+
+
+def _blocked(session: Session) -> Sequence[ChecklistItem]:
+    asks = waits_for_person(session)
+    return [
+        _blocker(need.title, blocker, asks=asks)
+        for need in say.NEEDS
+        for blocker in session.blockers
+        if blocker.name in need.blockers
+    ]
+
+
+def _blocker(title: str, blocker: Blocker, *, asks: bool) -> ChecklistItem:
+    by_person = asks and blocker.name in say.AGENTS
+    resolver = say.A_PERSON if by_person else say.RESOLVED_BY[blocker.name]
+    return _item(title, blocker.sentence, resolver)
+
+
+def _item(title: str, text: str, resolver: str) -> ChecklistItem:
+    return ChecklistItem(
+        title=title,
+        met=False,
+        text=page_text.line(text),
+        resolver=resolver,
+        person=resolver.startswith(("a person", "a reviewer")),
+    )
+
+
+def _met(session: Session) -> Sequence[ChecklistItem]:
+    missing = {blocker.name for blocker in session.blockers}
+    return [
+        ChecklistItem(title=need.title, met=True, text=need.met)
+        for need in say.NEEDS
+        if need.met and not missing & need.blockers
+    ]

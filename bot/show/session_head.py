@@ -1,0 +1,36 @@
+"""What the page of a session begins with: its status, what blocks the merge, the next action."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from bot.show.checklist import ChecklistItem, checklist, merge_awaits
+from bot.show.next_action import NextAction, next_action
+from bot.show.session_summary import SessionSummary, summarize
+from bot.store import QueuedSession, Session
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.policy import Policy
+
+
+class SessionHead(Struct, frozen=True, kw_only=True):
+    """The top part of a session's page."""
+
+    row: SessionSummary
+    next: NextAction
+    checklist: tuple[ChecklistItem, ...]
+    frozen: Frozen | None  #: The freeze that applies to it.
+    failed: bool  #: Whether actions have failed for good.
+
+
+def session_head(
+    session: Session, facts: Facts, policy: Policy, now: datetime, queued: QueuedSession | None
+) -> SessionHead:
+    """Return the top part of a session's page."""
+    return SessionHead(
+        row=summarize(session, queued),
+        next=next_action(session),
+        checklist=checklist(session, merge_awaits(facts, policy, now)),
+        frozen=frozen_by(facts),
+        failed=bool(facts.failures),
+    )

@@ -1,0 +1,69 @@
+"""The lines of the merge checklist: what a merge needs, and who or what resolves it."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from lifecycle.model.status import Reason
+
+
+class Need(NamedTuple):
+    """Something a merge needs, by the blockers that say that it is missing."""
+
+    title: str
+    blockers: frozenset[str]  #: Names of `BLOCKERS` in `lifecycle.judge.rules`, and `frozen`.
+    met: str = ""  #: The sentence when nothing is missing; empty: it is shown only when it is.
+
+
+NEEDS: Final = (
+    Need("No freeze", frozenset({"frozen"})),
+    Need("Ready for review", frozenset({"draft"})),
+    Need(
+        "Checks",
+        frozenset({"ci_failing", "ci_pending", "not_settled", "ci_missing"}),
+        "all checks that count have passed",
+    ),
+    Need("Review", frozenset({"changes_requested", "review_required"}), "no review is missing"),
+    Need(
+        "No conflicts",
+        frozenset({"conflict", "behind", "unknown"}),
+        "it can be merged into its base branch",
+    ),
+    Need("Not held", frozenset({"held", "stacked"})),
+    Need("Branch protection", frozenset({"protected"})),
+    Need("Merge queue", frozenset({"queued"})),
+)
+
+#: Who resolves a blocker, by its name, while no person is needed for the session.
+RESOLVED_BY: Final[Mapping[str, str]] = {
+    "behind": "Mergewright updates the branch",
+    "changes_requested": "the agent addresses the review",
+    "ci_failing": "the agent repairs it",
+    "ci_missing": "a person starts the checks on GitHub, or commands `merge`",
+    "ci_pending": "the checks finish by themselves",
+    "conflict": "the agent resolves the conflict",
+    "draft": "Mergewright marks it as ready once its checks pass; a person can too",
+    "frozen": "a person unfreezes it",
+    "held": "a person removes what holds it",
+    "not_settled": "it resolves by itself within a minute or two",
+    "protected": "a person looks at the rule on GitHub",
+    "queued": "GitHub's merge queue merges it",
+    "review_required": "a reviewer approves the pull request on GitHub",
+    "stacked": "the other pull request is merged first",
+    "unknown": "GitHub computes it, within seconds as a rule",
+}
+#: What the agent resolves, unless a person has to.
+AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
+A_PERSON: Final = "a person is needed, see above"
+
+NO_PULL: Final = "Mergewright opens it once the agent has committed and finished its turn"
+OPENED: Final = "it is open"
+READY: Final = "nothing blocks it"
+NOT_READY: Final = "waits for the lines above"
+
+#: Who merges once nothing blocks it, by what is awaited then.
+MERGED_BY: Final[Mapping[Reason | None, str]] = {
+    None: "Mergewright merges it as soon as nothing blocks it",
+    Reason.AWAITS_MERGE: "a person commands `merge`",
+    Reason.AWAITS_MANUAL_MERGE: "a person merges it on GitHub",
+    Reason.MERGE_BARRED: "a person merges it on GitHub: a rule keeps the bot from doing so",
+}

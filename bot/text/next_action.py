@@ -1,0 +1,70 @@
+"""What to do next about a session: sentences, and the words of buttons."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from lifecycle.model.status import Status
+
+
+class ButtonWords(NamedTuple):
+    """The label of a command's button, and what to confirm before it is given."""
+
+    label: str
+    confirm: str = ""  #: A sentence about what cannot be undone; empty: nothing is confirmed.
+
+
+#: The buttons of commands, by name.
+BUTTONS: Final[Mapping[str, ButtonWords]] = {
+    "allow": ButtonWords(
+        "Allow the push", "It pushes these commits to GitHub, where others can read them."
+    ),
+    "answer": ButtonWords("Answer"),
+    "budget": ButtonWords("Raise the budget by $5"),
+    "freeze": ButtonWords("Freeze"),
+    "merge": ButtonWords(
+        "Merge", "It merges the pull request as soon as nothing blocks it, which cannot be undone."
+    ),
+    "pause": ButtonWords("Pause"),
+    "restart": ButtonWords(
+        "Restart", "It ends the agent's program and what it is doing; commits and files stay."
+    ),
+    "resume": ButtonWords("Resume"),
+    "retry": ButtonWords("Retry failed actions"),
+    "start": ButtonWords("Start again"),
+    "stop": ButtonWords(
+        "Stop",
+        "It ends the session and the agent's program. Commits and the pull request stay; what the"
+        " agent is doing now is lost.",
+    ),
+    "tell": ButtonWords("Send message"),
+    "unfreeze": ButtonWords("Unfreeze"),
+}
+ANSWER: Final = "Answer the question"
+MESSAGE: Final = "Write to the agent"
+LOOK: Final = "Look at the terminal"
+
+#: What happens next while no person is needed.
+BY_ITSELF: Final[Mapping[str, str]] = {
+    Status.QUEUED: "Nothing to do: it starts once a slot is free.",
+    Status.SPAWNING: "Nothing to do: the agent is being started.",
+    Status.WORKING: "Nothing to do: the agent is working.",
+    Status.PR_OPEN: "Nothing to do yet: see what blocks the merge.",
+    Status.CI_FAILED: "Nothing to do: the agent repairs the checks.",
+    Status.CHANGES_REQUESTED: "Nothing to do: the agent addresses the review.",
+    Status.REVIEW_PENDING: "Review the pull request on GitHub.",
+    Status.APPROVED: "Nothing to do yet: see what blocks the merge.",
+    Status.MERGEABLE: "Nothing to do: Mergewright merges it.",
+    Status.CLEANUP: "Nothing to do: the workspace is being removed.",
+    Status.MERGED: "Done: it is merged.",
+    Status.DONE: "Done: nothing more happens here.",
+}
+
+
+def allow(head: str) -> str:
+    """Return the label of the button that has a held commit pushed."""
+    return f"Allow the push of {head[:7]}"
+
+
+def open_pull(number: int) -> str:
+    """Return the label of a link to a pull request."""
+    return f"Open pull request #{number}"

@@ -1,0 +1,82 @@
+"""What blocks a merge, and who resolves it."""
+
+import pytest
+
+from bot.show.checklist import ChecklistItem, checklist
+from bot.text.merge_checklist import NEEDS, RESOLVED_BY
+from lifecycle.judge.rules import BLOCKERS
+from lifecycle.model.facts import Pull
+from lifecycle.model.status import TERMINAL, Blocker, PullState, Reason
+from tests.show.conftest import a_session
+
+PULL = Pull(number=34)
+
+
+def shown(items: tuple[ChecklistItem, ...]) -> list[str]:
+    return [f"{'x' if one.met else '-'} {one.title}: {one.text}; {one.resolver}" for one in items]
+
+
+def test_every_blocker_has_a_line_and_somebody_who_resolves_it() -> None:
+    names = {row.name for row in BLOCKERS} | {"frozen"}
+    assert names == RESOLVED_BY.keys()
+    assert sorted(names) == sorted(name for need in NEEDS for name in need.blockers)
+
+
+def test_a_session_without_a_pull_request_waits_for_it() -> None:
+    (only,) = checklist(a_session(), None)
+    assert (only.title, only.met) == ("Pull request", False)
+    assert only.resolver.startswith("Mergewright opens it")
+    (only,) = checklist(a_session(status="needs_input", reason=Reason.AGENT_QUESTION), None)
+    assert only.person
+
+
+def test_what_blocks_comes_before_what_is_met() -> None:
+    session = a_session(
+        pulls=(PULL,),
+        status="ci_failed",
+        blockers=(
+            Blocker("ci_failing", "failing checks: unit\x1b[2J"),
+            Blocker("ci_pending", "waits for lint"),
+            Blocker("stacked", "it is based on #30"),
+        ),
+    )
+    assert shown(checklist(session, None)) == [
+        "x Pull request #34: it is open; ",
+        "- Checks: failing checks: unit; the agent repairs it",
+        "- Checks: waits for lint; the checks finish by themselves",
+        "- Not held: it is based on #30; the other pull request is merged first",
+        "x Review: no review is missing; ",
+        "x No conflicts: it can be merged into its base branch; ",
+        "- Merge: waits for the lines above; Mergewright merges it as soon as nothing blocks it",
+    ]
+
+
+def test_a_person_resolves_what_the_agent_could_not() -> None:
+    session = a_session(
+        pulls=(PULL,),
+        status="needs_input",
+        reason=Reason.REPAIRS_EXHAUSTED,
+        blockers=(Blocker("ci_failing", "failing checks: unit"),),
+    )
+    item = checklist(session, None)[1]
+    assert (item.person, item.resolver) == (True, "a person is needed, see above")
+
+
+@pytest.mark.parametrize(
+    ("awaits", "resolver", "person"),
+    [
+        (None, "Mergewright merges it as soon as nothing blocks it", False),
+        (Reason.AWAITS_MERGE, "a person commands `merge`", True),
+        (Reason.AWAITS_MANUAL_MERGE, "a person merges it on GitHub", True),
+    ],
+)
+def test_the_last_line_says_who_merges(awaits: Reason | None, resolver: str, person: bool) -> None:
+    last = checklist(a_session(pulls=(PULL,), status="mergeable"), awaits)[-1]
+    assert (last.title, last.text) == ("Merge", "nothing blocks it")
+    assert (last.resolver, last.person) == (resolver, person)
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+def test_an_ended_session_has_no_checklist(status: str) -> None:
+    merged = Pull(number=34, state=PullState.MERGED)
+    assert checklist(a_session(pulls=(merged,), status=status), None) == ()
