@@ -121,7 +121,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
         title=page_text.line(session.issue.title) or f"Issue {session.issue.number}",
         issue=session.issue.number,
         issue_url=page_text.link(session.issue.url),
-        pulls=tuple(_pull(pull) for pull in session.pulls),
+        pulls=tuple(map(summarize_pull, session.pulls)),
         status=session.status,
         outcome=session.ended.status if session.ended else "",
         since=session.since,
@@ -174,7 +174,8 @@ def _agent(session: Session) -> AgentInfo:
     )
 
 
-def _pull(pull: Pull) -> PullSummary:
+def summarize_pull(pull: Pull) -> PullSummary:
+    """Return the summary of a pull request."""
     states = [check.state for check in pull.checks]
     failed = (check.name for check in pull.checks if check.state is CheckState.FAILED)
     return PullSummary(

@@ -1,5 +1,6 @@
-"""The terminal, output and transcripts of sessions, for the pages and the API."""
+"""The terminal, output, transcripts and changes of sessions, for the pages and the API."""
 
+import logging
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,13 +9,22 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bot.show.changes import BranchDiff, NoChanges, branch_diff
 from bot.show.run_log import LogPage, NoLog, log_page
 from bot.show.transcripts import NoTranscript, Transcript, Transcripts
-from bot.store import Store
+from bot.store import Session, Store
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.messages import Message
+from runtimes.base import RuntimeFailure
 from runtimes.host import output_of, run_name
+from runtimes.workspaces.changes import Patch, patch_between
+from runtimes.workspaces.git import GitFailure, git
+
+_log = logging.getLogger(__name__)
+
+#: Of a larger patch only the beginning is shown.
+_PATCH_BYTES = 400_000
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -30,6 +40,9 @@ class Terminal(Struct, frozen=True, kw_only=True):
     transcript: Callable[[str, int, int, int], list[Message]]
     #: The last messages of a run, at most so many, preceded by the number of the first.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
+    #: What its terminal shows, with the sequences of colours; empty: there is none.
+    screen: Callable[[str], str]
+    changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
@@ -76,4 +89,52 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         with of(id, run) as found:
             return found.last(most)
 
-    return Terminal(attach=attach, log=output, log_page=page, transcript=transcript, last=last)
+    def screen(id: str) -> str:
+        session = store.sessions.get(id)
+        if session is None or not session.run or session.ended is not None:
+            return ""
+        name = run_name(id, session.run)
+        try:
+            shown = locations.host.runtime.screens([name], coloured=True)
+        except RuntimeFailure:
+            return ""
+        return redact(shown.get(name, ""))
+
+    def changes(id: str) -> BranchDiff:
+        session = store.sessions.get(id)
+        if session is None:
+            raise NoChanges(f"there is no session {id}")
+        base, head, patch = _patch(session, locations)
+        return branch_diff(base, head, Patch(redact(patch.text), patch.complete))
+
+    return Terminal(
+        attach=attach,
+        log=output,
+        log_page=page,
+        transcript=transcript,
+        last=last,
+        screen=screen,
+        changes=changes,
+    )
+
+
+def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
+    """The commits that are compared and the patch between them. Raises `NoChanges`."""
+    pull = session.pulls[-1] if session.pulls else None
+    head = session.work.head or (pull.head if pull else "")
+    bases = [base for base in (pull.base if pull else "", session.work.base) if base]
+    if not head or not bases or session.project not in locations.projects:
+        raise NoChanges("there are no commits yet")
+    mirror = locations.mirror(session.project)
+    try:
+        if mirror.path.is_dir():
+            known = [base for base in bases if mirror.contains(base)] or bases[-1:]
+            if mirror.contains(head):
+                read = partial(git, mirror.path)
+                return known[0], head, patch_between(read, known[0], head, _PATCH_BYTES)
+            bases = known
+        # Commits that are not pushed are in the session's own repository only.
+        return bases[0], head, locations.workspace_of(session).patch(bases[0], head, _PATCH_BYTES)
+    except (GitFailure, RuntimeFailure) as failure:
+        _log.warning("%s: no changes can be shown: %s", session.id, failure)
+        raise NoChanges("the commits cannot be read now; the log has the reason") from failure

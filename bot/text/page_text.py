@@ -7,6 +7,10 @@ from lifecycle.model.text import plain, settled
 # Control characters that separate words. Terminal sequences are left to `plain`; the replacement
 # is a tab because, unlike a space, it is not part of any sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+#: Control characters but the tab, and those without a width or that turn the reading direction.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 #: Statuses whose names do not read as English.
 _STATUS_WORDS = {"pr_open": "pull request open", "ci_failed": "checks failed"}
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -26,6 +30,14 @@ def block(text: str) -> str:
 def line(text: str) -> str:
     """Return text as one line, such as a title, without control characters."""
     return " ".join(plain(_GAP.sub("\t", text)).split())
+
+
+def code(text: str) -> str:
+    """Return a line of code in which every character is visible, for people who review it.
+
+    Removing characters that move the cursor or turn the reading direction would hide what they do.
+    """
+    return _HIDDEN.sub("\ufffd", text.removesuffix("\r"))
 
 
 def link(url: str) -> str:

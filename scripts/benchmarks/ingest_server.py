@@ -11,6 +11,7 @@ import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
 from bot.intake.inbox import Inbox
+from bot.show.changes import BranchDiff
 from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
 from bot.store import Delivery, Store
@@ -39,6 +40,8 @@ def mergewright(port: int, store: Store, secret: str) -> None:
             log_page=lambda *_: LogPage(lines=(), cursor=0, more=False),
             transcript=lambda *_: [],
             last=lambda *_: (0, []),
+            screen=lambda _: "",
+            changes=lambda _: BranchDiff(base="", head="", files=(), complete=True),
         ),
     )
     server = HttpServer(app, "127.0.0.1", port)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
+from bot.show.changes import BranchDiff, NoChanges
 from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
@@ -63,6 +64,8 @@ class Site:
         self.health = Health(scheduler=True)
         self.log = ""
         self.log_page: Callable[[str, int, int | None, int], LogPage]
+        self.screen = ""
+        self.changes: BranchDiff | None = None
         self.transcript: Callable[[str, int, int, int], list[Message]] = lambda *_: []
         self.policies = Policies(self.store, SETTINGS.projects, SETTINGS.policy)
         self.app = build(
@@ -80,6 +83,8 @@ class Site:
                 log_page=self._printed,
                 transcript=self._said,
                 last=lambda session, run, most: (7, self._said(session, run, 7, most)),
+                screen=lambda _: self.screen,
+                changes=self._changed,
             ),
             limits=limits,
         )
@@ -100,6 +105,11 @@ class Site:
     def _printed(self, id: str, run: int, start: int | None, most: int) -> LogPage:
         return self.log_page(id, run, start, most)
 
+    def _changed(self, id: str) -> BranchDiff:
+        if self.changes is None:
+            raise NoChanges(f"{id} has no commits yet")
+        return self.changes
+
     def empty(self) -> None:
         """Delete all rows."""
 
@@ -109,7 +119,9 @@ class Site:
 
         self.store.db.write(work)
         self.health = Health(scheduler=True)
-        self.log = ""
+        self.log = self.screen = ""
+        self.changes = None
+        self.transcript = lambda *_: []
         self.http.cookies.clear()
 
     def deliver(

@@ -1,0 +1,122 @@
+"""Text with the colours of a terminal, as pieces with names of CSS classes.
+
+Programs of agents write it, so everything but colours and weights is removed. Other colours become
+the nearest of the sixteen that the style sheet defines, since the pages allow no inline styles.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from lifecycle.model.text import plain
+
+_SGR: Final = re.compile("\x1b\\[([0-9;:]*)m")
+_CLASSES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse"}
+_ENDS: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",)}
+#: Foreground or background, by the tens of a number; 90 and 100 begin the bright colours.
+_KINDS: Final = {3: "fg", 4: "bg", 9: "fg", 10: "bg"}
+#: What follows in a longer sequence is ignored.
+_MOST_NUMBERS = 32
+#: The red, green and blue of the sixteen colours, as xterm has them.
+_PALETTE: Final = (
+    *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0)),
+    *((0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)),
+    *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
+    *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
+)
+
+
+class Piece(Struct, frozen=True):
+    """Text of one appearance."""
+
+    text: str
+    classes: str  #: Names of CSS classes, separated by spaces.
+
+
+def pieces(text: str) -> list[Piece]:
+    """Split a terminal's text by its appearance; pieces of the same appearance are joined."""
+    found: list[Piece] = []
+    style = _Style()
+    begin = 0
+    for match in (*_SGR.finditer(text), None):
+        end = match.start() if match else len(text)
+        if shown := plain(text[begin:end]):
+            classes = style.classes
+            if found and found[-1].classes == classes:
+                shown = found.pop().text + shown
+            found.append(Piece(shown, classes))
+        if match:
+            begin = match.end()
+            style.apply(match[1])
+    return found
+
+
+class _Style:
+    """The appearance of the text that follows, as the sequences before it set it."""
+
+    def __init__(self) -> None:
+        self._flags: set[str] = set()
+        self._colours: dict[str, str] = {}
+
+    @property
+    def classes(self) -> str:
+        return " ".join(sorted({*self._flags, *filter(None, self._colours.values())}))
+
+    def apply(self, sequence: str) -> None:
+        """Apply the numbers of a "select graphic rendition" sequence (ECMA-48, 8.3.117)."""
+        words = sequence.replace(":", ";").split(";")[:_MOST_NUMBERS]
+        numbers = iter([int(word[:4] or 0) for word in words])
+        for number in numbers:
+            if number == 0:
+                self._flags.clear()
+                self._colours.clear()
+            elif number in _CLASSES:
+                self._flags.add(_CLASSES[number])
+            elif number in _ENDS:
+                self._flags.difference_update(_ENDS[number])
+            else:
+                self._colour(number, numbers)
+
+    def _colour(self, number: int, rest: Iterator[int]) -> None:
+        tens, unit = divmod(number, 10)
+        if tens not in _KINDS:
+            return
+        index = unit + (8 if number >= 90 else 0)
+        if unit == 8:
+            index = _extended(rest)
+        kind = _KINDS[tens]
+        self._colours[kind] = f"{kind}{index}" if unit != 9 and index >= 0 else ""
+
+
+def _extended(rest: Iterator[int]) -> int:
+    """The nearest of sixteen colours to one of 256, or to red, green and blue; -1: no colour."""
+    match next(rest, 0):
+        case 5:
+            number = min(next(rest, 0), 255)
+            return number if number < 16 else _nearest(_of_256(number))
+        case 2:
+            red, green, blue = (min(next(rest, 0), 255) for _ in range(3))
+            return _nearest((red, green, blue))
+    return -1
+
+
+def _of_256(number: int) -> tuple[int, int, int]:
+    """The colour in xterm's table: a cube of six levels, then greys."""
+    if number >= 232:
+        grey = 8 + 10 * (number - 232)
+        return grey, grey, grey
+    red, green, blue = ((number - 16) // step % 6 for step in (36, 6, 1))
+    return _level(red), _level(green), _level(blue)
+
+
+def _level(step: int) -> int:
+    return 55 + 40 * step if step else 0
+
+
+def _nearest(colour: tuple[int, int, int]) -> int:
+    def distance(index: int) -> int:
+        return sum((one - other) ** 2 for one, other in zip(_PALETTE[index], colour, strict=True))
+
+    return min(range(16), key=distance)
