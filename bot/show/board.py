@@ -111,7 +111,7 @@ def card(session: Session, queued: QueuedSession | None = None) -> Card:
 
 
 def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
-    """Read the board. `caps` are the limits of the queue. Raises `InvalidCursor`."""
+    """Read the board. `caps` are the limits of the queue."""
     query = SessionQuery(
         project=filter.project,
         agent=filter.agent,

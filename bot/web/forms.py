@@ -11,8 +11,9 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.intake.local_commands import PAGE, add_command, build_command
-from bot.show.session_detail import SessionDetail
+from bot.show.session_head import SessionHead
 from bot.show.session_summary import SessionSummary, summarize
+from bot.text.next_action import BUTTONS
 from bot.web.access import Access
 from bot.web.views import Views, http_errors
 from lifecycle.model.status import TERMINAL, Activity, Status
@@ -27,7 +28,16 @@ class Button(Struct, frozen=True):
     """A button that submits a command."""
 
     kind: str
-    says: str
+
+    @property
+    def says(self) -> str:
+        """Its label."""
+        return BUTTONS[self.kind].label
+
+    @property
+    def confirm(self) -> str:
+        """What to confirm first; empty: nothing."""
+        return BUTTONS[self.kind].confirm
 
 
 class _Ask(Struct, frozen=True):
@@ -46,26 +56,25 @@ class _Freeze(Struct, frozen=True):
 
 _ALIVE = frozenset(Status) - TERMINAL
 _BUTTONS = (
-    (Button("resume", "Resume"), frozenset({Status.PAUSED})),
-    (Button("pause", "Pause"), _ALIVE - {Status.PAUSED}),
-    (Button("restart", "Restart"), _ALIVE - {Status.QUEUED, Status.SPAWNING}),
-    (Button("start", "Start again"), RESTORABLE),
-    (Button("retry", "Retry failed actions"), _ALIVE),
-    (Button("stop", "Stop"), _ALIVE),
-    (Button("freeze", "Freeze"), _ALIVE),
-    (Button("unfreeze", "Unfreeze"), frozenset(Status)),
+    ("resume", frozenset({Status.PAUSED})),
+    ("pause", _ALIVE - {Status.PAUSED}),
+    ("restart", _ALIVE - {Status.QUEUED, Status.SPAWNING}),
+    ("start", RESTORABLE),
+    ("retry", _ALIVE),
+    ("stop", _ALIVE),
+    ("freeze", _ALIVE),
+    ("unfreeze", frozenset(Status)),
 )
 
 
-def buttons(detail: SessionDetail) -> list[Button]:
-    """Return the command buttons of a session in its current status."""
-    failed = any(entry.state == "failed" for entry in detail.outbox)
-    frozen = detail.frozen is not None and detail.frozen.scope == "session"
-    wanted = {"retry": failed, "freeze": not frozen, "unfreeze": frozen}
+def buttons(head: SessionHead) -> list[Button]:
+    """Return the command buttons of a session in its current status, without the next action's."""
+    frozen = head.frozen is not None and head.frozen.scope == "session"
+    wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen}
     return [
-        button
-        for button, statuses in _BUTTONS
-        if detail.session.status in statuses and wanted.get(button.kind, True)
+        Button(kind)
+        for kind, statuses in _BUTTONS
+        if head.row.status in statuses and wanted.get(kind, True) and kind != head.next.command
     ]
 
 
@@ -73,9 +82,8 @@ def message_buttons(row: SessionSummary) -> list[Button]:
     """Return the buttons of the message form; `answer` comes first while the agent asks."""
     if row.status not in _ALIVE:
         return []
-    answer = [Button("answer", "Answer")]
     asks = row.activity == Activity.WAITING_INPUT
-    return [*(answer if asks else ()), Button("tell", "Send message")]
+    return [*([Button("answer")] if asks else ()), Button("tell")]
 
 
 def choices(row: SessionSummary) -> Sequence[str]:

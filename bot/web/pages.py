@@ -1,37 +1,36 @@
-"""The HTML pages: the board, a session, its transcript, the agents and the sign-in."""
+"""The HTML pages: the board, the agents and the sign-in; sessions are in `session_pages`."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from datetime import datetime
-from functools import cache, partial
-from pathlib import Path
-from typing import Final
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, InternalServerException
-from litestar.params import FromPath, FromQuery, URLEncodedBody
+from litestar.params import QueryParameter, URLEncodedBody
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
-from markupsafe import Markup, escape
 from msgspec import Struct
 
-from bot.show.session_summary import SessionSummary
-from bot.text import page_text
+from bot.show.board import DEFAULT_SORT, GROUPS, BoardFilter
+from bot.store import SessionSort
 from bot.web.access import COOKIE, FAILED, Access, remedy_of
+from bot.web.api.operations import Cursor
 from bot.web.api.router import document
-from bot.web.forms import MAX_FORM_BYTES, buttons, choices, form_key, form_routes, message_buttons
+from bot.web.forms import MAX_FORM_BYTES, form_key, form_routes
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.page_feed import PageFeed
-from bot.web.views import LAST_MESSAGE, Views
-from lifecycle.model.status import Status
-
-_MESSAGES = 200  #: Messages on one page of a transcript.
+from bot.web.rendering import templates
+from bot.web.session_pages import session_routes
+from bot.web.views import Views
 
 _Request = Request[object, object, State]
+
+
+#: A field of the board's filter.
+_Word = Annotated[str, QueryParameter(max_length=400)]
 
 
 class _Login(Struct, frozen=True):
@@ -46,69 +45,6 @@ class _Changed(Struct, frozen=True):
     html: str
 
 
-class StatusGroup(Struct, frozen=True):
-    """Statuses shown together on the board."""
-
-    key: str
-    title: str
-    statuses: Mapping[Status, str]  #: Each with its CSS class.
-
-
-#: The groups of the board; those that need a person come first.
-GROUPS = (
-    StatusGroup(
-        "people",
-        "Needs a person",
-        {Status.NEEDS_INPUT: "warn", Status.STUCK: "bad", Status.PAUSED: "warn"},
-    ),
-    StatusGroup(
-        "review",
-        "In review",
-        {
-            Status.CI_FAILED: "bad",
-            Status.CHANGES_REQUESTED: "warn",
-            Status.MERGEABLE: "good",
-            Status.APPROVED: "good",
-            Status.REVIEW_PENDING: "busy",
-            Status.PR_OPEN: "busy",
-        },
-    ),
-    StatusGroup(
-        "work", "Working", {Status.WORKING: "busy", Status.SPAWNING: "busy", Status.QUEUED: "calm"}
-    ),
-    StatusGroup(
-        "over",
-        "Finished",
-        {
-            Status.CLEANUP: "calm",
-            Status.MERGED: "landed",
-            Status.DONE: "landed",
-            Status.ERRORED: "bad",
-            Status.KILLED: "calm",
-            Status.TERMINATED: "calm",
-        },
-    ),
-)
-_GROUP_OF: Mapping[str, StatusGroup] = {
-    status: group for group in GROUPS for status in group.statuses
-}
-
-
-def tone(status: str) -> str:
-    """The CSS class of a status."""
-    return _GROUP_OF[status].statuses[Status(status)]
-
-
-def group_of(row: SessionSummary) -> str:
-    """The key of the group that a session belongs to."""
-    return GROUPS[0].key if row.needs_person else _GROUP_OF[row.status].key
-
-
-def sort_key(row: SessionSummary) -> str:
-    """Return the key by which page.js sorts sessions; newer sessions have greater keys."""
-    return f"{row.created.timestamp():017.6f} {row.id}"
-
-
 def page_routes(
     views: Views,
     access: Access,
@@ -118,57 +54,54 @@ def page_routes(
     https: bool,
 ) -> Router:
     """Return the routes of the pages. `https`: whether people reach them by HTTPS only."""
-    render = _templates()
+    render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
     def changes(ids: frozenset[str]) -> bytes:
         return msgspec.json.encode(
             [
-                _Changed(row.id, group_of(row), render("row.html", row=row))
-                for row in views.rows(ids)
+                _Changed(
+                    card.row.id,
+                    card.group,
+                    # For all visitors: page.js adds their own token.
+                    render("card.html", card=card, csrf="", key=form_key()),
+                )
+                for card in views.cards(ids)
             ]
         )
 
     @page("/")
-    def board(request: _Request) -> str:
-        rows = views.all_rows()
-        groups = [(group, [row for row in rows if group_of(row) == group.key]) for group in GROUPS]
-        shown = {"health": health(), "notices": views.notices(), "projects": views.projects()}
-        return render("board.html", groups=groups, **shown, csrf=access.csrf_token(request))
-
-    @page("/sessions/{id:str}")
-    def session_page(request: _Request, id: FromPath[str]) -> str:
-        detail = views.detail(id)
+    def board(
+        request: _Request,
+        group: _Word = "",
+        project: _Word = "",
+        agent: _Word = "",
+        status: _Word = "",
+        person: _Word = "",
+        search: _Word = "",
+        sort: Annotated[SessionSort, QueryParameter()] = DEFAULT_SORT,
+        after: Cursor = None,
+    ) -> str:
+        chosen = BoardFilter(
+            group=group,
+            project=project,
+            agent=agent,
+            status=status,
+            person=person,
+            search=search.strip(),
+            sort=sort,
+            after=after or "",
+        )
         return render(
-            "session.html",
-            detail=detail,
-            buttons=buttons(detail),
-            message_buttons=message_buttons(detail.session),
-            choices=choices(detail.session),
-            warn=views.policy_of(detail.session.project).budget_warning,
+            "board.html",
+            board=views.board(chosen),
+            choices=views.choices(),
+            statuses=[str(status) for group in GROUPS for status in group.statuses],
+            health=health(),
             notices=views.notices(),
+            projects=views.projects(),
             csrf=access.csrf_token(request),
             key=form_key(),
-        )
-
-    @page("/sessions/{id:str}/transcript")
-    def transcript_page(
-        id: FromPath[str], run: FromQuery[int] = 0, first: FromQuery[int] = -1
-    ) -> str:
-        row = views.row(id)
-        begins, messages = (
-            views.last_messages(id, run, _MESSAGES)
-            if first < 0
-            else (first, views.transcript(id, run, min(first, LAST_MESSAGE), _MESSAGES))
-        )
-        return render(
-            "transcript.html",
-            row=row,
-            run=run or row.run,
-            first=begins,
-            messages=messages,
-            earlier=max(0, begins - _MESSAGES) if begins else None,
-            later=begins + _MESSAGES if first >= 0 and len(messages) == _MESSAGES else None,
         )
 
     @page("/agents")
@@ -219,8 +152,8 @@ def page_routes(
     return Router(
         "/",
         route_handlers=[
-            *(board, session_page, transcript_page, agents, api_page, events),
-            *(login_page, login, logout),
+            *(board, agents, api_page, events, login_page, login, logout),
+            session_routes(views, access),
             form_routes(views, access),
         ],
         exception_handlers={HTTPException: as_page, Exception: as_page},
@@ -234,7 +167,7 @@ def as_page(request: _Request, problem: Exception) -> Response[str]:
         return Redirect("/login", status_code=303)
     title, remedy = _ERRORS.get(error.status_code, ("Error", ""))
     text = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
-    html = _templates()("message.html", title=title, text=text)
+    html = templates()("message.html", title=title, text=text)
     return Response(
         html, status_code=error.status_code, media_type=MediaType.HTML, headers=error.headers
     )
@@ -250,46 +183,3 @@ _ERRORS: Final[Mapping[int, tuple[str, str]]] = {
     429: ("Too many requests", "Wait a minute and try again."),
     500: ("Server error", "See the server's log for details."),
 }
-_CODE = re.compile("`([^`]+)`")
-
-
-@cache
-def _templates() -> Callable[..., str]:
-    """Return a function that renders a template by its name, with everything escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(time=_time, tone=tone, sort_key=sort_key)
-    environment.filters.update(
-        sentence=_sentence, marked=_marked, counted=_counted, words=page_text.status_words
-    )
-
-    def render(name: str, **values: object) -> str:
-        return environment.get_template(name).render(values)
-
-    return render
-
-
-def _time(at: datetime) -> Markup:
-    """A time element; page.js replaces its text by the age and keeps it up to date."""
-    shown = Markup('<time datetime="{}">{}</time>')
-    return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
-
-
-def _sentence(text: str) -> Markup:
-    """A phrase as a sentence."""
-    return _marked(page_text.sentence(text))
-
-
-def _marked(text: str) -> Markup:
-    """A text in which backticks become code, as in comments on GitHub."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it was escaped
-
-
-def _counted(count: int, noun: str) -> str:
-    """A count with its noun in singular or plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,6 +8,10 @@ from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
 from bot.intake.local_commands import HeadChanged, KeyReused
+from bot.show.ansi import Piece, pieces
+from bot.show.board import Board, BoardFilter, Card, board, card
+from bot.show.changes import BranchDiff, NoChanges
+from bot.show.check_reports import PullReport, pull_report
 from bot.show.run_log import LogPage, NoLog
 from bot.show.session_detail import (
     LAST_EVENT,
@@ -20,6 +24,7 @@ from bot.show.session_detail import (
     outbox_entries,
     replies_by_command,
 )
+from bot.show.session_head import SessionHead, session_head
 from bot.show.session_list import list_sessions
 from bot.show.session_summary import (
     SessionSummary,
@@ -28,6 +33,7 @@ from bot.show.session_summary import (
     summarize,
 )
 from bot.show.terminal import Terminal
+from bot.show.timeline import TimelineEntry, timeline
 from bot.show.transcripts import NoTranscript
 from bot.store import (
     AgentRecord,
@@ -49,6 +55,7 @@ from lifecycle.model.status import HELD
 from runtimes.agents.shared.messages import Message
 
 _EVENTS = 200  #: The last ones of a session that are shown with it.
+_PEOPLE = 200  #: So many people can be chosen on the board; others by the address.
 LAST_MESSAGE = 10**9  #: More than any transcript has.
 
 
@@ -58,6 +65,21 @@ class Notices(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  #: Of agents that are not isolated, or cannot be.
     incidents: tuple[Incident, ...]
     freezes: tuple[Freeze, ...]
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """A page of what happened to a session, newest first."""
+
+    entries: tuple[TimelineEntry, ...]
+    earlier: int | None  #: The event before which the next page begins; None: there is none.
+
+
+class BoardChoices(Struct, frozen=True, kw_only=True):
+    """What the board can be filtered by."""
+
+    projects: tuple[str, ...]
+    agents: tuple[str, ...]
+    people: tuple[str, ...]
 
 
 class Views:
@@ -106,6 +128,39 @@ class Views:
             log=page_text.block(self._terminal.log(id)),
         )
 
+    def head(self, id: str) -> SessionHead:
+        """Return what a session's page begins with, or raise 404."""
+        session, facts = self.session(id), self.store.facts.get(id)
+        policy, queued = self.policy_of(session.project), self._queued().get(id)
+        return session_head(session, facts, policy, self.store.clock(), queued)
+
+    def timeline(self, id: str, before: int) -> Timeline:
+        """Return what happened to a session before event number `before`, or raise 404."""
+        session = self.session(id)
+        events = self.store.history.page(id, before, _EVENTS)
+        replies = replies_by_command(self.store.outbox.of(id))
+        return Timeline(
+            entries=tuple(timeline(events, session.work.base, replies)),
+            earlier=events[-1].row.seq if len(events) == _EVENTS else None,
+        )
+
+    def screen(self, id: str) -> list[Piece]:
+        """Return what a session's terminal shows (nothing if there is none), or raise 404."""
+        self.session(id)
+        return pieces(self._terminal.screen(id))
+
+    def changes(self, id: str) -> BranchDiff | str:
+        """Return the changes of a session's branch, or why there are none, or raise 404."""
+        self.session(id)
+        try:
+            return self._terminal.changes(id)
+        except NoChanges as problem:
+            return str(problem)
+
+    def check_reports(self, id: str) -> list[PullReport]:
+        """Return the checks of a session's pull requests, the newest first, or raise 404."""
+        return [pull_report(pull) for pull in reversed(self.session(id).pulls)]
+
     def history(self, id: str, before: int, most: int) -> list[HistoryEntry]:
         """Return the last events of a session before number `before`, newest first."""
         return [history_entry(event) for event in self.store.history.page(id, before, most)]
@@ -141,12 +196,11 @@ class Views:
         """Return a page of sessions and its cursor; empty: there are no more."""
         return list_sessions(self.store, query, self._caps())
 
-    def all_rows(self) -> list[SessionSummary]:
-        """Return all sessions, newest first."""
-        queued = self._queued()
-        return [summarize(one, queued.get(one.id)) for one in self.store.sessions.all()]
+    def board(self, filter: BoardFilter) -> Board:
+        """Return the board for a filter."""
+        return board(self.store, filter, self._caps())
 
-    def rows(self, ids: Iterable[str]) -> Iterator[SessionSummary]:
+    def cards(self, ids: Iterable[str]) -> Iterator[Card]:
         """Yield the sessions with these IDs, without missing and unreadable ones."""
         queued = self._queued()
         for name in sorted(ids):
@@ -155,7 +209,15 @@ class Views:
             except CorruptRow:
                 continue  # The store has logged it.
             if session is not None:
-                yield summarize(session, queued.get(name))
+                yield card(session, queued.get(name))
+
+    def choices(self) -> BoardChoices:
+        """Return what the board can be filtered by."""
+        return BoardChoices(
+            projects=tuple(self.projects()),
+            agents=tuple(sorted(requestable(self._settings.identities))),
+            people=tuple(self.store.session_list.requesters(_PEOPLE)),
+        )
 
     def projects(self) -> Mapping[str, ProjectSettings]:
         """Return the projects by name."""

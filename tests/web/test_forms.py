@@ -59,7 +59,7 @@ def test_a_button_submits_a_command_and_redirects(visitor: Site) -> None:
     response = pressed(visitor, "/sessions/widgets-1/ask", kind="pause")
     assert (response.status_code, response.headers["location"]) == (303, "/sessions/widgets-1")
     assert asked(visitor) == [("pause", "", "page:visitor")]
-    assert "by page:visitor" in page(visitor)
+    assert "by page:visitor" in page(visitor, "/sessions/widgets-1?raw=true")
 
 
 def test_a_double_click_submits_once(visitor: Site) -> None:
@@ -169,8 +169,8 @@ def test_failed_actions_can_be_retried(visitor: Site) -> None:
 def test_the_merge_button_is_bound_to_the_shown_head(visitor: Site) -> None:
     pulls = (Pull(number=33, head="b" * 40), Pull(number=34, head=HEAD))
     visitor.session(1, pulls=pulls)
-    html = page(visitor)
-    form = fields(html[html.index("#34") :], "/sessions/widgets-1/ask")
+    html = page(visitor, "/sessions/widgets-1/checks")
+    form = fields(html[html.index('id="pull-34"') :], "/sessions/widgets-1/ask")
     assert form["head"] == HEAD
     visitor.http.post("/sessions/widgets-1/ask", data={**form, "kind": "merge"})
     session = visitor.store.sessions.get("widgets-1")

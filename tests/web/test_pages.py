@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.store import AgentRecord, Destination, Observation, Session
+from bot.store import AgentRecord, Observation, Session
 from bot.web.health import Health
-from bot.web.pages import GROUPS
+from bot.web.rendering import TONES
+from bot.web.session_pages import TABS
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment, React
 from lifecycle.model.facts import Agent, Command, Pull, Usage
 from lifecycle.model.key import parse
 from lifecycle.model.status import Blocker, Reason, Status
-from runtimes.agents.shared.messages import Message
-from runtimes.agents.shared.messages import MessageKind as Kinds
 from tests.web.conftest import Site, bearer
 
 HOSTILE = "<script>alert(1)</script> \"'& \x1b[31mred\x1b[0m \u202eback 🚀\nsecond line"
@@ -25,14 +24,18 @@ TELL = Command(
 )
 
 
-def test_every_status_belongs_to_one_group() -> None:
-    placed = [status for group in GROUPS for status in group.statuses]
-    assert sorted(placed) == sorted(Status)
+def test_every_status_has_a_colour() -> None:
+    assert sorted(TONES) == sorted(Status)
+
+
+def tabs(session: str) -> list[str]:
+    """The addresses of a session's tabs but the timeline."""
+    return [f"/sessions/{session}/{end}" for end, _ in TABS if end]
 
 
 def test_an_empty_board_says_what_to_do(site: Site) -> None:
     page = site.seen("/").text
-    assert "Add the label to an issue" in page
+    assert "Add the label <code>mergewright</code> to an issue of <strong>acme/widgets<" in page
     assert "Projects: widgets (acme/widgets)" in page
 
 
@@ -72,7 +75,7 @@ def test_a_session_that_waits_for_a_person_is_listed_first_with_its_remedy(
 
 def test_a_hostile_title_is_shown_as_text(site: Site) -> None:
     session = site.session(1, title=HOSTILE, because=HOSTILE)
-    for path in ("/", f"/sessions/{session}"):
+    for path in ("/", f"/sessions/{session}", *tabs(session)):
         page = site.seen(path).text
         assert "<script>alert" not in page
         assert SHOWN in page
@@ -81,7 +84,7 @@ def test_a_hostile_title_is_shown_as_text(site: Site) -> None:
 
 def test_a_javascript_url_does_not_become_a_link(site: Site) -> None:
     session = site.session(1, url="javascript:alert(1)")
-    for path in ("/", f"/sessions/{session}"):
+    for path in ("/", f"/sessions/{session}", *tabs(session)[:-1]):  # Facts are only text.
         assert "javascript:" not in site.seen(path).text
 
 
@@ -91,7 +94,8 @@ def test_a_session_shows_its_remedy(site: Site) -> None:
     remedy = advice_on(Reason.AGENT_QUESTION).replace("`", "")
     shown = html.unescape(re.sub(r"</?code>", "", site.seen(f"/sessions/{asks}").text))
     assert f'<p class="remedy">{remedy}</p>' in shown
-    assert 'class="remedy"' not in site.seen(f"/sessions/{well}").text
+    nothing = site.seen(f"/sessions/{well}").text
+    assert re.findall('class="remedy">(.+?)<', nothing) == ["Nothing to do: the agent is working."]
 
 
 def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
@@ -113,7 +117,8 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
     (comment,) = site.store.outbox.due(now)
     site.store.outbox.mark_failed(comment.seq, Reason.ACTION_FAILED, "GitHub said <403>", now)
     site.log = "line 1\r\n10%\r20%\r\x1b[1mdone\x1b[0m <b>\n"
-    page = site.seen(f"/sessions/{session}").text
+    raw = site.seen(f"/sessions/{session}?raw=true").text
+    page = raw + "".join(site.seen(path).text for path in tabs(session))
     for words in (
         "Unit failed on 3f2a91c",
         "Failing checks: unit",
@@ -130,23 +135,6 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
         "waiting",
     ):
         assert words in page, words
-
-
-def test_refused_hosts_are_shown_with_their_remedy(site: Site) -> None:
-    session = site.session(7)
-    hosts = {"evil.example": 3, "<script>": 1}
-    site.store.refused.record(
-        {Destination(session=session, host=host, port=443): hosts[host] for host in hosts}
-    )
-    page = site.seen(f"/sessions/{session}").text
-    remedy = "3 times; allow it with network = [&#34;evil.example&#34;] in [projects.widgets]"
-    assert f"Refused: evil.example:443, {remedy}." in page
-    assert "Refused: &lt;script&gt;:443, once" in page
-    detail = site.seen(f"/api/v1/sessions/{session}").json()
-    assert [(one["host"], one["times"]) for one in detail["refused"]] == [
-        ("<script>", 1),
-        ("evil.example", 3),
-    ]
 
 
 def test_the_api_returns_the_same_data(site: Site) -> None:
@@ -170,10 +158,10 @@ def test_usage_is_shown_by_run_with_unpriced_tokens(site: Site) -> None:
     usage = Usage(input=1200, output=34, cache_read=800, cost_usd=1.5, unpriced=9)
     seen = Observation(session=session, run=1, agent=Agent(run=1, usage=usage))
     site.store.observations.record([seen], datetime.now(UTC))
-    page = site.seen(f"/sessions/{session}").text
+    page = site.seen(f"/sessions/{session}/cost").text
     for words in (
-        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 unpriced tokens<", "input 1,200<"),
-        *("output 34<", "cache read 800<"),
+        *("<strong>widgets-7_r1</strong>", "$1.50<", "9 unpriced tokens", "<td>1,200</td>"),
+        *("<td>34</td>", "<td>800</td>"),
     ):
         assert words in page, words
     assert "9 unpriced tokens" in site.seen("/").text
@@ -190,29 +178,6 @@ def test_an_unknown_session_is_not_found(site: Site) -> None:
     assert page.status_code == 404
     assert "No session &lt;b&gt;." in page.text
     assert site.seen("/api/v1/sessions/nope").status_code == 404
-
-
-def test_a_transcript_is_paged_from_its_end(site: Site) -> None:
-    session = site.session(7, title="Tell <b>")
-    asked: list[tuple[int, int]] = []
-
-    def said(_id: str, run: int, first: int, most: int) -> list[Message]:
-        asked.append((run, first))
-        call = Message(kind=Kinds.CALL, tool="Bash", text="cat <x>\n  y")
-        answer = Message(kind=Kinds.ANSWER, used=Usage(input=1200, output=3))
-        return [call, answer] * (most // 2)
-
-    site.transcript = said
-    link = f"/sessions/{session}/transcript"
-    assert f'href="{link}"' in site.seen(f"/sessions/{session}").text
-    last = site.seen(link).text
-    for words in ("<strong>7 call</strong>", "Bash", "cat &lt;x&gt;\n  y", "in 1,200, out 3"):
-        assert words in last, words
-    assert f'href="{link}?run=1&amp;first=0">Earlier' in last
-    assert ">Later<" not in last
-    assert f'href="{link}?run=1&amp;first=500">Later' in site.seen(f"{link}?run=1&first=300").text
-    assert asked == [(0, 7), (1, 300)]
-    assert site.seen("/sessions/nope/transcript").status_code == 404
 
 
 def test_not_found_is_a_page_for_browsers_and_json_otherwise(site: Site) -> None:
@@ -239,9 +204,12 @@ def test_a_server_error_page_refers_to_the_log(site: Site) -> None:
 def test_a_command_is_shown_with_its_actor(site: Site) -> None:
     session = site.session(1)
     site.store.commands.add_granted(session, TELL)
-    page = site.seen(f"/sessions/{session}").text
+    page = site.seen(f"/sessions/{session}?raw=true").text
     assert "by mara" in page
     assert "tell use tabs" in page.lower()
+    page = site.seen(f"/sessions/{session}").text
+    assert "@mara gave the command <code>tell</code>." in page
+    assert '<blockquote class="words">use tabs</blockquote>' in page
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/healthz", "/static/page.js", "/nowhere"])
@@ -256,7 +224,7 @@ def test_security_headers_forbid_external_resources(site: Site, path: str) -> No
 
 def test_pages_have_no_external_resources_or_inline_scripts(site: Site) -> None:
     session = site.session(1)
-    for path in ("/", "/login", f"/sessions/{session}"):
+    for path in ("/", "/login", f"/sessions/{session}", *tabs(session)):
         page = site.seen(path).text
         addresses = re.findall(r'(?:src|<link[^>]*href)="([^"]*)"', page)
         assert "/static/page.css" in addresses
@@ -322,10 +290,10 @@ def test_a_store_that_cannot_write_is_not_ready(
 def test_unexpected_exceptions_are_logged_but_not_shown(
     site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken() -> list[Session]:
+    def broken(*_: object) -> list[Session]:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(site.store.sessions, "all", broken)
+    monkeypatch.setattr(site.store.session_list, "places", broken)
     response = site.seen("/")
     assert response.status_code == 500
     assert "a secret detail" not in response.text
@@ -335,7 +303,7 @@ def test_unexpected_exceptions_are_logged_but_not_shown(
 def test_actor_and_event_are_separate_words(site: Site) -> None:
     session = site.session(1)
     site.store.commands.add_granted(session, TELL)
-    page = site.seen(f"/sessions/{session}").text
+    page = site.seen(f"/sessions/{session}?raw=true").text
     assert '<strong>command</strong> <span class="note">by mara</span>' in page
 
 

@@ -37,8 +37,7 @@ _Scope = Annotated[
     SessionScope,
     QueryParameter(
         name="scope",
-        description="`current`: not ended, or waiting for a person; `waiting`: for a person;"
-        " `others`: not for a person.",
+        description="`current`: not ended, or waiting for a person; `waiting`: for a person.",
     ),
 ]
 _Sort = Annotated[

@@ -1,6 +1,7 @@
 "use strict";
-// Keeps an open page current: ages, changed sessions and the connection state.
+// Keeps an open page current: ages, changed sessions, the terminal; and the keyboard shortcuts.
 
+document.documentElement.classList.add("js");
 const link = document.getElementById("link");
 const watched = document.body.querySelector("[data-session]")?.dataset.session;
 
@@ -20,34 +21,26 @@ function showAges() {
   }
 }
 
-function place(change) {
+// Shows the new state of a card on this page; reload() puts it where it belongs.
+function replaceCard(change) {
   const before = document.getElementById(`session-${change.id}`);
-  const focused = before?.contains(document.activeElement);
-  before?.remove();
-  const rows = document.querySelector(`#group-${change.group} .rows`);
+  if (!before || before.querySelector("details[open]")) return;
+  const focused = before.contains(document.activeElement);
   const holder = document.createElement("template");
   holder.innerHTML = change.html;
-  const row = holder.content.firstElementChild;
-  row.classList.add("changed");
-  const next = [...rows.children].find((other) => other.dataset.sort < row.dataset.sort);
-  rows.insertBefore(row, next ?? null);
-  if (focused) row.querySelector(".title").focus({ preventScroll: true });
-}
-
-function count() {
-  for (const section of document.querySelectorAll("section[id^=group-]")) {
-    const rows = section.querySelector(".rows").childElementCount;
-    section.querySelector(".count").textContent = rows;
-    section.hidden = rows === 0;
-  }
-  document.getElementById("nothing").hidden = document.querySelector(".row") !== null;
+  const card = holder.content.firstElementChild;
+  const token = document.querySelector("input[name=csrf]")?.value ?? "";
+  for (const field of card.querySelectorAll("input[name=csrf]")) field.value = token;
+  card.classList.add("changed");
+  before.replaceWith(card);
+  if (focused) card.querySelector(".title").focus({ preventScroll: true });
 }
 
 // Returns a selector that finds the focused element on the reloaded page.
 function selector(element) {
-  if (element.id) return `#${element.id}`;
+  if (element.id) return `#${CSS.escape(element.id)}`;
   if (element.value) return `#main button[value="${CSS.escape(element.value)}"]`;
-  return element.pathname ? `#main a[href="${element.getAttribute("href")}"]` : null;
+  return element.pathname ? `#main a[href="${CSS.escape(element.getAttribute("href"))}"]` : null;
 }
 
 async function reload() {
@@ -55,14 +48,47 @@ async function reload() {
   if (answer.redirected) return location.assign(answer.url); // The session has expired.
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const written = document.getElementById("text");
+  const filters = document.getElementById("filters");
   const focused = selector(document.activeElement);
   const read = document.getElementById("log")?.scrollTop; // Counted from the end.
+  const folds = [...document.querySelectorAll("details[id]")].map((fold) => [fold.id, fold.open]);
   document.getElementById("main").replaceWith(page.getElementById("main"));
+  for (const [id, open] of folds) {
+    const fold = document.getElementById(id);
+    if (fold) fold.open = open;
+  }
   const empty = document.getElementById("text");
   if (written && empty) empty.replaceWith(written); // Keep the text being written, with its cursor.
+  if (filters) document.getElementById("filters").replaceWith(filters);
   if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   if (read) document.getElementById("log")?.scrollTo(0, read);
   showAges();
+}
+
+// Reloads soon, and spends at most a tenth of the time on it where the server is slow.
+let pending = 0;
+let took = 0;
+function reloadSoon(delay) {
+  if (pending || document.querySelector("details.confirm[open]")) return;
+  pending = setTimeout(async () => {
+    const begun = Date.now();
+    try {
+      await reload();
+    } finally {
+      took = Date.now() - begun;
+      pending = 0;
+    }
+  }, Math.max(delay, 10 * took));
+}
+
+async function showScreen() {
+  const screen = document.getElementById("screen");
+  if (!screen || document.hidden) return;
+  const answer = await fetch(screen.dataset.screen);
+  if (answer.ok && !answer.redirected) {
+    const html = await answer.text();
+    if (html !== screen.innerHTML) screen.innerHTML = html; // Escaped by the server, as all pages.
+  }
 }
 
 function showState(state, text) {
@@ -88,13 +114,55 @@ events.onerror = () => {
 events.addEventListener("sessions", (event) => {
   const changes = JSON.parse(event.data);
   if (watched === undefined) {
-    changes.forEach(place);
-    count();
+    changes.forEach(replaceCard);
     showAges();
+    reloadSoon(2000);
   } else if (changes.some((change) => change.id === watched)) {
-    reload();
+    reloadSoon(200);
   }
+});
+
+function step(forward) {
+  const titles = [...document.querySelectorAll(".row .title")];
+  const now = titles.findIndex((title) => title.closest(".row").contains(document.activeElement));
+  const next = titles[now < 0 ? 0 : now + (forward ? 1 : -1)];
+  next?.focus();
+  next?.closest(".row").scrollIntoView({ block: "nearest" });
+}
+
+const keys = {
+  j: () => step(true),
+  k: () => step(false),
+  b: () => location.assign("/"),
+  "/": () => document.getElementById("search")?.focus(),
+  "?": () => document.getElementById("keys")?.showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, textarea, select, dialog");
+  if (event.key === "Escape" && typing) return event.target.blur();
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const tab = document.querySelectorAll(".tabs a")[Number(event.key) - 1];
+  const action = tab ? () => tab.click() : keys[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("#filters select")) event.target.form.requestSubmit();
+});
+
+// Without empty fields, an address of the board is short enough to be sent to others.
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "filters") return;
+  for (const field of event.target.elements) field.disabled = field.value === "";
+});
+
+addEventListener("pageshow", () => {
+  for (const field of document.getElementById("filters")?.elements ?? []) field.disabled = false;
 });
 
 showAges();
 setInterval(showAges, 10000);
+setInterval(showScreen, 1000);

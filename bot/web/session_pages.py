@@ -1,0 +1,132 @@
+"""The pages of one session: what they all begin with, and a tab for each question about it."""
+
+from functools import partial
+from typing import Final
+
+from litestar import MediaType, Request, Router, get
+from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery
+
+from bot.show.session_detail import LAST_EVENT
+from bot.show.session_facts import explained
+from bot.web.access import Access
+from bot.web.forms import buttons, choices, form_key, message_buttons
+from bot.web.rendering import templates
+from bot.web.views import LAST_MESSAGE, Views
+from runtimes.agents.shared.messages import Message
+
+_MESSAGES = 200  #: On one page of a conversation.
+
+_Request = Request[object, object, State]
+
+#: The tabs in their order: the end of the address, and the title.
+TABS: Final = (
+    ("", "Timeline"),
+    ("terminal", "Terminal"),
+    ("transcript", "Conversation"),
+    ("changes", "Changes"),
+    ("checks", "Checks"),
+    ("cost", "Cost"),
+    ("facts", "Facts"),
+)
+
+
+def session_routes(views: Views, access: Access) -> Router:
+    """Return the routes of a session's tabs."""
+    render = templates()
+    page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+
+    def shown(request: _Request, id: str, tab: str, **values: object) -> str:
+        """Render a tab with what all tabs begin with."""
+        head = views.head(id)
+        return render(
+            f"tab_{tab or 'timeline'}.html",
+            head=head,
+            row=head.row,
+            tabs=TABS,
+            tab=tab,
+            buttons=buttons(head),
+            message_buttons=message_buttons(head.row),
+            choices=choices(head.row),
+            notices=views.notices(),
+            csrf=access.csrf_token(request),
+            key=form_key(),
+            **values,
+        )
+
+    @page("/sessions/{id:str}")
+    def timeline(
+        request: _Request,
+        id: FromPath[str],
+        before: FromQuery[int] = LAST_EVENT,
+        raw: FromQuery[bool] = False,
+    ) -> str:
+        before = min(before, LAST_EVENT)
+        return shown(
+            request,
+            id,
+            "",
+            before=before,
+            timeline=views.timeline(id, before),
+            raw=views.detail(id) if raw else None,
+        )
+
+    @page("/sessions/{id:str}/terminal")
+    def terminal(request: _Request, id: FromPath[str]) -> str:
+        detail = views.detail(id)
+        return shown(request, id, "terminal", detail=detail, screen=views.screen(id))
+
+    @page("/sessions/{id:str}/screen")
+    def screen(id: FromPath[str]) -> str:
+        return render("screen.html", screen=views.screen(id))
+
+    @page("/sessions/{id:str}/transcript")
+    def transcript(
+        request: _Request,
+        id: FromPath[str],
+        run: FromQuery[int] = 0,
+        first: FromQuery[int] = -1,
+    ) -> str:
+        row = views.row(id)
+        begins, messages = max(first, 0), list[Message]()
+        if first >= 0:
+            messages = views.transcript(id, run, min(first, LAST_MESSAGE), _MESSAGES)
+        elif run or row.run:
+            begins, messages = views.last_messages(id, run, _MESSAGES)
+        return shown(
+            request,
+            id,
+            "transcript",
+            run=run or row.run,
+            first=begins,
+            messages=messages,
+            earlier=max(0, begins - _MESSAGES) if begins else None,
+            later=begins + _MESSAGES if first >= 0 and len(messages) == _MESSAGES else None,
+        )
+
+    @page("/sessions/{id:str}/changes")
+    def changes(request: _Request, id: FromPath[str]) -> str:
+        found = views.changes(id)
+        why = found if isinstance(found, str) else ""
+        work = views.session(id).work
+        return shown(request, id, "changes", diff=None if why else found, why=why, work=work)
+
+    @page("/sessions/{id:str}/checks")
+    def checks(request: _Request, id: FromPath[str]) -> str:
+        return shown(request, id, "checks", pulls=views.check_reports(id))
+
+    @page("/sessions/{id:str}/cost")
+    def cost(request: _Request, id: FromPath[str]) -> str:
+        detail = views.detail(id)
+        warn = views.policy_of(detail.session.project).budget_warning
+        return shown(request, id, "cost", detail=detail, warn=warn)
+
+    @page("/sessions/{id:str}/facts")
+    def facts(request: _Request, id: FromPath[str]) -> str:
+        due = views.session(id).due
+        found = explained(views.explain(id))
+        return shown(request, id, "facts", detail=views.detail(id), explained=found, due=due)
+
+    return Router(
+        "/", route_handlers=[timeline, terminal, screen, transcript, changes, checks, cost, facts]
+    )
