@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from scripts.benchmarks import (
+    board,
     burst,
     decide,
     flood,
@@ -36,6 +37,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "burst": burst.run,
     "flood": flood.run,
     "streams": streams.run,
+    "board": board.run,
 }
 
 

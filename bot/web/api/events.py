@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from litestar.di import NamedDependency
