@@ -211,7 +211,7 @@ class BotProcess:
         """Return a session as its API shows it; empty while there is none or it does not answer."""
         try:
             answer = httpx.get(
-                f"{self.url}api/sessions/{id}",
+                f"{self.url}api/v1/sessions/{id}",
                 headers={"Authorization": f"Bearer {self.page_token}"},
                 timeout=2,
             )

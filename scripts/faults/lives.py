@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 
@@ -164,12 +164,12 @@ class Lives:
         for bot in self.bots:
             with contextlib.suppress(httpx.TransportError, ValueError):
                 answer = httpx.get(
-                    f"{bot.url}api/sessions",
+                    f"{bot.url}api/v1/sessions?limit=200",
                     headers={"Authorization": f"Bearer {bot.page_token}"},
                     timeout=2,
                 )
                 if answer.status_code == 200:
-                    return {row["id"]: row["status"] for row in _rows(answer.json())}
+                    return {row["id"]: row["status"] for row in answer.json()["items"]}
         return {}
 
     def wait_until_over(self, seconds: float, most_seconds: float) -> bool:
@@ -301,11 +301,6 @@ class Lives:
         runtime = self.runtime
         for handle in runtime.look():
             runtime.stop(handle)
-
-
-def _rows(answer: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = answer["sessions"] if isinstance(answer, dict) else answer
-    return rows
 
 
 def _is_ready(bot: BotProcess) -> bool:
