@@ -3,22 +3,19 @@
 import socket
 from contextlib import chdir, closing
 
-import pytest
 from msgspec.structs import replace
 
 from bot.archive.retention import Thing
-from runtimes.isolation.bubblewrap import Bubblewrap
 from tests.harness.keeper import DAY, Keeper
+from tests.runtimes.stages import needs
 
 
-def test_no_file_of_an_isolated_session_outlives_it(
-    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_file_of_an_isolated_session_outlives_it(keeper: Keeper) -> None:
+    needs("bubblewrap")
     site = keeper.site
     settings = site.agents.settings
     runtime = replace(settings.runtime, isolation="bubblewrap")
     object.__setattr__(site.agents, "settings", replace(settings, runtime=runtime))
-    monkeypatch.setattr(Bubblewrap, "unavailable", lambda _: "")
     keeper.a_session_ends()
     files = site.files
     assert (files.dir / "sandbox" / "seccomp").is_file()
