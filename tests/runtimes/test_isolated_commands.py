@@ -74,7 +74,7 @@ def ran(isolation: Isolation, sandbox: Sandbox, script: str, said: str = "") -> 
 
 
 def lasting(text: str) -> str:
-    """A command that goes on although it is asked to end, and has a text in its command line."""
+    """A command that continues although it is asked to end, and has a text in its command line."""
     return f"setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done; : {text}'"
 
 
