@@ -6,10 +6,10 @@ from runtimes.files import read_text
 
 
 def is_running(pid: int, began: str) -> bool:
-    """Whether a process that knows itself by this pid runs, here or in a sandbox.
+    """Whether a process runs that has this pid in its own PID namespace: here or in a sandbox.
 
-    `began` is its start time: field 22 of /proc/PID/stat (proc(5)), the same in every namespace. It
-    tells a process from another one that got its pid later.
+    `began` is its start time, in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)), the
+    same in every namespace. It distinguishes the process from a later one with the same pid.
     """
     if _began(str(pid)) == began:
         return True
@@ -23,7 +23,7 @@ def _began(pid: str) -> str:
 
 
 def _inner_pid(pid: str) -> int:
-    """The pid that a process knows itself by: the last of `NSpid` in proc_pid_status(5)."""
+    """A process's pid in its own PID namespace: the last of `NSpid` in proc_pid_status(5)."""
     lines = read_text(Path(f"/proc/{pid}/status")).splitlines()
     found = next((line for line in lines if line.startswith("NSpid:")), "NSpid: 0")
     return int(found.split()[-1])

@@ -1,4 +1,4 @@
-"""The interface of an isolation, which keeps a run's program to the files and network it needs."""
+"""The interface of isolations: sandboxes that limit a program to the files and hosts it needs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,13 +18,13 @@ PROXY_SOCKET = "proxy.sock"
 class Limits(Struct, frozen=True, kw_only=True):
     """The most that all processes of one run may use together; 0: no limit.
 
-    Where the machine has no control groups for it, memory is limited for each process alone, and
-    processors are not.
+    Where the bot cannot make control groups, memory is limited for each process alone, and
+    processor time is not limited.
     """
 
-    memory_mb: int = 0
+    memory_mb: int = 0  #: In units of 1024 * 1024 bytes.
     processes: int = 0
-    cpus: float = 0.0
+    cpus: float = 0.0  #: Processors; 1.5 is the time of one and a half.
 
 
 #: The machine's own.
@@ -45,7 +45,7 @@ OF_THIS_MACHINE = Container()
 class Sandbox(Struct, frozen=True, kw_only=True):
     """What a run's program may use, besides the system's programs and a temporary folder.
 
-    Every path is the bot's: none may be read from a file that an agent can write.
+    The bot chooses every path itself. None may come from a file that an agent can write.
     """
 
     writable: tuple[Path, ...]
@@ -53,12 +53,13 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     #: The folder with the proxy's socket; it may appear later. None: no network.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
-    port: int = 0  #: Of its loopback, which answers the bot at `PORT_SOCKET`; 0: none.
+    #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`; 0: none.
+    port: int = 0
     container: Container = OF_THIS_MACHINE
 
 
 class IsolationSpec(Struct, frozen=True, kw_only=True):
-    """How a run is isolated: what its host cannot know by itself."""
+    """How a run is isolated, as far as the configuration decides it and not the run's host."""
 
     kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
     readable: tuple[Path, ...] = ()  #: As in `Sandbox`, as are the next three.
@@ -76,14 +77,14 @@ class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return why it cannot work on this machine, with the remedy; empty: it works.
+        """Return why this isolation does not work on this machine, with the remedy; empty: it does.
 
-        It is tried, not guessed.
+        It runs a program in a sandbox to find out.
         """
         ...
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which of these limits cannot be set for a run as a whole; empty: none."""
+        """Return which of these limits cannot be set for all processes of a run; empty: none."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:

@@ -1,11 +1,13 @@
 """Isolation by bubblewrap: namespaces, a seccomp filter and control groups, without a daemon.
 
 The program runs as user 1000 of a user namespace of its own, without capabilities. On disk its
-files belong to the bot's user; so if that is root, the program passes where the kernel asks for
-root's user id alone, and everything that asks so is read-only or hidden here (`_PROC_READ_ONLY`).
+files belong to the bot's user. If that is root, the program passes those checks of the kernel that
+compare the user ID with root's and need no capability; files with such a check are read-only or
+hidden here (`_PROC_READ_ONLY`).
 
-The program keeps the terminal of its pane, and with it job control and the window's size. What
-could type into that terminal is refused by the seccomp filter, so no session of its own is needed.
+The program keeps the terminal of its pane, and with it job control and the window's size. The
+seccomp filter refuses the system calls that type into a terminal, so that the program needs no
+terminal session of its own (setsid(2)).
 
 https://github.com/containers/bubblewrap
 """
@@ -58,7 +60,7 @@ _NAMESPACES = (
 )
 #: bubblewrap leaves /proc/sys writable for root: core_pattern there runs programs on the host.
 _PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/pressure")
-#: As containers hide them: they tell about the machine and its keys.
+#: Containers hide these files too, which show the machine's memory, keys and timers.
 _PROC_HIDDEN = ("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list")
 _REMEDIES = {
     "Creating new namespace failed": (
@@ -118,7 +120,7 @@ class Bubblewrap:
 
     @property
     def limited(self) -> frozenset[str]:
-        """What control groups can limit here: `memory`, `pids`, `cpu`."""
+        """The controllers that can limit a run here, of `memory`, `pids` and `cpu`."""
         return self._groups.limited
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:

@@ -1,4 +1,7 @@
-"""Control groups that limit a run as a whole, where this user may make some: cgroups(7)."""
+"""Control groups that limit all processes of a run together, where the bot may make some.
+
+https://man7.org/linux/man-pages/man7/cgroups.7.html
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,9 +18,10 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 
 
 class ControlGroups:
-    """The places in which groups can be made, one for each controller.
+    """The folders in which this user may make control groups, one for each controller.
 
-    Of version 2, one place serves all; of version 1, each controller has a hierarchy of its own.
+    With version 2 of control groups, all controllers share a folder; with version 1, each has its
+    own hierarchy of folders.
     """
 
     def __init__(self, root: Path = _ROOT, own: Path = _OWN) -> None:
@@ -36,7 +40,7 @@ class ControlGroups:
 
     @property
     def limited(self) -> frozenset[str]:
-        """What can be limited: `memory`, `pids`, `cpu`."""
+        """The controllers that can limit a run here, of `memory`, `pids` and `cpu`."""
         return frozenset(self._places)
 
     def groups(self, name: str, limits: Limits) -> dict[str, Mapping[str, str]]:
@@ -53,7 +57,7 @@ class ControlGroups:
         return found
 
     def remove_empty(self) -> None:
-        """Remove the groups of runs that have ended; one with processes stays: rmdir fails."""
+        """Remove the groups of runs that have ended; one with processes is kept: rmdir fails."""
         for place in self._places.values():
             for group in place.glob(f"{_PREFIX}*"):
                 with suppress(OSError):

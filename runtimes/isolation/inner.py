@@ -5,12 +5,11 @@
 A program of its own, with the standard library alone. It starts ARGV as the terminal's foreground
 group, and forwards connections: those to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none),
 and those to the socket at the descriptor LISTENER to 127.0.0.1:SERVED (LISTENER 0: none). It reaps
-what is left without a parent, and reports the program's end to the supervisor (`supervise.REPORT`).
-Then it ends the other processes: with SIGTERM, and after two seconds by its own end, which as that
-of the first process of a PID namespace kills the others: pid_namespaces(7).
+orphans, and reports the program's end to the supervisor (`supervise.REPORT`). Then it ends the
+other processes: with SIGTERM, and after two seconds by exiting, because the kernel kills all
+processes of a PID namespace when the first one ends: pid_namespaces(7).
 
-PROCESSES and BYTES limit what the program may have: the processes in all, the memory of each one.
-0: no limit.
+PROCESSES limits the number of all processes, BYTES the memory of each one. 0: no limit.
 """
 
 # Importing socket, signal, json and contextlib takes longer than all else that a sandbox adds
@@ -32,7 +31,10 @@ _CHUNK = 65536
 def main(
     port: int, path: str, inherited: int, served: int, processes: int, memory: int, argv: list[str]
 ) -> int:
-    """Run the program to its end."""
+    """Run the program to its end, then end all other processes of the sandbox; returns 0.
+
+    The arguments are those of the command line, in its order.
+    """
     os.set_inheritable(_REPORT, False)
     forwarded: list[tuple[_socket.socket, str | tuple[str, int]]] = []
     if port:

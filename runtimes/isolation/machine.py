@@ -49,6 +49,6 @@ def _check_place(path: Path) -> None:
     """Refuse a folder that a link replaces, which would give the program another one."""
     if os.path.realpath(path) != str(path) or not path.exists():
         raise RuntimeFailure(
-            f"{path} cannot be given to a program: it is missing, or a link leads to it; see who"
-            " removed or replaced it"
+            f"{path} cannot be given to a program: it is missing, or a symbolic link leads to it;"
+            " find out what removed or replaced it"
         )

@@ -1,7 +1,7 @@
-"""Finds what a program needs to run outside the system's folders: interpreters, environments.
+"""Finds the interpreters and environments that a program needs outside the system's folders.
 
-Only links and files that an operator or installer wrote are followed. What they name in a session's
-folders, or what would show a folder with other things, is left out.
+Only links and files that an operator or installer wrote are followed. A path is omitted if it is in
+a session's folders, or is a folder that holds more than programs, such as a home directory.
 """
 
 import os
@@ -20,7 +20,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
     """Return folders and files that a command needs, outside those of the system.
 
     `command` is from the configuration: its program, and files it names by absolute path. `path` is
-    PATH. No folder that contains one of `hidden` is returned, and nothing in one.
+    PATH. No folder that contains one of the folders `hidden` is returned, and nothing inside them.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
@@ -45,7 +45,7 @@ def python_files(hidden: Iterable[Path]) -> list[Path]:
 
 
 def python() -> str:
-    """The path of the Python that runs this, without the environment of the bot's packages."""
+    """Return the path of the Python that runs this process, outside its virtual environment."""
     executable: str = getattr(sys, "_base_executable", "") or sys.executable
     return os.path.realpath(executable)
 

@@ -9,14 +9,14 @@ from runtimes.isolation.base import OF_THIS_MACHINE, Container, Limits, Sandbox
 
 
 class Unisolated:
-    """Runs programs as they are. Only a person may choose it."""
+    """Runs programs without a sandbox. Used only where the configuration says so."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return that it works."""
+        """Return an empty string: this works on every machine."""
         return ""
 
     def unlimited(self, limits: Limits) -> str:
-        """Return the limits, of which none is set."""
+        """Return every limit that is not 0: none can be set without a sandbox."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
         return ", ".join(name for name, value in wanted.items() if value)
 

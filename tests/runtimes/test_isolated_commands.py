@@ -155,7 +155,7 @@ def test_what_is_not_there_is_refused_before_a_command(
     for odd in (work / "missing", linked):
         wanted = replace(sandbox, writable=(work, odd))
         with (
-            pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"),
+            pytest.raises(RuntimeFailure, match="is missing, or a symbolic link leads to it"),
             sandboxing.command(("true",), work, wanted),
         ):
             pass

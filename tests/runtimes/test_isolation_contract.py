@@ -138,10 +138,10 @@ def test_programs_print_with_colours_and_have_a_terminal_by_name(isolated: Isola
 def test_what_is_not_there_is_refused_before_a_start(sandboxed: IsolatedStage) -> None:
     home = sandboxed.folder / "home"
     sandboxed.sandbox = Sandbox(writable=(home,))
-    with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
+    with pytest.raises(RuntimeFailure, match="is missing, or a symbolic link leads to it"):
         sandboxed.start(NAME)
     home.symlink_to("/etc")
-    with pytest.raises(RuntimeFailure, match="is missing, or a link leads to it"):
+    with pytest.raises(RuntimeFailure, match="is missing, or a symbolic link leads to it"):
         sandboxed.start(NAME)
 
 
