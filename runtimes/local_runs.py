@@ -129,7 +129,7 @@ class LocalRuns:
             return Look(probes=probes, readings=readings, failure=failure)
 
     def forget(self) -> None:
-        """Read everything again at the next look, as after a jump of the machine's clock."""
+        """Have the next look read all files again, e.g. after the machine's clock has jumped."""
         with self._lock:
             self._watched.clear()
 
@@ -144,8 +144,8 @@ class LocalRuns:
     def start(self, run: RunRef, spec: StartSpec) -> str:
         """Start the program of a run in its session's workspace.
 
-        Returns the program's name for the conversation, empty where it has none yet. A run that
-        was started before, or stopped, is not started again. Raises `RuntimeFailure`.
+        Returns the agent's own ID of the conversation; empty if there is none yet. A run that was
+        started before, or stopped, is not started again. Raises `RuntimeFailure`.
         """
         files = self.files_of(run)
         files.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -167,7 +167,7 @@ class LocalRuns:
         self.runtime.send(run.name, text, key, adapter.submit_seconds)
 
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
-        """The dialog that is open, and whether it takes an answer; None: it takes messages.
+        """Return the open dialog, and whether it accepts `answer`; None: no dialog is open.
 
         Raises `Unreadable`.
         """
@@ -179,10 +179,10 @@ class LocalRuns:
         return OpenDialog(id=name, state=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
-        """Take one step of an answer, once for each key.
+        """Enter the next step of an answer into a dialog, once for each key.
 
-        False: another dialog or step is open by now, or the dialog does not take the answer, and
-        nothing was done. Raises `Gone` and `Unreadable`.
+        Returns False, without doing anything, if another dialog or step is open by now, or if the
+        dialog does not accept the answer. Raises `Gone` and `Unreadable`.
         """
         found = self._dialog(run)
         if found is None or (_digest(found.id), _digest(found.state)) != (dialog.id, dialog.state):
@@ -265,10 +265,10 @@ class LocalRuns:
 
 
 def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) -> None:
-    """Take one step of an answer, once for each key.
+    """Enter one step of an answer: its request, or its keys and text, these once for each `key`.
 
-    `pause` is what the program needs before a paste and before Enter, in seconds. Raises `Gone`,
-    and `OSError` where the program's port does not take it.
+    `pause` is the time that the program needs before a paste and before Enter, in seconds. Raises
+    `Gone`, and `OSError` if a request to the program's port fails.
     """
     if step.request is not None:
         step.request()

@@ -132,7 +132,7 @@ class Publishing:
     ) -> ActionResult:
         """Open a pull request for the pushed branch, with the repository's template.
 
-        `first`: no attempt can have opened one yet.
+        `first`: no earlier attempt can have opened one, so GitHub is not asked for it.
         """
         project, mirror = (
             self.locations.projects[session.project],

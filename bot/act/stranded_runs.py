@@ -1,8 +1,8 @@
-"""Restarts runs whose address of the model proxy was lost to another program.
+"""Restarts runs whose requests to the model proxy may reach another program.
 
-The proxy keeps its port, because running programs know it. While the bot was down, another program
-may have taken the port: the runs send it their questions and their tokens. Isolated runs use a
-socket that nobody else can replace.
+The proxy uses the same port after a restart, because running programs know it. While the bot is
+down, another program may take that port, and then gets the prompts and run tokens of these runs.
+Isolated runs are not affected: they use a socket that no other program can replace.
 """
 
 import logging
@@ -28,7 +28,7 @@ _LOST = "another program took the port of the model proxy"
 
 @dataclass(eq=False)
 class StrandedRuns:
-    """Ends the runs that may talk to another program; they count as lost and are restarted."""
+    """Ends the runs that may send requests to another program; they are restarted as lost runs."""
 
     store: Store
     locations: Locations
@@ -38,17 +38,17 @@ class StrandedRuns:
     clock: Clock
 
     def report(self, why: str) -> None:
-        """Report that the port is lost. `end_all` ends the runs, also after a crash."""
+        """Report that the port was lost, with the reason. `end_all` ends the runs, also later."""
         text = (
             f"The model proxy lost its port: {why}. Agents without isolation may have sent their"
-            " questions and run tokens to the program that has it now. They are restarted with new"
-            " tokens. Find that program, e.g. with `ss -ltnp`"
+            " prompts and run tokens to the program that has the port now. They are restarted with"
+            " new tokens. Find that program, e.g. with `ss -ltnp`"
         )
         _log.error("%s", text)
         self.store.incidents.report(INCIDENT, text, self.clock())
 
     def end_all(self) -> None:
-        """End the runs that are older than the proxy's port, if that was lost; then it is over."""
+        """If the port was lost, end the runs that know the old one, and close the incident."""
         if all(incident.key != INCIDENT for incident in self.store.incidents.current()):
             return
         try:
@@ -62,7 +62,7 @@ class StrandedRuns:
             self.store.incidents.clear(INCIDENT, self.clock())
 
     def _stranded(self) -> list[Session]:
-        """The sessions whose runs use the port, and got their token before it was written."""
+        """The sessions whose runs use the port, and started before the new port was written."""
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime
         for live in self.store.sessions.live():

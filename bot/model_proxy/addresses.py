@@ -22,8 +22,8 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
     """Return the addresses of a name; empty if it has none or cannot be looked up.
 
-    `threads` of its own: a name server of an agent can keep a lookup waiting, and those of the
-    models must not wait for it.
+    `threads` must serve these lookups alone: the name server of a host that an agent chose may
+    answer late, and lookups of the models' hosts must not wait for it.
     """
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
@@ -34,7 +34,7 @@ async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is on the internet, and not this machine's own."""
+    """Whether an address is on the public internet and does not belong to this machine."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -49,7 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Whether an address is one of this machine: only those can be bound."""
+    """Whether an address belongs to this machine: only those can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as tried:
         try:

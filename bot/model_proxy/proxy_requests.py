@@ -1,4 +1,4 @@
-"""Requests to a proxy: which server they are for, and the run token they show."""
+"""Parses requests to a proxy: the server that they name, and the run token that they send."""
 
 import base64
 import binascii
@@ -30,9 +30,9 @@ class ProxyRefusal(Exception):
 class ProxyRequest(Struct, frozen=True, kw_only=True):
     """A request to be connected with a server, or to forward plain HTTP to it."""
 
-    host: str  #: In lowercase, without a final dot. It may be no name: see `is_name`.
+    host: str  #: A name (see `is_name`) or an address, in lowercase, without a final dot.
     port: int
-    token: str  #: Empty: it shows none.
+    token: str  #: The run token; empty: the request has none.
     forwarded: bytes = b""  #: What the server gets first; empty for `CONNECT`.
 
     @property
@@ -42,7 +42,7 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, head: bytes) -> Self:
-        """Read the head of a request, without its empty line. Raises `ProxyRefusal`."""
+        """Parse the head of a request, without the empty line at its end. Raises `ProxyRefusal`."""
         first, *rest = head.decode("latin-1").split("\r\n")
         line, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(one) for one in rest]
         if line is None or None in headers:

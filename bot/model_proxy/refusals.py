@@ -1,4 +1,4 @@
-"""Collects what the proxy refuses, so that a program that asks all the time writes little."""
+"""Counts refused connections in memory, so that a program that retries causes few writes."""
 
 import asyncio
 import logging
@@ -14,23 +14,23 @@ _MOST = 1000  #: Different hosts between two writes; more of them are not record
 
 
 class RefusalLog:
-    """What was refused since the last write. Of one event loop."""
+    """The connections that were refused since the last write. Used in one event loop."""
 
     def __init__(self, record: Callable[[Mapping[Destination, int]], None]) -> None:
-        """`record` writes how often each was refused; it may raise `StoreFailure`."""
+        """`record` writes how often each host was refused; it may raise `StoreFailure`."""
         self._record = record
         self._waiting: Counter[Destination] = Counter()
         self._writes: asyncio.Task[None] | None = None
 
     def add(self, refused: Destination) -> None:
-        """Record a refusal soon."""
+        """Count a refusal. It is written within a second or so."""
         if refused in self._waiting or len(self._waiting) < _MOST:
             self._waiting[refused] += 1
         if self._writes is None:
             self._writes = asyncio.create_task(self._write_all())
 
     async def close(self) -> None:
-        """Write what waits."""
+        """Write the refusals that are not written yet."""
         if self._writes is not None:
             self._writes.cancel()
             await asyncio.wait([self._writes])

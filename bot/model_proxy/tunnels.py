@@ -45,16 +45,16 @@ class _Tunnel:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was sent for long."""
+        """Whether nothing was sent in either direction for five minutes."""
         return self._loop.time() - self._used_at > _IDLE_SECONDS
 
     def close(self) -> None:
-        """Close both its sides."""
+        """Close the connections to the agent and to the host."""
         if self._task is not None:
             self._task.cancel()
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send on what arrives, to its end."""
+        """Forward what `reader` receives, until it ends."""
         while data := await reader.read(_CHUNK):
             self._used_at = self._loop.time()
             writer.write(data)
@@ -63,7 +63,7 @@ class _Tunnel:
 
 
 class Tunnels:
-    """All connections of agents with hosts. Of one event loop, but for its construction."""
+    """All connections of agents with hosts. Used in one event loop; may be made outside it."""
 
     def __init__(self, lookup: NetworkLookup, refusals: RefusalLog) -> None:
         self._lookup = lookup
@@ -73,11 +73,11 @@ class Tunnels:
         self._threads = ThreadPoolExecutor(_LOOKUPS, "names")
 
     def open(self) -> None:
-        """Begin to check connections, in the running loop."""
+        """Start the periodic check of connections, in the running event loop."""
         self._checks = asyncio.create_task(self._check())
 
     async def shut(self) -> None:
-        """End the checks, and record what was refused."""
+        """Stop the periodic check, and record refusals that are not recorded yet."""
         self._checks.cancel()
         await asyncio.wait([self._checks])
         await self._refusals.close()
