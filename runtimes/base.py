@@ -114,7 +114,7 @@ class Runtime(Protocol):
     def stop(self, name: str, grace_seconds: float = 5.0) -> None:
         """End the program and every process it left, then forget the program.
 
-        SIGTERM comes first, SIGKILL after `grace_seconds`. Stopping what is gone does nothing.
+        SIGTERM comes first, SIGKILL after `grace_seconds`. Does nothing if the program is gone.
         """
         ...
 

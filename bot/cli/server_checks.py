@@ -33,7 +33,7 @@ def port(installed: Installation) -> CheckResult:
 
 
 def public_url(installed: Installation) -> CheckResult:
-    """Request the public URL; if the server is not running, something answers in its place."""
+    """Request the public URL; if the server is not running, this check listens in its place."""
     settings = installed.settings
     url, (host, number) = settings.server.public_url, _address(installed)
     refuse = warn if settings.polls else fail

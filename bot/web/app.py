@@ -53,9 +53,9 @@ def build(
 ) -> Litestar:
     """Return the application.
 
-    Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for every
-    delivery. `policy_of` returns a project's policy, `caps` the limits of the queue. An empty
-    `page_token` disables the pages and the API.
+    Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, called for each,
+    says that this bot is on standby. `policy_of` returns a project's policy, `caps` the limits of
+    the queue. An empty `page_token` disables the pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal)
     access, watchers = Access(page_token), Watchers()

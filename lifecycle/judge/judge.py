@@ -219,7 +219,10 @@ class Judged(Struct, frozen=True):
         return Comment(key=key, number=one.number, topic=topic, values=values)
 
     def reply(self, command: str, key: Key, topic: str, **values: str) -> Comment:
-        """Return a comment where the command with this key was given."""
+        """Return a comment on the issue or pull request where a command was given.
+
+        `command` is the command's key. An unknown one is answered as by `comment`.
+        """
         comment = self.comment(key, topic, **values)
         given = next((one.number for one in self.asked if one.key == command), 0)
         return replace(comment, number=given) if given else comment

@@ -31,7 +31,10 @@ StageReading = tuple[Stage, Finding, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
-    """Return the stage: a merge first, then a recorded outcome, then what ends or pauses it now."""
+    """Return the stage of a session with its evidence.
+
+    A merge comes first, then a recorded outcome, then what ends or pauses the session now.
+    """
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
         why = f"pull request #{view.pull.number} was merged"

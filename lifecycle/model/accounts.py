@@ -13,7 +13,7 @@ _ALIASES: Final = {
 
 
 def bot_login(login: str) -> str:
-    """A bot's login with the suffix, which GraphQL omits, and REST for Copilot."""
+    """A bot's login with the suffix `[bot]`, which GraphQL omits, and REST omits for Copilot."""
     return login if is_bot(login) else f"{login}{_SUFFIX}"
 
 
@@ -23,6 +23,6 @@ def is_bot(login: str) -> bool:
 
 
 def bot_name(login: str) -> str:
-    """A bot's name for comparisons: one for all its spellings."""
+    """A bot's name for comparisons: the same for each way in which GitHub writes it."""
     name = login.casefold().removesuffix(_SUFFIX)
     return _ALIASES.get(name, name)

@@ -1,4 +1,4 @@
-"""What in a pull request's title and labels holds its merge, and nothing else."""
+"""Recognises titles and labels of pull requests that hold the merge, such as `WIP`."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from lifecycle.model.policy import Policy
 
 @lru_cache(maxsize=1024)
 def held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
-    """Return what holds the merge of such a pull request, in words; empty: nothing."""
+    """Return which label or title holds the merge, as a phrase; empty: none does."""
     blocking = {label.casefold() for label in policy.blocking_labels}
     for label in labels:
         if label.casefold() in blocking:

@@ -1,4 +1,4 @@
-"""Finds in commits, before they are pushed, what a person should see first.
+"""Finds reasons to have a person review commits before they are pushed.
 
 Every function examines the commits that a push publishes: those that no branch of GitHub has.
 """
@@ -43,7 +43,7 @@ class SuspiciousPlace(NamedTuple):
 
 
 def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
-    """The files above this size, the largest first."""
+    """The files of more than this many megabytes (of 1,000,000 bytes), the largest first."""
     listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
     shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
     found = []
@@ -64,9 +64,9 @@ def foreign_commits(
 def removed_commits(
     mirror: Mirror, there: str, head: str, base: str, is_ours: Callable[[str], bool]
 ) -> list[ForeignCommit]:
-    """The commits of others that GitHub's branch has at `there`, and would not have at `head`.
+    """The commits of others that a push removes from the branch: `there` has them, `head` does not.
 
-    Those of the base branch do not count, and no merges: an agent may rebase its own commits.
+    Merges and commits of the base branch are ignored: an agent may rebase its own commits.
     """
     return list(_foreign(mirror, is_ours, there, "--no-merges", "--not", head, base))
 
@@ -74,7 +74,7 @@ def removed_commits(
 def suspicious_places(
     mirror: Mirror, head: str, suspects: Callable[[str], bool]
 ) -> list[SuspiciousPlace]:
-    """The places with an added line, or a message, that `suspects` matches; each place once."""
+    """The files with an added line, and the messages, that `suspects` matches; each once."""
     show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
     # Without context it is smaller than the patch whose size `push_checks.holds` has limited.
     names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")

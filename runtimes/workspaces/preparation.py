@@ -1,4 +1,4 @@
-"""Prepares a session's workspace for a run with the commits of the project's mirror."""
+"""Prepares a session's workspace before a run, from the commits in the project's mirror."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +18,11 @@ def prepare(
 ) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    A complete workspace is left as it is, but for locks of a git that was killed. A missing or
+    A complete workspace is kept as it is; only locks of a killed git are removed. A missing or
     damaged one is made again: what is left is preserved as the work of `run`, and the branch begins
     at the session's known work (pushed, fetched or preserved), if there is any. Safe to repeat.
-    Returns the commit the work is based on. None: it has to be made, and `may_make`, asked right
-    before, forbids it.
+    Returns the commit the work is based on. None: the workspace has to be made, and `may_make`,
+    called right before that, forbids it.
 
     Raises `GitFailure`.
     """

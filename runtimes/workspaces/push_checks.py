@@ -34,8 +34,9 @@ class PatchTooLarge(Exception):
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
     """The files matching `paths` in which `head` differs from its base and from GitHub's branch.
 
-    `base` is a commit of the base branch. `there` is the commit of the pushed branch, or empty:
-    a change that a person pushed or allowed before is not reported again.
+    `base` is a commit of the base branch. `there` is the commit of the session's branch on GitHub,
+    empty if it was never pushed. A change that `there` has was pushed by a person or allowed
+    before, so it is not reported again.
     """
     specs = pathspecs(paths)
     if not specs:
@@ -53,9 +54,10 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` matches in any commit that a push of `head` publishes.
+    """Whether `finds`, called with parts of a patch, matches in a commit that a push publishes.
 
-    The patches are read in parts: a few objects may hold gigabytes of text. Raises `PatchTooLarge`.
+    The patches are searched in parts, because a few objects may hold gigabytes of text. Raises
+    `PatchTooLarge` for more than 256 MB.
     """
     # Of a merge commit only changes made by hand; the merged commits are in the log themselves.
     # `--text` includes files that git takes for binary.

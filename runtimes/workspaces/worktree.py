@@ -75,7 +75,7 @@ class Worktree:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of it, whole or not."""
+        """Whether any part of the workspace exists."""
         return self.place.exists()
 
     @property
@@ -127,8 +127,8 @@ class Worktree:
         """Make the workspace with its branch at a commit; what is there already is removed.
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
-        commit the work begins at; it is kept. False: `may_make`, asked right before, forbids it, or
-        another bot has completed the workspace since.
+        commit the work begins at, which is recorded. False: `may_make`, called right before,
+        forbids it, or another bot has completed the workspace since.
         """
         before = self.completed
         if not may_make() or not self.remove(before):
@@ -148,7 +148,7 @@ class Worktree:
         return True
 
     def set_base(self, base: str) -> None:
-        """Keep the commit the work begins at, which marks the workspace as complete."""
+        """Record the commit the work begins at, which marks the workspace as complete."""
         unsure = self._marker.with_suffix(".new")
         unsure.write_text(base)
         unsure.rename(self._marker)

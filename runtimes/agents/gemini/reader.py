@@ -1,6 +1,7 @@
 """Reads the activity of a Gemini CLI run: turns from its hooks, errors and tokens from transcripts.
 
-Only the screen shows that a permission was given. No file has the usage of its small side requests.
+Only the screen shows that a permission was given. No file has the usage of Gemini CLI's auxiliary
+requests to the model, which are small.
 """
 
 import re
@@ -43,8 +44,8 @@ class GeminiReader(Reader):
         self._error = ""
         self._uses: list[str] = []  #: Tool calls that have not returned.
         self._last_use = HookPayload(hook_event_name="", tool_name="a tool")
-        self._asked: datetime | None = None  #: Since when it waits.
-        self._asked_use = ""  #: The tool call that waits.
+        self._asked: datetime | None = None  #: Since when the agent waits for an answer.
+        self._asked_use = ""  #: The tool call that waits for it.
         self._question = ""
         self._asks_permission = False  #: Then only the screen shows the choices.
 

@@ -74,12 +74,15 @@ def _normalised(text: str) -> str:
 
 
 def numbered_dialog(heading: str, labels: Sequence[str]) -> Dialog:
-    """A dialog at a terminal whose choices are taken by the key of their number."""
+    """A terminal dialog in which a choice is selected by pressing its number."""
     return _terminal_dialog(heading, labels, [(str(n),) for n in range(1, len(labels) + 1)])
 
 
 def arrow_key_dialog(heading: str, labels: Sequence[str], marked: int) -> Dialog:
-    """A dialog whose choices are taken with arrow keys, from the marked one, and Enter."""
+    """A terminal dialog in which a choice is selected with arrow keys and Enter.
+
+    `marked` is the index of the choice that Enter selects now, counted from 0.
+    """
     places = range(len(labels))
     keys = [("Down",) * (n - marked) + ("Up",) * (marked - n) + ("Enter",) for n in places]
     return _terminal_dialog(heading, labels, keys)
