@@ -62,7 +62,7 @@ class ActionDispatcher:
             if session is None:
                 return Rejected(f"there is no session {due.session}")
             if not self._has_project(session, due.action):
-                return RetryLater(f"{session.project} is no project any more", outage=True)
+                return RetryLater(f"{session.project} is no longer a project", outage=True)
             if missing := self._missing(session, due.action):
                 return Rejected(f"{missing} is not configured any more: put it back")
             if session.issue.commented:  # By an earlier session, perhaps with the same keys.

@@ -199,7 +199,7 @@ class Retention:
             parts.append(home_of(owner.id))
         verdict, remove = self._expired(owner, days), self._if_over(owner, remove)
         if folder.kind is FolderKind.WORKSPACE and owner.project not in self.locations.projects:
-            gone = f"{owner.project} is no project any more, so its work cannot be preserved"
+            gone = f"{owner.project} is no longer a project, so its work cannot be preserved"
             verdict = False, gone
         yield _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(*parts))
 

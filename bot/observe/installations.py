@@ -57,7 +57,7 @@ class InstallationObserver:
             log.info("%s: is a project now: %s", name, self.projects[name].repository)
         for name in were.keys() - self.projects.keys():
             place = were[name].repository
-            log.info("%s: is no project any more: %s is not in an installation", name, place)
+            log.info("%s: is no longer a project: %s is not in an installation", name, place)
             for about in ("access", "configuration"):
                 self.store.incidents.clear(f"{about}:{place}", self.store.clock())
 

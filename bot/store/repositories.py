@@ -49,7 +49,7 @@ class InstalledProject(Struct, frozen=True, kw_only=True):
     id: int
     name: str  #: `owner/name` when it became a project.
     project: str
-    removed: bool = False  #: Whether it is no project now.
+    removed: bool = False  #: Whether it is no longer a project.
 
 
 class Configuration(Struct, frozen=True, kw_only=True):

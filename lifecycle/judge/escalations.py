@@ -102,7 +102,7 @@ def removed_from_queue(view: SessionView) -> Finding | None:
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
-    why = f"GitHub's merge queue removed it: {out.reason or 'no reason given'}"
+    why = f"GitHub's merge queue removed the pull request: {out.reason or 'no reason given'}"
     return Finding(keys.dequeued(pull.head, out.at), Reason.DEQUEUED, why)
 
 

@@ -41,7 +41,7 @@ def by_removal(view: SessionView) -> Finding | None:
     """Its project was removed from the configuration, or the App from the repository."""
     if not view.facts.removed:
         return None
-    return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no project any more")
+    return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no longer a project")
 
 
 def by_budget(view: SessionView) -> Finding | Recheck | None:

@@ -66,7 +66,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         _INFO,
     ),
     Reason.ISSUE_BLOCKED: Advice(
-        "Close the issues it waits for, or remove them from its dependencies.", _INFO
+        "Close the issues that block this one, or remove them from its dependencies.", _INFO
     ),
     Reason.ISSUES_IN_CIRCLE: Advice(
         "Remove one of these issues from the dependencies of another, or close it."
@@ -76,7 +76,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
     Reason.LABEL_REMOVED: Advice("Add the label again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
-        "Write `/mergewright budget +5` for five dollars more, or raise it in the configuration."
+        "Write `/mergewright budget +5` for five dollars more, or raise the budget in the "
+        "configuration."
     ),
     Reason.TIMEOUT: Advice(
         "Read the log, then write `/mergewright start`.", _WARNING, again="start"
@@ -88,11 +89,12 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Run the checks again on GitHub, or approve those that need approval."
     ),
     Reason.CHECKS_DISPUTED: Advice(
-        "Merge it on GitHub if the check is not needed; otherwise start the check again."
+        "Merge the pull request on GitHub if the check is not needed; otherwise start the check "
+        "again."
     ),
     Reason.WAITED_TOO_LONG: Advice(
-        "Resolve what it waits for, or stop the session. Of pending checks that GitHub does not "
-        "require, `/mergewright merge` merges without them."
+        "Resolve what the session waits for, or stop it. `/mergewright merge` does not wait for "
+        "pending checks that GitHub does not require."
     ),
     Reason.CHECKS_MISSING: Advice(
         "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
@@ -107,7 +109,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Check why the agent pushes so often; pushing resumes by itself after the hour."
     ),
     Reason.PUSH_REFUSED: Advice(
-        "Fix what GitHub names, then write `/mergewright retry`; the commits are kept.",
+        "Fix what the message names, then write `/mergewright retry`; the commits are kept.",
         again="retry",
     ),
     Reason.PROTECTED_PATHS: Advice(
@@ -119,14 +121,16 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "have the agent change them. A secret that was pushed must be revoked."
     ),
     Reason.COMMIT_MESSAGES: Advice(
-        "Write `/mergewright tell TEXT` to have the agent reword it, or reword it in the workspace."
+        "Write `/mergewright tell TEXT` to have the agent reword the commit message, or reword it "
+        "in the workspace."
     ),
     Reason.OFF_BRANCH: Advice(
         "Move the commits to the session's branch in the workspace, or write "
         "`/mergewright tell TEXT` to have the agent do it."
     ),
     Reason.DEQUEUED: Advice(
-        "Fix the reason it gives, then write `/mergewright merge` to queue it again.",
+        "Fix what the queue reports, then write `/mergewright merge` to queue the pull request "
+        "again.",
         again="merge",
     ),
     Reason.ACTION_FAILED: Advice(
@@ -151,8 +155,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.NOTHING_TO_SHOW: Advice("Add details to the issue and start again, or close the issue."),
     Reason.UNCOMMITTED_WORK: Advice(
-        "Write `/mergewright tell TEXT` to say what to do with it, or commit it in the agent's "
-        "terminal."
+        "Write `/mergewright tell TEXT` to have the agent commit or discard the changes, or do it "
+        "in the agent's terminal."
     ),
     Reason.WORKSPACE_UNREADABLE: Advice(
         "Fix what the message names, or write `/mergewright restart`, which makes the workspace "

@@ -80,7 +80,7 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
     if wait := view.wait(began, view.policy.probe_seconds):
         return Recheck(min(filter(None, (wait.at, until))))
     key = keys.stuck(Reason.PROBE_FAILURE, began)
-    why = "the agent's state could not be established"
+    why = "the agent's state could not be determined"
     return Finding(key, Reason.PROBE_FAILURE, why, until)
 
 

@@ -258,7 +258,7 @@ def test_a_workspace_is_kept_while_its_project_is_gone(keeper: Keeper) -> None:
     projects, keeper.site.locations.projects = keeper.site.locations.projects, {}
     assert Thing.WORKSPACE not in keeper.cleans()
     (item,) = keeper.planned(Thing.WORKSPACE)
-    assert item.why == "widgets is no project any more, so its work cannot be preserved"
+    assert item.why == "widgets is no longer a project, so its work cannot be preserved"
     keeper.site.locations.projects = projects
     assert Thing.WORKSPACE in keeper.cleans()
 

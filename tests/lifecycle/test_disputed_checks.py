@@ -35,7 +35,7 @@ def test_people_are_notified_of_the_check_that_differs(one: Any, state: str) -> 
     )
     (notice,) = [a for a in effects(found) if isinstance(a, do.Comment)]
     assert str(notice.key) == f"notice:checks_disputed:{HEAD}:0"
-    assert "Merge it on GitHub" in notice.values["remedy"]
+    assert "Merge the pull request on GitHub" in notice.values["remedy"]
 
 
 def test_they_are_notified_again_at_growing_intervals() -> None:

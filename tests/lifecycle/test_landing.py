@@ -160,7 +160,7 @@ def test_a_conflict_found_by_the_merge_queue_goes_to_the_agent() -> None:
 def test_a_removal_from_the_merge_queue_for_another_reason_escalates() -> None:
     found = decision(dequeued(), mode=Mode.MERGE)
     assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.DEQUEUED)
-    assert found.because == "GitHub's merge queue removed it: manual"
+    assert found.because == "GitHub's merge queue removed the pull request: manual"
     assert merging(dequeued(), mode=Mode.MERGE) == []
 
 

@@ -39,7 +39,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by the removal of its project": (
         facts(agent=AT_WORK, removed=True, archived=True),
         Reason.PROJECT_REMOVED,
-        "widgets is no project any more",
+        "widgets is no longer a project",
         "",
     ),
     "by a person": (

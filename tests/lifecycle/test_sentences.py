@@ -144,7 +144,7 @@ EXAMPLES = {
         ),
         S.STUCK,
         Reason.PROBE_FAILURE,
-        "the agent's state could not be established",
+        "the agent's state could not be determined",
     ),
     "ci_failed": Example(
         published(pulls=(pull(checks=(RED, check(C.FAILED, "lint"))),)),

@@ -74,7 +74,7 @@ STALLS: dict[str, tuple[Agent, str, Reason]] = {
 
 SAYS = {
     Reason.NO_PROGRESS: "the agent shows no progress",
-    Reason.PROBE_FAILURE: "the agent's state could not be established",
+    Reason.PROBE_FAILURE: "the agent's state could not be determined",
 }
 
 

@@ -80,7 +80,7 @@ def test_a_repository_is_a_project_while_the_app_is_installed_on_it(world: World
 
     world.github.install_on(app, repo, installed=False)
     session = story.becomes("paused")
-    assert session.because == "gadgets is no project any more"
+    assert session.because == "gadgets is no longer a project"
     assert not world.store.incidents.current()
     eventually(lambda: story.session and not story.session.slot, "its program is ended")
     world.bot_stops()
