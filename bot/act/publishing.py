@@ -113,8 +113,8 @@ class Publishing:
             found = holds(mirror, head, self.redact.finds)
         except PatchTooLarge as large:
             why = (
-                f"the changes of its commits have more than {large.megabytes} MB of text, too much"
-                " to search for secrets; commit less"
+                f"the commits change more than {large.megabytes} MB of text, too much to search for"
+                " secrets; leave large generated files out of them"
             )
             return Rejected(why, Reason.PUSH_REFUSED)
         if found:

@@ -1,7 +1,7 @@
 """Every comment, report and check-run text that the bot posts on GitHub: a function per message.
 
 `comment_body` renders the message that an action names by its topic; everything that agents,
-programs or other people wrote is neutralized before it gets into a sentence of ours.
+programs or other people wrote is neutralized before it becomes part of a message.
 """
 
 import re
@@ -41,7 +41,10 @@ def ready(sha: str) -> str:
 
 
 def ready_by_hand(sha: str, why: str = "") -> str:
-    """The pull request can be merged, by people alone (`auto_merge = "off"`), or for a reason."""
+    """The pull request can be merged, but only by people.
+
+    `why` says what keeps the bot from it; empty where that is the setting `auto_merge = "off"`.
+    """
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
         f"{_by_hand('Merge it on GitHub', why)}"
@@ -51,7 +54,7 @@ def ready_by_hand(sha: str, why: str = "") -> str:
 def ready_behind(sha: str) -> str:
     """The pull request lacks only its base's latest commits; the bot updates and merges it."""
     return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, and is behind its base branch. "
+        f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
     )
 
@@ -59,17 +62,17 @@ def ready_behind(sha: str) -> str:
 def ready_behind_by_hand(sha: str, why: str = "") -> str:
     """As `ready_behind`, where people merge on GitHub."""
     return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, and is behind its base branch. "
+        f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Update it on GitHub or comment `/{NAME} update`. {_by_hand('Then merge it there', why)}"
     )
 
 
 def _by_hand(what: str, why: str) -> str:
-    """What people do, and why the bot does not; an administrator may change the latter."""
+    """What people have to do, and why the bot cannot, which an administrator can change."""
     if not why:
         return f"{what}."
     return (
-        f"{what}: {why}. Once an administrator lets it, a comment `/{NAME} merge` works here too."
+        f"{what}: {why}. Once an administrator allows that, the comment `/{NAME} merge` works too."
     )
 
 
@@ -136,8 +139,8 @@ def outsider(login: str) -> str:
     """A label, command, review or comment came from someone without write access."""
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
-        "only people with write access, or listed in the configuration, count. One of them can "
-        "repeat it."
+        "only people with write access, or listed in the configuration, can instruct the bot. One "
+        "of them can repeat it."
     )
 
 
@@ -258,8 +261,8 @@ def foreign_branch(branch: str) -> str:
     )
 
 
-#: GitHub's refusal of a push that changes a workflow without the right to do so.
 _MOST_HELD = 5  #: Files or commits of one kind.
+#: GitHub's refusal of a push that changes a workflow without the right to do so.
 _NO_WORKFLOWS = re.compile(r"without `workflows?` (?:permission|scope)")
 
 
@@ -270,15 +273,15 @@ def held_commits(
     removed: Iterable[tuple[str, str]],
     suspicious: Iterable[tuple[str, str]],
 ) -> str:
-    """Return why a push is held: what is wrong, and where. Empty: nothing is.
+    """Return why a push is held: what is wrong, and where. Empty: nothing is wrong.
 
     `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
     `suspicious` commits with a file, empty for their message. Only the first of each are named.
     """
     reasons = (
-        (f"the file {path} has {size / 1e6:.0f} MB" for path, size in large),
+        (f"the file {path} is {size / 1e6:.0f} MB large" for path, size in large),
         (f"{sha[:7]} names {email} as its author or committer" for sha, email in foreign),
-        (f"it removes {sha[:7]} of {email} from the branch" for sha, email in removed),
+        (f"the push removes {sha[:7]} of {email} from the branch" for sha, email in removed),
         (
             f"{path or 'the message'} of {sha[:7]} contains what looks like a token or key"
             for sha, path in suspicious

@@ -11,8 +11,8 @@ _USUAL_PORTS = (80, 443)
 def refused_host(host: str, port: int, times: int, project: str, *, public: bool) -> str:
     """Return what was refused, how often, and the remedy.
 
-    An empty host means all others. `public`: False for one that is allowed, but has no public
-    address.
+    An empty host means all others. `public` is False for a host that the project allows but that
+    has no public address.
     """
     often = "once" if times == 1 else f"{times} times"
     if not host:
@@ -21,7 +21,7 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
     if not public:
         return f"{what}; it has no public address, so it cannot be allowed"
     if not _NAME.fullmatch(host):
-        return f"{what}; only hosts that are named, with their domain, can be allowed"
+        return f"{what}; only names with a domain can be allowed, such as files.example.org"
     return f'{what}; allow it with network = ["{_pattern(host, port)}"] in [projects.{project}]'
 
 

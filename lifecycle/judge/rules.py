@@ -95,7 +95,7 @@ RULES: Final = (
     Rule(
         Status.CI_FAILED,
         one_of(Ci.FAILING, Ci.SETTLING),
-        "a check that counts failed on the head commit",
+        "a check that the merge depends on failed on the head commit",
         "checks failed on {head}: {failed}",
     ),
     Rule(

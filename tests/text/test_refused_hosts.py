@@ -4,7 +4,7 @@ import pytest
 
 from bot.text.refused_hosts import network_line, refused_host
 
-NAMED = "only hosts that are named, with their domain, can be allowed"
+NAMED = "only names with a domain can be allowed, such as files.example.org"
 
 
 @pytest.mark.parametrize(
