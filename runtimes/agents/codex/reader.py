@@ -18,7 +18,7 @@ from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.shared.dialogs import permission_request, text_of, with_choices
 from runtimes.agents.shared.files import TEXT, LineTail, decode_json, decode_lines
 from runtimes.agents.shared.hooks import HookTail
-from runtimes.agents.shared.question_forms import describe_questions
+from runtimes.agents.shared.question_forms import UNREADABLE_QUESTION, describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.agents.shared.usage import limit_reset
 from runtimes.base import Seen
@@ -169,7 +169,7 @@ class CodexReader(Reader):
                 arguments = decode_json(str(item.arguments), dict[str, object])
                 self._requests[item.call_id] = _Request(
                     turn="",
-                    question=describe_questions(arguments) or "It asks something.",
+                    question=describe_questions(arguments) or UNREADABLE_QUESTION,
                     at=at,
                     permission=False,
                 )

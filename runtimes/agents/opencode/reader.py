@@ -23,7 +23,7 @@ from runtimes.agents.opencode.port import OpenCodePermission, OpenCodeStatus
 from runtimes.agents.shared.databases import open_database
 from runtimes.agents.shared.dialogs import permission_request, with_choices
 from runtimes.agents.shared.files import TEXT, decode_json, decode_rows
-from runtimes.agents.shared.question_forms import describe_questions
+from runtimes.agents.shared.question_forms import UNREADABLE_QUESTION, describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
 from runtimes.base import Seen
 
@@ -186,4 +186,4 @@ def _permission(pending: OpenCodePermission) -> str:
 
 
 def _questions(arguments: Mapping[str, object]) -> str:
-    return describe_questions(arguments) or "It asks something."
+    return describe_questions(arguments) or UNREADABLE_QUESTION

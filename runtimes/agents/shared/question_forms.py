@@ -14,8 +14,10 @@ from msgspec import Struct, field
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, choice_number, with_choices
 from runtimes.agents.shared.hooks import HookCall
 
-_SEVERAL_CHOICES = "Several may be taken, with commas between them"
-_SEVERAL_QUESTIONS = "Answer all of them, each in a line of its own"
+#: Of a question that cannot be read from the agent's files or port.
+UNREADABLE_QUESTION = "a question that cannot be shown here; see the agent's terminal"
+_SEVERAL_CHOICES = "Choose one or more, separated by commas"
+_SEVERAL_QUESTIONS = "Answer every question, each on its own line"
 
 
 class _Option(Struct, frozen=True):

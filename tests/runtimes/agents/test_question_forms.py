@@ -34,10 +34,10 @@ ASKS = parse_questions({"questions": GIVEN})
 def test_the_description_explains_how_to_answer_several_questions() -> None:
     assert describe_questions({"questions": GIVEN}).splitlines() == [
         "Which? (Red / Dark, red)",
-        "With? (Salt / Oil) Several may be taken, with commas between them",
+        "With? (Salt / Oil) Choose one or more, separated by commas",
         "Really? (Yes / No)",
         "Name?",
-        "Answer all of them, each in a line of its own",
+        "Answer every question, each on its own line",
     ]
     assert describe_questions({"questions": GIVEN[:1]}) == "Which? (Red / Dark, red)"
     assert describe_questions({"questions": {"question": "Which?"}}) == ""
