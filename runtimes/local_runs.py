@@ -298,8 +298,8 @@ def launch_of(
 ) -> Launch:
     """Return the launch of a run's command, isolated, after its project's setup lines.
 
-    It sees the files that `program` needs, but nothing in the folders `hidden`. Its paths are the
-    bot's own: no agent can write what names them. Raises `RuntimeFailure`.
+    It sees the files that `program` needs, but nothing in the folders `hidden`. No path comes from
+    a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **command.env}

@@ -64,7 +64,7 @@ class ActionDispatcher:
             if not self._has_project(session, due.action):
                 return RetryLater(f"{session.project} is no longer a project", outage=True)
             if missing := self._missing(session, due.action):
-                return Rejected(f"{missing} is not configured any more: put it back")
+                return Rejected(f"{missing} is no longer configured: put it back")
             if session.issue.commented:  # By an earlier session, perhaps with the same keys.
                 due = replace(due, first=False)
             return self._do(session, due, check)
@@ -237,7 +237,7 @@ class ActionDispatcher:
         if stopped := check():
             return stopped
         if not workspace.adopt(onto, head):
-            return RetryLater("the agent has moved on")
+            return RetryLater("the agent has checked out another commit or moved the branch")
         work = replace(session.work, head=head, off_branch=None)
         return Completed(
             result=head, observed=Observation(session=session.id, run=session.run, work=work)
@@ -250,13 +250,13 @@ class ActionDispatcher:
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)
         if not workspace.made:
-            return Completed(result="there is no workspace; the next one begins with it")
+            return Completed(result="there is no workspace; the next one starts with these commits")
         mirror.refresh()
         if mirror.take(workspace) != into:
-            return RetryLater("the agent has moved its branch on")
+            return RetryLater("the agent has committed since")
         if not mirror.contains(head):
             self.refreshes.request([refresh(session, f"branch:{session.branch}")], self.clock())
-            return RetryLater(f"{head} is not on GitHub any more")
+            return RetryLater(f"{head} is no longer on GitHub")
         joined = mirror.join(session.id, session.branch, into, head)
         if joined is None:
             return Completed(result=CLASH)

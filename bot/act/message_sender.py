@@ -68,13 +68,13 @@ class MessageSender:
         asks = session.agent.activity is Activity.WAITING_INPUT
         # A message and an answer have the same cause: the next decision orders whichever is right.
         if asks and not is_answer:
-            return Withdrawn("the agent asks something and would take this for the answer")
+            return Withdrawn("the agent asks a question and would take this message as the answer")
         if is_answer and not asks:
-            return Withdrawn("the agent does not ask anything any more")
+            return Withdrawn("the agent no longer asks a question")
         if is_answer and dialog is not None:
             return self._answer(session, due, message, dialog)
         if dialog is not None and dialog.id:
-            return RetryLater("the agent asks something and would take this message for the answer")
+            return RetryLater("the agent asks a question and would take this message as the answer")
         return self._paste(session, due, message, run)
 
     def _paste(
@@ -84,7 +84,7 @@ class MessageSender:
         runs = self.locations.host.runs
         if attempt >= _ATTEMPTS:
             return Rejected(
-                f"the message {mark} did not show up in what the agent reads; its screen ends with:"
+                f"the message {mark} did not reach the agent; the agent's screen ends with:"
                 f" {_last_lines(runs.screen(run))}"
             )
         values = values_of(session, message.prompt.values.get("base", ""))
@@ -107,12 +107,12 @@ class MessageSender:
     ) -> ActionResult:
         """Take one step of an answer to the dialog that is open.
 
-        An answer is refused where it was written before the question, or is none of its choices.
-        It goes to no other dialog than the first, and each step to no other page of it.
+        An answer is refused if it was written before the question, or matches none of its choices.
+        It is entered only into the dialog that it began with, each step only on its own page.
         """
         if not dialog.id:
             return RetryLater(
-                "what the agent asks is in no dialog that is understood: answer at its terminal"
+                "the dialog on the agent's screen is not recognised: answer at its terminal"
             )
         before, asked_at = due.receipt, session.agent.since
         if before is not None and before.dialog != dialog.id:
@@ -126,7 +126,8 @@ class MessageSender:
         attempt = _next_attempt(before) if again else 0
         steps = (before.steps if before else 0) + (not again)
         if attempt >= _ATTEMPTS or steps > _STEPS:
-            return Rejected(f"it was answered {attempt or steps} times and still asks the same")
+            times = attempt or steps
+            return Rejected(f"answered {times} times, the agent still asks the same question")
         receipt = replace(
             _receipt(before, attempt, self.clock()),
             dialog=dialog.id,
@@ -140,7 +141,7 @@ class MessageSender:
         if not self.locations.host.runs.answer(run, dialog, text.strip(), key):
             if before is None:  # Later it would look as if it had been given.
                 return Completed(result=REFUSED)
-            return RetryLater("the agent asks something else now")
+            return RetryLater("the agent asks another question now")
         return AwaitingReceipt(receipt)
 
 

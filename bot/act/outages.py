@@ -119,7 +119,7 @@ GITHUB = Resource(
     "GitHub does not answer: check the network, the proxy and GitHub's status page",
     None,
 )
-_ENDS = ". Actions that need it wait, use up no try and continue by themselves."
+_ENDS = ". Actions that need it wait and resume by themselves; no attempt is counted."
 
 
 @dataclass(eq=False)

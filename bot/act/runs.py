@@ -109,7 +109,7 @@ class AgentRuns:
         if stopped := check():
             return stopped
         if base is None:
-            return RetryLater("its workspace could not be made: this bot may not act then")
+            return RetryLater("its workspace could not be made: this bot may no longer act")
         self.archive.put_back(session.id)
         try:
             isolation = self._isolation(session, start.run)

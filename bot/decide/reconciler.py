@@ -39,6 +39,7 @@ _BATCH = 100
 _RETRY = timedelta(seconds=30)
 #: How the keys of incidents about sessions begin.
 _KEY = "session "
+_UNDECIDED = "the bot does nothing for this session, because the decision about it failed ({error})"
 
 
 class _Confirmed(Struct, frozen=True):
@@ -120,7 +121,8 @@ class Reconciler:
 
     def _report(self, session: str, problem: Exception, now: datetime) -> None:
         """Open an incident for a session that cannot be decided, and notify people on its issue."""
-        why = f"the bot cannot judge it ({type(problem).__name__}: {problem}), so it does nothing"
+        kind = type(problem).__name__
+        why = _UNDECIDED.format(error=f"{kind}: {problem}")
         if self._undecided is not None:
             self._undecided.add(session)
         if not self.store.incidents.report(f"{_KEY}{session}", f"{session}: {why}", now):
@@ -135,9 +137,8 @@ class Reconciler:
                 topic="attention",
                 values={
                     "session": session,
-                    "because": f"the bot cannot judge it ({type(problem).__name__}), "
-                    "so it does nothing for it",
-                    "remedy": "The bot's log has the details; it tries again every 30 seconds.",
+                    "because": _UNDECIDED.format(error=kind),
+                    "remedy": "The bot's log has the details; the bot retries every 30 seconds.",
                     "priority": Priority.URGENT.value,
                 },
             )

@@ -149,7 +149,7 @@ class PullMerger:
             if refusal.status != 409:
                 raise
             raise self._pending(
-                merge_id, ticket, f"{refusal} It is at an earlier one."
+                merge_id, ticket, f"{refusal} A merge requested earlier is in progress."
             ) from refusal
         details = progress.details
         match progress.status:

@@ -202,8 +202,8 @@ class AgentObserver:
         ]
         lost = too_many_lost(probes) if whole else 0
         text = (
-            f"{lost} of {len(probes)} programs vanished in one look and left no trace, so the look"
-            " is not believed and no agent counts as exited. Run `mergewright doctor`; if the"
+            f"{lost} of {len(probes)} programs vanished at once without a trace. The bot takes this"
+            " for a failed probe, and no agent counts as exited. Run `mergewright doctor`; if the"
             " programs are really gone, restart or stop their sessions"
         )
         if whole:

@@ -64,7 +64,8 @@ def test_an_answer_without_effect_is_given_three_times_to_the_same_dialog(
         assert terminal.typed == ["1"] * attempt
         terminal.is_given_up_waiting_for()
         assert terminal.facts.sent[answer.key].missing
-    assert terminal.is_sent(answer) == Rejected("it was answered 3 times and still asks the same")
+    why = "answered 3 times, the agent still asks the same question"
+    assert terminal.is_sent(answer) == Rejected(why)
     assert terminal.typed == ["1"] * 3
 
 

@@ -313,7 +313,7 @@ def test_an_agent_that_is_not_configured_any_more_does_not_take_over(site: Site)
     (due,) = site.scenario.store.outbox.due(site.scenario.clock())
     refusal = site.dispatcher().do(due, lambda: None)
     assert isinstance(refusal, Rejected)
-    assert "[agents.eve] is not configured any more" in refusal.why
+    assert "[agents.eve] is no longer configured" in refusal.why
 
 
 SUSPENDED = NotInstalled("It is suspended.", datetime(2030, 1, 2, 4, tzinfo=UTC))

@@ -43,8 +43,8 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
     terminal.site.runtime.prints(terminal.name, "one\n\n  two  words\n")
     result = terminal.is_sent()
     assert isinstance(result, Rejected)
-    assert f"{mark(terminal)} did not show up in what the agent reads" in result.why
-    assert result.why.endswith("its screen ends with: one | two words")
+    assert f"{mark(terminal)} did not reach the agent" in result.why
+    assert result.why.endswith("the agent's screen ends with: one | two words")
     assert len(terminal.typed) == 3
 
 

@@ -137,7 +137,7 @@ def test_a_session_that_cannot_be_decided_delays_no_other_and_is_retried(
     store = reconciling.scenario.store
     incidents = {one.key: one.text for one in store.incidents.current()}
     assert incidents.keys() == {"session widgets-1", "session widgets-2"}
-    assert "cannot judge it (LookupError: as it happens)" in incidents["session widgets-1"]
+    assert "decision about it failed (LookupError: as it happens)" in incidents["session widgets-1"]
     due = store.outbox.due(reconciling.scenario.clock())
     notices = [one.action for one in due if not one.session]
     assert [(one.number, one.topic) for one in notices] == [(1, "attention")]

@@ -194,7 +194,7 @@ def test_unknown_runs_and_agent_types_have_no_transcript(
         with pytest.raises(NoTranscript, match=f"widgets-12 has no run {run}"):
             conversations.texts_of(run)
     conversations.site.adapters.clear()
-    with pytest.raises(NoTranscript, match=r"no \[agent-types.shell\]"):
+    with pytest.raises(NoTranscript, match=r"\[agent-types.shell\] is no longer"):
         conversations.texts_of(1)
 
 
