@@ -57,7 +57,7 @@ _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the ser
 #: How many programs are asked for their version at once; some take seconds to answer.
 _AT_ONCE = 8
 _PAUSE = 0.1
-_NEW_KEY = "it rejects {key}: set it to a valid key"
+_NEW_KEY = "{key} was rejected: set it to a valid key"
 #: By the status code of the model's API.
 _REMEDIES: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: _NEW_KEY,
@@ -149,7 +149,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
     except FileNotFoundError:
         pass  # The adapter's `check` reports it.
     except subprocess.TimeoutExpired:
-        warnings.append("its version is unknown")
+        warnings.append("its version is unknown: the program did not print it in time")
     if kind.version and version and version != kind.version:
         warnings.append(
             f"version {version} is installed, {kind.version} is expected: install that one or"

@@ -98,5 +98,5 @@ def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> Ren
     for one in failed:
         at, error = f"{one.at:%Y-%m-%d %H:%M} UTC", Text(plain(one.error), overflow="fold")
         rows.add_row(Text(at, "dim"), Text(one.event), Text(one.id, no_wrap=True), error)
-    note = "They are processed again by the bot." if retried else "To process them again: --retry"
+    note = "The bot processes them again." if retried else "To process them again: --retry"
     return Group(rows, Text(f"\n{note}", "dim"))

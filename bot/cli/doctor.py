@@ -142,7 +142,7 @@ def database(installed: Installation) -> CheckResult:
             check_whole(paths.database)
         except StoreFailure as failure:
             return fail(str(failure), "docs/running.md (Backups) has the steps")
-        return ok("whole")
+        return ok("intact")
     if remains := paths.remains():
         return fail(
             f"{paths.database} is missing or empty, but {paths.data} holds the files of sessions,"
@@ -223,7 +223,7 @@ _LIMITING_CONTAINERS = (
 def isolation(installed: Installation) -> CheckResult:
     settings = installed.settings
     if found := problems(settings):
-        return fail("; ".join(found), "until then no agents are started")
+        return fail("; ".join(found), "the bot starts no agents until this is fixed")
     if warning := unisolated(settings):
         return warn(f"none: {warning}", "install bubblewrap or Docker, and remove that setting")
     projects, types = settings.projects or ("",), settings.agent_types
@@ -231,7 +231,7 @@ def isolation(installed: Installation) -> CheckResult:
     for kind in sorted(kinds):
         if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
             return warn(
-                f"{', '.join(sorted(kinds))}; {kind} does not limit a run as a whole: {lacking}",
+                f"{', '.join(sorted(kinds))}; not limited per run by {kind}: {lacking}",
                 _LIMITING if kind == "bubblewrap" else _LIMITING_CONTAINERS,
             )
     return ok(", ".join(sorted(kinds)))

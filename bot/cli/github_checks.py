@@ -96,7 +96,8 @@ def github(installed: Installation) -> CheckResult:
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
     if slug not in (login, named.lower(), NAME):
         return warn(
-            f"{installed.settings.github.api_url}: signed in as {login}, but @{slug} is ignored",
+            f"{installed.settings.github.api_url}: signed in as {login}, but commands to @{slug}"
+            " are ignored",
             f'set github.app-slug = "{slug}"',
         )
     return ok(f"{installed.settings.github.api_url}: signed in as {login}")
@@ -186,7 +187,7 @@ def labels(installed: Installation, us: GitHub) -> CheckResult:
         not in map(str.casefold, us.read.labels(project.repository, project.label))
     ]
     if missing:
-        return fail("\n".join(missing), "create it on the repository's page of labels")
+        return fail("\n".join(missing), "create it on the repository's Labels page")
     return ok("every repository has its label")
 
 

@@ -101,5 +101,6 @@ def _heading(message: Message) -> str:
     words += [str(message.kind), *filter(None, (message.tool, message.model))]
     if message.used and message.kind in (MessageKind.ANSWER, MessageKind.USAGE):
         used = message.used
-        words.append(f"in {used.input + used.cache_read + used.cache_write}, out {used.output}")
+        read = used.input + used.cache_read + used.cache_write
+        words.append(f"{read} input tokens, {used.output} output tokens")
     return "  ".join(words)

@@ -115,7 +115,9 @@ def reload(config: Config = None, as_json: Json = False) -> None:
 
 @config_app.command()
 def check(
-    named: Annotated[Path | None, typer.Argument(metavar="FILE", help="As --config.")] = None,
+    named: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Configuration file, like --config.")
+    ] = None,
     config: Config = None,
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""

@@ -22,7 +22,7 @@ _ANY = ("", "0.0.0.0", "::")  # noqa: S104 - compared, never listened on.
 def port(installed: Installation) -> CheckResult:
     host, number = _address(installed)
     if not number:
-        return ok("any free one")
+        return ok("any free port")
     if _serves(host, number):
         return ok(f"{host}:{number}: the server is running")
     try:

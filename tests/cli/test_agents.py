@@ -121,7 +121,7 @@ def test_a_round_trip_starts_the_program_with_a_run_token_and_shows_the_answer(
     [
         (0, "api cannot be reached: check `endpoint` of [agent-types.keyed]"),
         (400, "api answered 400: check SERVER_KEY, and `model` and `endpoint` of"),
-        (401, "api answered 401: it rejects SERVER_KEY: set it to a valid key"),
+        (401, "api answered 401: SERVER_KEY was rejected: set it to a valid key"),
         (404, "api answered 404: correct `model` of [agent-types.keyed], or its `endpoint`"),
         (429, "api answered 429: SERVER_KEY is rate-limited: try again later"),
     ],
@@ -149,7 +149,7 @@ def test_a_round_trip_ends_early_when_the_key_is_refused(
     writes(deployment, codex="codex", says="active")
     result = mergewright("agents", "check", "keyed", "--round-trip", "--patience", "10")
     assert "no answer: the model's API refuses the key: " in words(result.out)
-    assert "api answered 403: it rejects SERVER_KEY" in words(result.out)
+    assert "api answered 403: SERVER_KEY was rejected" in words(result.out)
 
 
 def test_tool_limits_are_refused_for_programs_without_them(

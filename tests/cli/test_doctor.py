@@ -30,7 +30,7 @@ def test_a_complete_installation_has_no_failures(lines: LineTail) -> None:
     assert found["isolation"].startswith("warn none: Agents run with all rights of the bot's user")
     assert found["webhook"] == "ok every repository sends to https://bot.example/webhooks/github"
     assert found["labels"] == "ok every repository has its label"
-    assert found["port"] == "ok any free one"
+    assert found["port"] == "ok any free port"
     assert found["public URL"] == "ok https://bot.example/ leads to this server"
     assert [name for name, text in found.items() if text.startswith("fail")] == []
 
@@ -253,7 +253,7 @@ def test_agents_are_isolated_unless_the_configuration_forbids_it(
     assert found.startswith(
         f"fail agents cannot be isolated here: {why}; no engine; no engine. To start them with all"
     )
-    assert found.endswith("-> until then no agents are started")
+    assert found.endswith("-> the bot starts no agents until this is fixed")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_limits_that_cannot_be_set_are_named_with_who_sets_them(
     monkeypatch.setattr(isolation, "unavailable", lambda *_: "")
     monkeypatch.setattr(isolation, "unlimited", lambda *_: "cpu")
     found = lines()["isolation"]
-    assert f"{kind} does not limit a run as a whole: cpu -> {remedy}" in found
+    assert f"not limited per run by {kind}: cpu -> {remedy}" in found
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

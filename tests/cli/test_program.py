@@ -319,7 +319,7 @@ def test_a_damaged_or_missing_database_is_refused_with_the_remedy(
     deployment.has_session(12)
     (deployment.paths.archive / "widgets-12").mkdir(parents=True)
     database = deployment.paths.database
-    assert checked(mergewright) == "ok whole"
+    assert checked(mergewright) == "ok intact"
     whole = database.read_bytes()
     database.write_bytes(whole[: len(whole) // 2])
     refused = serve()
