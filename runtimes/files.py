@@ -90,7 +90,7 @@ def open_regular(path: Path | str, names: int = 1) -> Iterator[BinaryIO]:
     with os.fdopen(_kernel().open(os.fspath(path), _READ), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         if status.st_nlink > names:
             raise OSError(f"{path} is a hard link")
         yield file

@@ -181,7 +181,7 @@ class LocalRecords:
         """A recorded file, to be opened through no link. Raises `OSError`."""
         path = self._sessions / name
         if session_of(name.partition("/")[0]) != session or ".." in path.parts:
-            raise OSError(f"{name} is no file of {session}")
+            raise OSError(f"{name} is not a file of {session}")
         return path
 
 

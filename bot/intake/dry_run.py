@@ -46,13 +46,13 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
     try:
         found = msgspec.json.decode(text, type=_Record)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"this is no payload and no record of a delivery ({error})") from error
+        raise ValueError(f"this is neither a payload nor a recorded delivery ({error})") from error
     sent = found.request or found
     payload = sent.payload or sent.body
     headers = {name.lower(): value for name, value in (sent.headers or {}).items()}
     event = event or headers.get("x-github-event") or (found.event if payload else "")
     if not event:
-        raise ValueError("it does not say which event it is: name it with --event")
+        raise ValueError("the file does not name its event: use --event")
     body = msgspec.json.encode(payload) if isinstance(payload, dict) else text
     return WebhookFile(event=event, body=body)
 

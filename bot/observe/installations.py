@@ -52,7 +52,7 @@ class InstallationObserver:
             self.on_change()
 
     def _report(self, were: Mapping[str, ProjectSettings]) -> None:
-        """Log what changed, and close the incidents of repositories that are no projects now."""
+        """Log what changed, and close the incidents of repositories that are no longer projects."""
         for name in self.projects.keys() - were.keys():
             log.info("%s: is a project now: %s", name, self.projects[name].repository)
         for name in were.keys() - self.projects.keys():

@@ -57,7 +57,7 @@ def merge_message(
 def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the `Co-authored-by` and `Signed-off-by` lines of commit messages, each once.
 
-    Each author (`NAME <EMAIL>`) is credited as a co-author. Lines that are no name and address, and
+    Each author (`NAME <EMAIL>`) is credited as a co-author. Lines without a name and address, and
     names with a mention, a command or a closing keyword, are left out.
     """
     found: dict[tuple[str, str], str] = {}

@@ -147,10 +147,10 @@ def git(
 
     `settings` is configuration for this call, without secrets: it is passed in the environment.
     `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
-    `stdin` is text, or a file. With `into` the output goes to that file, with `most`
-    at most so many bytes; `GitFailure.too_much` says that there were more, or more than 64 MiB of
-    text. `errors` is about bytes that are no UTF-8, as names of files may be: "surrogateescape"
-    keeps them. `memory` is the most it may use, in bytes; 0: no limit. `wrap` runs git in a
+    `stdin` is text, or a file. With `into` the output goes to that file, and `most` is its limit in
+    bytes; `GitFailure.too_much` says that there were more, or more than 64 MiB of text. `errors` is
+    the handler for bytes that are not UTF-8, as in names of files: "surrogateescape" keeps them.
+    `memory` is the most it may use, in bytes; 0: no limit. `wrap` runs git in a
     sandbox. Raises `GitFailure`.
     """
     login = login or GitLogin("", "")
@@ -219,7 +219,7 @@ def ask(repository: Path, *args: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """A text that may hold bytes of names that are no UTF-8, without them."""
+    """Return a text without bytes that are not UTF-8, which names of files may contain."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -380,5 +380,5 @@ class Mirror:
 
 def _sha(text: str) -> str:
     if not is_sha(text):
-        raise ValueError(f"{text!r} is no commit")
+        raise ValueError(f"{text!r} is not a commit")
     return text

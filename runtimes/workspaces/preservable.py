@@ -22,7 +22,7 @@ def check_pipes(*places: Path) -> None:
         words = "it has too many files to look for pipes"
         raise GitFailure("status", str(places[0]), words, _REMEDY) from None
     if name:
-        raise GitFailure("status", str(places[0]), f"{name} is no file but a pipe", _REMEDY)
+        raise GitFailure("status", str(places[0]), f"{name} is a pipe, not a file", _REMEDY)
 
 
 def check_sizes(checkout: Path, names: Iterable[str]) -> None:

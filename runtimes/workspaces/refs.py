@@ -38,14 +38,14 @@ def check_branch(branch: str) -> str:
         or any(not part or part.startswith(".") or part.endswith((".", ".lock")) for part in parts)
     )
     if bad:
-        raise ValueError(f"{branch!r} is no branch name git accepts")
+        raise ValueError(f"{branch!r} is not a branch name that git accepts")
     return branch
 
 
 def check_session(session: str) -> str:
     """Return the session name. Raises `ValueError` if it is not safe in a path and a ref."""
     if not _SESSION.fullmatch(session) or ".." in session or session.endswith((".", ".lock")):
-        raise ValueError(f"{session!r} is no session name: letters, digits, `-`, `_`, `.`")
+        raise ValueError(f"{session!r} is not a session name: use letters, digits, `-`, `_`, `.`")
     return session
 
 

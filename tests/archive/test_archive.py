@@ -282,7 +282,7 @@ def test_a_pipe_beside_a_database_does_not_block_the_archive(
     database.says("one")
     database.connection.execute("PRAGMA journal_mode = DELETE")
     os.mkfifo(kept.log.with_name("output.log-journal"))
-    with pytest.raises(OSError, match=r"output\.log-journal is no regular file"):
+    with pytest.raises(OSError, match=r"output\.log-journal is not a regular file"):
         kept.refresh_budget()
     kept.log.with_name("output.log-journal").unlink()
     kept.refresh_budget()

@@ -129,7 +129,7 @@ def test_a_file_that_is_no_recorded_webhook_is_refused(
     file.write_text(text)
     result = mergewright("replay", "--delivery", str(file))
     assert result.code == 2
-    assert f"{file}: this is no payload and no record of a delivery" in result.err
+    assert f"{file}: this is neither a payload nor a recorded delivery" in result.err
 
 
 def test_a_recorded_webhook_is_explained_without_effects(
@@ -178,8 +178,8 @@ HUGE = re.sub(
 @pytest.mark.parametrize(
     ("text", "words", "code", "says"),
     [
-        ("{}", (), 2, "name it with --event"),
-        ("[1]", ("--event", "issues"), 2, "this is no payload and no record"),
+        ("{}", (), 2, "does not name its event: use --event"),
+        ("[1]", ("--event", "issues"), 2, "this is neither a payload nor a record"),
         ("{}", ("--event", "issues"), 1, "not a payload of the event `issues`"),
         ('{"action": "\xff"}', ("--event", "issues"), 1, "not a payload of the event `issues`"),
         (HUGE, ("--event", "issues"), 1, "not a payload of the event `issues`"),

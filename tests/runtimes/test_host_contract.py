@@ -331,7 +331,7 @@ def test_no_link_leads_out_of_a_sessions_files(session: OneSession, tmp_path: Pa
     with pytest.raises(OSError, match=r"leads (out|there)"):
         records.read(SESSION, name, 0, 9)
     assert records.missing(SESSION, [session.file("out/other")]) == []
-    with pytest.raises(OSError, match="no file of"):
+    with pytest.raises(OSError, match="not a file of"):
         records.read("widgets-1", session.file("here"), 0, 9)
 
 

@@ -35,8 +35,8 @@ _SETTINGS = (
     "journal_mode = MEMORY",  # Merges the log.
     "writable_schema = ON",
 )
-#: The entries of a schema that are no tables and indexes, whatever their `type` says: triggers,
-#: views, virtual tables. SQLite begins the text of the others like this.
+#: The entries of a schema that are not tables or indexes, whatever their `type` says: triggers,
+#: views, virtual tables. The SQL of tables and indexes begins with the words below.
 _CODE = """FROM sqlite_schema WHERE NOT (
     substr(sql, 1, 13) = 'CREATE TABLE ' OR substr(sql, 1, 13) = 'CREATE INDEX '
     OR substr(sql, 1, 20) = 'CREATE UNIQUE INDEX ' OR (type = 'index' AND sql IS NULL))"""

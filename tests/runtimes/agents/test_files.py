@@ -25,7 +25,7 @@ def test_links_and_pipes_are_not_opened_as_files(tmp_path: Path) -> None:
         for path in (pipe, link, tmp_path / "missing"):
             assert not contains(path, "secret")
             assert (read_text(path), last_line_with(path, "secret")) == ("", "")
-        with pytest.raises(OSError, match="no regular file"), open_regular(pipe):
+        with pytest.raises(OSError, match="not a regular file"), open_regular(pipe):
             pass
 
 

@@ -75,11 +75,11 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe for a committed file": (pipe_for("README"), ""),
     "a pipe for attributes": (
         pipe_for(".gitattributes"),
-        r"\.gitattributes is no file but a pipe",
+        r"\.gitattributes is a pipe, not a file",
     ),
     "a pipe for ignored names, deep down": (
         pipe_for("a/b/.gitignore"),
-        r"a/b/\.gitignore is no file but a pipe",
+        r"a/b/\.gitignore is a pipe, not a file",
     ),
     "names in no encoding": (
         lambda path: Path(os.fsdecode(os.fsencode(path) + b"/\xff\xe9 \n")).write_text("x"),
@@ -88,7 +88,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a nested repository with a name in no encoding": (odd_repository, ""),
     "a pipe in a nested repository": (
         pipe_for("inner/.git/HEAD"),
-        r"inner/\.git/HEAD is no file but a pipe",
+        r"inner/\.git/HEAD is a pipe, not a file",
     ),
     "a terabyte of nothing": (huge, "huge has 1.1 TB"),
     "a terabyte in a nested repository": (huge_repository, "huge has 1.1 TB"),

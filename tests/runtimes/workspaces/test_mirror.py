@@ -198,9 +198,9 @@ def test_ancestry_of_commits(worktree: Worktree, mirror: Mirror, git: Git) -> No
 
 @pytest.mark.parametrize("name", ["--upload-pack=x", "a b", "a..b", "a:b", "x.lock", "", "a//b"])
 def test_ambiguous_names_are_refused(mirror: Mirror, name: str) -> None:
-    with pytest.raises(ValueError, match="no branch name"):
+    with pytest.raises(ValueError, match="not a branch name"):
         mirror.head_of(name)
-    with pytest.raises(ValueError, match="no commit"):
+    with pytest.raises(ValueError, match="not a commit"):
         mirror.contains(name)
 
 
