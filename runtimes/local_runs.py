@@ -265,10 +265,11 @@ class LocalRuns:
 
 
 def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) -> None:
-    """Enter one step of an answer: its request, or its keys and text, these once for each `key`.
+    """Enter one step of an answer: its request, keys and text.
 
-    `pause` is the time that the program needs before a paste and before Enter, in seconds. Raises
-    `Gone`, and `OSError` if a request to the program's port fails.
+    Keys and text are entered once for each `key`. `pause` is the time that the program needs before
+    a paste and before Enter, in seconds. Raises `Gone`, and `OSError` if a request to the program's
+    port fails.
     """
     if step.request is not None:
         step.request()

@@ -1,4 +1,4 @@
-"""Connections to the ports of programs, which may be in a sandbox with a loopback of its own."""
+"""Connections to ports of agents' programs, also in sandboxes, which have their own loopback."""
 
 import http.client
 import os
@@ -7,10 +7,11 @@ from pathlib import Path
 
 
 def loopback_connection(port: int, forwarded: Path, seconds: float) -> http.client.HTTPConnection:
-    """Return a connection to a program's port, which is not yet open.
+    """Return a connection to a program's port; the first request opens it.
 
-    `forwarded` is the socket that leads to the port of a program in a sandbox; there is none where
-    the program shares the loopback of this machine. `seconds` is the time-out of each step.
+    `forwarded` is the path of the socket that leads to the port of a program in a sandbox. If it
+    does not exist, the program shares the loopback of this machine. `seconds` limits connecting,
+    each write and each read.
     """
     if forwarded.exists():
         return _Forwarded(forwarded, seconds)

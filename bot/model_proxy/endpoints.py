@@ -58,8 +58,8 @@ class ModelEndpoints(Struct, kw_only=True):
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
         """Return what a run connects to: the proxy and its run token, or its provider.
 
-        `isolated`: whether it reaches the proxy by the port of its sandbox. Idempotent. Raises
-        `ModelUnavailable` if there is a key but no known endpoint for it.
+        `isolated`: whether the run reaches the proxy through a port of its sandbox. Idempotent.
+        Raises `ModelUnavailable` if there is a key but no known endpoint for it.
         """
         real = self._real(session)
         if not real.key:
@@ -70,9 +70,9 @@ class ModelEndpoints(Struct, kw_only=True):
         return Endpoint(url=url, key=self._run_token(session, run))
 
     def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
-        """Return the variables with which an isolated run's programs use the proxy. Idempotent.
+        """Return environment variables that make an isolated run use the proxy. Idempotent.
 
-        `port` is where its sandbox forwards 127.0.0.1 to the proxy's socket.
+        `port` is the port of 127.0.0.1 in its sandbox that is forwarded to the proxy's socket.
         """
         return proxy_variables(self._run_token(session, run), port)
 

@@ -103,7 +103,7 @@ class ForwardedRequest:
 
     @property
     def was_billed(self) -> bool:
-        """Whether the whole request, if it was sent to a model, costs something."""
+        """Whether the request was read to its end, and is of a kind that providers charge for."""
         return self._read.is_set() and bool(_BILLED.fullmatch(f"{self._method} {self.path}"))
 
     async def of(self, endpoint: Endpoint) -> httpx.Request:

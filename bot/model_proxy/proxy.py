@@ -85,7 +85,7 @@ class ModelProxy:
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of last time, or on any if that is taken. Idempotent."""
+        """Listen on the port of the last start, or on any free one if that is taken. Idempotent."""
         if self._server is not None:
             return
         app = Litestar(

@@ -23,7 +23,7 @@ _NO = (b"false", b"null")
 
 
 class BodyMemory:
-    """Limits the memory for bodies that are held whole, of each run and of all."""
+    """Limits the memory for buffered request bodies, of each run and of all runs together."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()  #: Bytes by run token.
@@ -46,10 +46,10 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return a body whose response reports its usage, and its model.
+    """Return the body, changed so that the response reports its usage, and the model it names.
 
-    Its fields are kept, and each is there once. Raises `ModelUnavailable` for one whose usage
-    cannot be counted.
+    Other fields are kept; of duplicate ones, the last. Raises `ModelUnavailable` for a request
+    whose usage cannot be counted.
     """
     try:
         fields = _DECODER.decode(body)

@@ -49,12 +49,12 @@ class SteadyClock:
 
     @property
     def agrees(self) -> bool:
-        """Whether the machine's clock shows this time, as last looked at."""
+        """Whether the machine's clock showed the same time as this one at the last comparison."""
         return abs(self.ahead) < _JUMP
 
     @property
     def ahead(self) -> timedelta:
-        """How far the machine's clock is ahead of this one, as last looked at; zero: it is not."""
+        """How far the machine's clock was ahead of this one at the last comparison."""
         return self._eras[-1].ahead
 
     def continue_from(self, recorded: datetime) -> None:

@@ -55,7 +55,7 @@ _Mapped = tuple[str, list[int]]
 
 
 class KnownSecret:
-    """One secret, and where it is in texts."""
+    """One secret, which is found in texts also where it is escaped."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -96,7 +96,10 @@ class KnownSecret:
 
 
 def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
-    """Each secret, line by line for keys, and on demand its Base64; the longest first."""
+    """Return each secret, or each line of a key, and with `in_base64` its Base64, longest first.
+
+    Secrets and lines of fewer than `shortest` characters are omitted.
+    """
     plain = [form for secret in secrets for form in _lines(secret) if len(form) >= shortest]
     encoded = [form for one in plain for form in _in_base64(one.encode())] if in_base64 else []
     forms = dict.fromkeys([*plain, *encoded])

@@ -1,4 +1,4 @@
-"""Forms of secrets that are not known: tokens and keys, recognised by how they begin.
+"""Recognises tokens and keys by their format, where the bot does not know their values.
 
 The prefixes are those that the providers document and secret scanners look for:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
@@ -13,7 +13,7 @@ from typing import NamedTuple
 class SecretForm(NamedTuple):
     """The form of one kind of secret."""
 
-    prefix: str  #: A short pattern; a text that it does not match holds none.
+    prefix: str  #: A short pattern; a text that it does not match holds no such secret.
     pattern: str
     bounded: bool = True  #: Whether it begins where a word begins.
 
@@ -73,7 +73,7 @@ _EXAMPLE = "EXAMPLE"
 
 
 def looks_like_secret(text: str) -> bool:
-    """Whether a text contains what has the form of a token or key, and is no provider's example."""
+    """Whether a text contains something like a token or key, except examples of providers."""
     if not _ANY_PREFIX.search(text):
         return False
     return any(_EXAMPLE not in found[0] for found in _ANY.finditer(text))

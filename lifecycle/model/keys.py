@@ -120,7 +120,7 @@ delete_branch = _of_text(KeyKind.DELETE_BRANCH)
 
 
 def merge(head: str, dequeued_at: datetime | None = None) -> Key:
-    """`dequeued_at`: when the merge queue last removed the pull request; the head may be new."""
+    """`dequeued_at`: when the merge queue last removed the pull request; None: it never did."""
     return Key(KeyKind.MERGE, (head, dequeued_at.isoformat()) if dequeued_at else (head,))
 
 

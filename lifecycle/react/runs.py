@@ -25,7 +25,7 @@ def start(judged: Judged) -> Wanted:
 
 
 def restart(judged: Judged) -> Wanted:
-    """Start another run after a failed one, which resumes its conversation.
+    """Start another run after a failed one, to resume the conversation.
 
     A run that was lost with its machine or runtime does not count as one of the agent's tries.
     """

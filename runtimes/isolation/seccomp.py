@@ -1,9 +1,9 @@
 """The seccomp filter of sandboxes: system calls that would reach beyond the sandbox fail.
 
-What programs for development need stays allowed. The filter does not replace the namespaces; it
-keeps the parts of the kernel out of reach that namespaces do not cover, and that its exploits use.
-Assembled here: the bindings of libseccomp on PyPI (pyseccomp) have had no release since 2021 and
-need a system library, and numbers are all that a filter needs.
+System calls that development tools need are allowed. The filter does not replace the namespaces: it
+blocks features of the kernel that namespaces do not cover, and those that exploits often use. It is
+assembled here, because the bindings of libseccomp on PyPI (pyseccomp) have had no release since
+2021 and need a system library, and a filter is only a list of numbers.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
@@ -55,7 +55,7 @@ DENIED: Mapping[str, tuple[int, int | None]] = {
     "mount_setattr": (442, 442),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
-    # Parts of the kernel whose errors are often exploited.
+    # Parts of the kernel whose bugs are often exploited.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),

@@ -264,7 +264,10 @@ def no_variables(agent_type: AgentType, endpoint: Endpoint) -> list[str]:
 
 
 def user_folder(variable: str, name: str) -> Path:
-    """The program's folder of the user who runs this: by its variable, or `name` in their home."""
+    """Return the folder in which a program keeps the files of the user who runs this process.
+
+    It is the value of the environment variable, if that is set, or `name` in the home directory.
+    """
     return Path(os.environ.get(variable) or Path.home() / name)
 
 

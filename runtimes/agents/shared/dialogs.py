@@ -1,4 +1,4 @@
-"""Dialogs: how to describe an agent's question to people, and to give their answer."""
+"""Describes an agent's dialogs to people, and finds the keys or requests that answer them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
