@@ -83,9 +83,9 @@ _kernel = cache(_Kernel)
 
 @contextmanager
 def open_regular(path: Path | str, names: int = 1) -> Iterator[BinaryIO]:
-    """Open a regular file for reading, through no link; it has at most so many names.
+    """Open a regular file for reading, without following links.
 
-    Raises `OSError` for links, pipes and missing files.
+    Raises `OSError` for links, pipes, missing files and files with more hard links than `names`.
     """
     with os.fdopen(_kernel().open(os.fspath(path), _READ), "rb") as file:
         status = os.fstat(file.fileno())

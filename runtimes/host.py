@@ -1,6 +1,6 @@
-"""The values that a host, a machine where sessions live, takes and returns.
+"""The values that a host takes and returns; a host is a machine on which sessions run.
 
-They name runs, folders and files, so that no path below a session's folders leaves the host: it
+They name runs, folders and files, so that no path inside a session's folders leaves the host: it
 may be this machine, a sandbox or another machine. `runtimes.local_host` is this machine.
 """
 

@@ -127,8 +127,8 @@ class LocalRecords:
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
         """Return at most so many messages from a run's files, starting at a position.
 
-        The first has place 0. Where a program has one conversation for all runs of a session,
-        those of all of them are counted. To continue where the last call ended costs what is new.
+        Positions begin at 0. Where a program has one conversation for all runs of a session,
+        those of all runs are counted. Continuing where the last call ended reads only what is new.
         """
         with self._lock:
             conversation, ahead = self._open.pop((run.name, start), (None, []))

@@ -64,8 +64,8 @@ class _Watched(Struct, kw_only=True):
 class LocalRuns:
     """The runs of agents: processes, terminals, states.
 
-    Every method may be called from any thread and repeated after a crash. Where the runtime cannot
-    be asked it raises `Unavailable`: nothing is known then, least of all that something ended.
+    Every method may be called from any thread and repeated after a crash. It raises `Unavailable`
+    if the runtime does not answer; then nothing is known, and no run may be taken for ended.
     """
 
     runtime: Runtime

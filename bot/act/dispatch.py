@@ -96,9 +96,10 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """The result of a push, pull request, update or merge that took effect unnoticed.
+        """The result of a push, pull request, update or merge that took effect without a record.
 
-        Their effect makes these unwanted. Every other action is repeated, without another effect.
+        Decisions no longer want such an action once it took effect. Every other action is repeated,
+        which has no second effect.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()

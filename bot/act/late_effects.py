@@ -3,9 +3,9 @@
 Every action is checked right before its effect, but a process can be suspended between the two: by
 a signal, a debugger, or with its machine. When it continues, a request or a `git push` that was on
 its way takes effect, although another bot has carried the same action out meanwhile. A `git push`
-even outlives its process. What can be doubled so are the actions that were due when it was
-replaced; each is found again by its key. The store keeps them, because the bot that replaced it may
-itself be replaced or started again before it continues.
+even outlives its process. Only actions that were due when it was replaced can have been carried out
+twice in this way; the effects of each are found by its key. The store keeps them, because the bot
+that replaced it may itself be replaced or started again before it continues.
 """
 
 import logging
@@ -45,7 +45,7 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 
 @dataclass(eq=False)
 class LateEffects:
-    """Removes doubled effects, in each resync until the former leaders have ended."""
+    """Removes duplicate effects, in each resync until the former leaders have ended."""
 
     outbox: OutboxTable
     sessions: SessionsTable
@@ -58,7 +58,7 @@ class LateEffects:
     _looks: Counter[str] = field(default_factory=Counter, init=False)
 
     def remove(self) -> None:
-        """Remove what was doubled by now."""
+        """Remove the duplicate effects that exist now."""
         suspects = self.outbox.inherited()
         ended = {one.former for one in suspects if not self.may_run(one.former)}
         failed = set[int]()

@@ -1,6 +1,7 @@
-"""Outages: what the machine ran out of, or GitHub; an incident for people, and when it is over.
+"""Detects outages: a resource of the machine that is used up, or a GitHub that does not answer.
 
-An action that meets one waits and uses up no try, because nothing is wrong with its session.
+Each is an incident until it is over. An action that fails because of an outage waits, and its
+attempt is not counted, because nothing is wrong with its session.
 """
 
 import os
@@ -137,9 +138,10 @@ class Outages:
     _answer: Future[bool] | None = field(default=None, init=False)  #: Of GitHub.
 
     def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
-        """When to try again what failed with this message; None: it is due to no outage.
+        """When to retry an action that failed with this message; None: no outage is the cause.
 
-        `of_github`: whether GitHub was unavailable to it, which may concern its request alone.
+        `of_github`: whether GitHub did not answer the action's request, which may be due to the
+        request alone.
         """
         if self.met(message):
             return self.clock() + _PAUSE

@@ -217,8 +217,8 @@ class App:
             where = "ahead of" if clock.ahead > timedelta() else "behind"
             text = (
                 f"The machine's clock jumped and is {duration(abs(clock.ahead))} {where} the time"
-                " since the start. Nothing waits longer because of it. Check the machine's time"
-                " service, then restart the bot, so that it shows the machine's time again"
+                " since the start. Intervals and time-outs are not affected. Check the machine's"
+                " time service, then restart the bot, so that it shows the machine's time again"
             )
             incidents.report("clock", text, clock())
             self._clock_jumped = True

@@ -99,7 +99,7 @@ def _is_archived(name: str, paths: Paths) -> bool:
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
     source = tar.extractfile(member)
     if source is None:
-        raise NotRestored(f"{member.name} is no file in the backup")
+        raise NotRestored(f"{member.name} is not a file in the backup")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     target.touch(mode=0o600)

@@ -378,7 +378,7 @@ class ApiClient:
         if writes:
             self._limits.wait_turn(account, resource)
             if not self.may_write():
-                raise TryLater(f"{request}: not sent: this bot does not lead any more.")
+                raise TryLater(f"{request}: not sent: this bot may no longer act.")
         try:
             response = self.transport.send(request, token)
         except Refused as refusal:

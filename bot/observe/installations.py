@@ -70,9 +70,9 @@ def followed(
 ) -> list[InstalledProject]:
     """Return the projects after a look at the installations, by name.
 
-    `configured` are GitHub's ids of the repositories in the configuration. A repository keeps its
-    project's name while it is no project, and a new one of the same name takes it over. Those of a
-    suspended installation stay as they are.
+    `configured` are GitHub's ids of the repositories in the configuration. A repository that leaves
+    the installations keeps its project's name, until a new repository of the same name takes it
+    over. The projects of a suspended installation are kept.
     """
     listed = {
         one.id: one

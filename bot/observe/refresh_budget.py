@@ -64,7 +64,7 @@ class RefreshBudget:
             self._known[thing] = (fingerprint, self._clock())
 
     def retain_only(self, things: Iterable[Numbered]) -> None:
-        """Forget all others."""
+        """Forget the fingerprints of all other issues and pull requests."""
         kept = set(things)
         self._known = {thing: known for thing, known in self._known.items() if thing in kept}
         self._found = {thing: found for thing, found in self._found.items() if thing in kept}

@@ -114,9 +114,9 @@ class RepositoryConfig:
     _first_read: dict[str, datetime] = field(default_factory=dict, init=False)
 
     def read(self) -> list[FetchedFile]:
-        """Read every repository's file; those that differ from the ones kept in the store.
+        """Read every repository's file; return those that differ from the store's.
 
-        A file that `read_pushed` has read just now, as the bot began to lead, is left out.
+        A file that `read_pushed` has read just now, as the bot began to lead, is not read again.
         """
         first, self._first_read = self._first_read, {}
         since = self.clock() - _JUST_READ

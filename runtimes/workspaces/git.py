@@ -209,7 +209,7 @@ def git(
 
 
 def ask(repository: Path, *args: str) -> str | None:
-    """Run a git command that answers "no" with exit code 1; None: that was its answer."""
+    """Run a git command that exits with 1 for "no"; return its output, or None for "no"."""
     try:
         return git(repository, *args)
     except GitFailure as failure:

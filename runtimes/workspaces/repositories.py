@@ -77,7 +77,7 @@ def remove_locks(repository: Path) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove a folder, even if it is write-protected. Idempotent. Raises `OSError`.
 
-    However deep it is nested, which the standard library does not do, nor by paths.
+    It uses `rm`, because `shutil.rmtree` fails for folders that are nested very deeply.
     """
     if _ran("rm", "-rf", folder):
         _ran("chmod", "-R", "u+rwx", folder)  # Some tools write-protect folders.

@@ -27,16 +27,19 @@ class Steering:
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Begin to hold them as they are in a commit. Returns whether any is not committed."""
+        """Hold the files that match from now on, as they are in a commit; `put_back` restores them.
+
+        Returns whether any of them has changes that are not committed.
+        """
         self._git("read-tree", commit, env=self._env)
         self._note.write_text("\n".join((commit, *patterns)))
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Restore them. Returns those of which `head` has another version.
+        """Restore the held files. Returns those of which `head` has another version.
 
-        Files in the way are removed; links are replaced, never followed. If there is no other
-        version, holding ends.
+        Files in the way are removed; links are replaced, never followed. If `head` has the same
+        version of all, none is held any longer.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)
@@ -54,7 +57,7 @@ class Steering:
         return _split(changed_files)
 
     def status(self, untracked: str) -> list[str]:
-        """What differs from the branch's commit, without held files that are as they should be."""
+        """The differences to the branch's commit, without held files in their restored state."""
         _, patterns = self._held()
         others = pathspecs(patterns, "exclude")
         found = self._status(f"--untracked-files={untracked}", "--", ".", *others)

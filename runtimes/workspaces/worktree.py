@@ -90,9 +90,9 @@ class Worktree:
 
     @property
     def spoiled(self) -> bool:
-        """Whether it was completed, and somebody has since removed the record of that.
+        """Whether there may be work in it, although nothing records that it was completed.
 
-        An empty folder is what a killed `create` can leave: there was no work in it.
+        An empty folder is not spoiled: a killed `create` can leave one.
         """
         recorded = self.made or self._making.exists()
         return self.place.is_dir() and not recorded and any(self.place.iterdir())
@@ -192,10 +192,10 @@ class Worktree:
             self._git(*command, stdin=wanted, into=into, most=most, seconds=NETWORK_SECONDS)
 
     def move(self, old: str, new: str) -> None:
-        """Bring branch and files from one commit to another, which `origin` has.
+        """Move the branch and the files from one commit to another, which `origin` has.
 
-        The branch must be checked out, at `old`, and all be committed. Call it only while the agent
-        is at rest. Does nothing if the branch is at `new` already.
+        The branch must be checked out at `old`, without uncommitted changes. Call it only while the
+        agent is at rest. Does nothing if the branch is at `new` already.
         """
         with self._locked():
             if self.head() == new:
@@ -277,9 +277,9 @@ class Worktree:
         return not self._git("rev-list", "--max-count=1", tip, f"^{commit}")
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
-        """Begin to hold the files that match as they are in a commit.
+        """Hold the files that match from now on, as they are in a commit.
 
-        True: some of them hold work that is not committed, and `put_back` would lose it.
+        True: some of them have changes that are not committed, which `put_back` would lose.
         """
         with self._locked():
             self._status()  # It brings the view to the branch's commit.
@@ -293,7 +293,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        False: it stays, since its time of completion is not `completed`, where that is given.
+        With `completed`, remove it only if it was completed at that time; False: it was not.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)

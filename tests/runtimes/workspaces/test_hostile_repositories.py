@@ -134,7 +134,7 @@ def test_a_pipe_among_the_objects_is_named_and_blocks_no_other_session(
     os.mkfifo(blocked_by)
     (blocked.path / "new").write_text("1")
     for look in (blocked.dirty, lambda: mirror.preserve(blocked, 1)):
-        with pytest.raises(GitFailure, match="alternates is no file but a pipe"):
+        with pytest.raises(GitFailure, match="alternates is a pipe, not a file"):
             look()
     root = tmp_path / "data" / "workspaces"
     other = Worktree(root, "widgets-13", "mergewright/13-x", mirror.path, lambda: isolation)
