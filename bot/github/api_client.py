@@ -1,7 +1,7 @@
 """Authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Nothing is retried, except once with a new token where an App's
-token expired early, and nothing sleeps, except a write for its turn: the outbox retries.
+Responses are decoded into Structs. Only a write sleeps, until its turn. Nothing is retried, which
+the outbox does, except for one attempt with a new token if an App's token expired early.
 """
 
 import re

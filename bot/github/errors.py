@@ -1,4 +1,4 @@
-"""Failures of GitHub requests by their remedy, and which failure a response means.
+"""Failures of GitHub requests, a class for each remedy, and their derivation from responses.
 
 A rate limit without a time means at least one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits

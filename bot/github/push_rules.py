@@ -1,7 +1,7 @@
 """Finds the rule that keeps the bot from pushing to a base branch, and so from merging.
 
-Only what GitHub documents is read: a rule that the bot may not see, or that may admit it, counts as
-none. https://docs.github.com/en/graphql/reference/objects#branchprotectionrule
+Only documented fields are read. A rule is ignored if the bot may not see it, or if it may let the
+bot push. https://docs.github.com/en/graphql/reference/objects#branchprotectionrule
 """
 
 from datetime import datetime, timedelta

@@ -36,7 +36,7 @@ class StatusReporter:
         """Update the bot's comment with this key, or create it; returns the comment's id.
 
         `known` is the id it had; if that comment was deleted, another one is looked for. `first`:
-        where none is known, there is none.
+        this is the first attempt, so without a known id no comment exists.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
@@ -77,7 +77,7 @@ class StatusReporter:
     ) -> int:
         """Update the bot's check run on a commit, or create it; returns its id.
 
-        `first`: where none is known, there is none.
+        `first`: this is the first attempt, so without a known id no check run exists.
 
         Its conclusion is `success` or `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run

@@ -261,7 +261,7 @@ class Annotation(Struct, frozen=True):
 
 
 class MergeDetails(Struct, frozen=True):
-    """What a merge came to; only one that is pending has a uuid."""
+    """The state or result of an asynchronous merge; only a pending one has a uuid."""
 
     message: str
     uuid: str = ""

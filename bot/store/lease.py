@@ -29,9 +29,10 @@ class LeaseTable(StoreTable):
     ) -> int | None:
         """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
 
-        Another's lease has run out if it does not outlast `expired`; by default, `now`. A leader
-        from `this_process` whose process is gone is replaced at once. The epoch grows
-        with every change of the leader, and what was due is noted as inherited (`OutboxTable`).
+        Another leader's lease counts as expired if its expiry is not after `expired`, by default
+        `now`. A leader whose name is from `this_process` and whose process is gone is replaced at
+        once. The epoch grows with every change of the leader, and due actions are noted as
+        inherited (`OutboxTable`).
 
         Raises:
             StoreBusy: another process is stopped in the middle of a write.
@@ -76,7 +77,7 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, which tells others if it runs."""
+    """Return this process's owner name, `host:boot:pid:start`, by which others see if it runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 

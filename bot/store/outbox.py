@@ -99,7 +99,7 @@ class OutboxTable(StoreTable):
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
         """The actions to execute now: of each session at most the first, the oldest session first.
 
-        So many sessions that begin together end one after the other, not all at the end. Actions
+        That way, sessions that begin together end one after the other, not all at the end. Actions
         without a session come before them, and do not wait for each other. An action that waits for
         its next attempt delays no other: a stop does not wait for a comment.
         """

@@ -39,7 +39,7 @@ def encoded(value: object) -> str:
 
 
 def columns(value: msgspec.Struct) -> dict[str, Any]:
-    """The fields of a struct as columns of their names hold them."""
+    """The fields of a struct as values for the columns with their names."""
     return {name: _column(one) for name, one in msgspec.structs.asdict(value).items()}
 
 

@@ -184,7 +184,7 @@ class AgentsTable(StoreTable):
         return [row["path"] for row in self._all(PATHS, (session,))]
 
     def merged(self, project: str) -> list[tuple[str, str]]:
-        """The merged sessions of a project, each after the agent that earned the merge."""
+        """The merged sessions of a project, as pairs of the merge's agent and the session's ID."""
         earlier = _by_session(self._all(HANDOVERS))
         rows = [row for row in self._all(RECORDS) if row["project"] == project]
         return [

@@ -82,7 +82,7 @@ PAUSES: Final[tuple[Row, ...]] = (by_removal, by_archive, by_person, by_budget, 
 
 
 def pause(view: SessionView) -> Found:
-    """The first row that finds something; none is asked if there is nothing to find, as usual."""
+    """Return the first finding of `PAUSES`. Usually no row can find any; then none is called."""
     facts = view.facts
     closed = facts.removed or facts.archived
     if closed or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:

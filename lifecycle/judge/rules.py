@@ -200,5 +200,5 @@ def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def rows_for(signals: Signals) -> tuple[Rule, tuple[BlockerRule, ...]]:
-    """Return the rule and the blockers by one look at what is remembered."""
+    """Return the rule and the blockers, cached together for each combination of signals."""
     return rule_for(signals), blockers_for(signals)

@@ -122,7 +122,7 @@ def wait_for(signals: Signals) -> Wait | None:
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """What a session without a program at work waits for has not come for too long."""
+    """Return why people are notified of a session that is at rest and has waited too long."""
     wait, why = wait_for(signals), barred(view)
     if wait is None:
         if not why or not merge_wanted(view):

@@ -120,7 +120,10 @@ class RequestReview(_OnNumber, frozen=True, kw_only=True):
 
 
 class Comment(_OnNumber, frozen=True, kw_only=True):
-    """Comment on the issue or the pull request. 0: a reply on this machine, which its record is."""
+    """Comment on the issue or the pull request.
+
+    Number 0 is a reply for the command line or the page, which show it from its record.
+    """
 
     topic: str  #: Which sentence of `bot/text/messages.py`.
     values: Mapping[str, str] = field(default_factory=dict)

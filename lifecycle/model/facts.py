@@ -87,7 +87,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """All tokens that a budget counts: what was read from a cache is not new work."""
+        """The tokens that a budget counts: all but those read from a cache."""
         return self.input + self.output + self.cache_write + self.reasoning
 
 

@@ -1,7 +1,7 @@
 """The table that turns a status into actions. Every status has a row.
 
-A row's condition sees the signals alone; what it yields is keyed by its cause, so a cause that was
-answered once is not answered again.
+A row's condition sees the signals alone. The keys of its actions are made of their cause, so that
+no cause leads to the same action twice.
 """
 
 from collections.abc import Callable
