@@ -95,7 +95,7 @@ def _conversations(view: SessionView) -> str:
 def _ignored(view: SessionView) -> str:
     """Return the approvals that do not count with their reasons, and what the requester can do."""
     if view.approved:
-        return " by GitHub, in addition to the one that it has"
+        return ": GitHub requires another approval, such as a code owner's"
     why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
     if not why:
         command = view.merge_command

@@ -113,7 +113,7 @@ REVIEWS: dict[str, Scenario] = {
         ready(review=Review.PENDING),
         S.REVIEW_PENDING,
         "review_required",
-        says="by GitHub, in addition to the one that it has",
+        says="GitHub requires another approval, such as a code owner's",
     ),
     "a requested review is missing": Scenario(
         ready(verdicts=(), review=Review.PENDING),

@@ -307,7 +307,7 @@ def test_a_requester_whose_merge_command_waits_for_a_review_gets_the_reason() ->
 def test_a_further_review_that_github_requires_is_named_as_such() -> None:
     (blocker,) = decision(ready(review=Review.PENDING)).blockers
     assert blocker.sentence == (
-        "a review is required by GitHub, in addition to the one that it has"
+        "a review is required: GitHub requires another approval, such as a code owner's"
     )
 
 
