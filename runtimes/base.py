@@ -30,8 +30,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     #: `supervise.REPORT`, ignores every signal but SIGKILL, and ends with all that is in it.
     contained: bool = False
     opens: Mapping[int, Path] = {}  #: Files that `argv` reads, by the descriptor it gets.
-    #: UNIX sockets to make in `dir`, by the descriptor at which `argv` accepts connections. No path
-    #: that an agent can replace leads the bot to them.
+    #: UNIX sockets to make in `dir`, by the descriptor at which `argv` accepts connections. The bot
+    #: connects to them by a path that no agent can replace.
     listens: Mapping[int, str] = {}
     #: Control groups that `argv` begins in: folders to make, with the limits to write there.
     groups: Mapping[str, Mapping[str, str]] = {}

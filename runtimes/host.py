@@ -78,9 +78,9 @@ class StartSpec(Struct, frozen=True, kw_only=True):
 
     prompt: str
     isolation: IsolationSpec
-    resume: str = ""  #: The conversation to resume, by the program's own name for it.
+    resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.
     limits: RunLimits = NO_LIMITS
-    bootstrap: tuple[str, ...] = ()  #: Lines of a shell, run in the workspace before the program.
+    bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
 
 
 class OpenDialog(Struct, frozen=True, kw_only=True):

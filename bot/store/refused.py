@@ -1,4 +1,4 @@
-"""The hosts that the proxy refused to sessions: at most 50 a session, the others as one."""
+"""The hosts that the proxy refused to sessions: 50 each, and a single count of all others."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ _KNOWN_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 
 
 class Destination(Struct, frozen=True, kw_only=True):
-    """What a session asked the proxy for. A host is text of an agent."""
+    """A host that a session asked the proxy for."""
 
     session: str
-    host: str  #: Empty: the others, of a session that asked for too many.
+    host: str  #: Text that an agent chose. Empty: all others, after the first 50.
     port: int
     public: bool = True  #: False: it is allowed, but has no public address.
 
@@ -32,7 +32,7 @@ class Destination(Struct, frozen=True, kw_only=True):
 class RefusedHost(Struct, frozen=True, kw_only=True):
     """A host that was refused to a session."""
 
-    host: str  #: Text of an agent. Empty: the others, after the first 50.
+    host: str  #: Text that an agent chose. Empty: all others, after the first 50.
     port: int
     public: bool  #: False: it is allowed, but has no public address.
     times: int
@@ -51,7 +51,7 @@ class RefusedTable(StoreTable):
         return list(skip_corrupt(_refused, self._all(REFUSED_HOSTS, (session,))))
 
     def record(self, refused: Mapping[Destination, int]) -> None:
-        """Count what was refused, each with how often. Unknown sessions are ignored."""
+        """Add to the counts of refused hosts. Unknown sessions are ignored."""
         now = self._db.clock().timestamp()
 
         def work(connection: sqlite3.Connection) -> set[str]:

@@ -49,9 +49,10 @@ _SECCOMP = 9  #: The descriptor of the filter. Shells redirect those of one digi
 _PORT = 8  #: That of the socket by which the bot reaches the program's port.
 _USER = 1000
 _TRY_SECONDS = 20
-#: Of the temporary folders, which are in memory and count as the run's: a share of its limit.
+#: The size of each temporary folder: the run's memory limit, of which their files are part, divided
+#: by this.
 _TMP_SHARE = 2
-_TMP_MB = 2048  #: Without a limit of memory.
+_TMP_MB = 2048  #: The same size without a memory limit.
 _SHORT_TMP_BYTES = 16 * 1024 * 1024  #: That of a short program.
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
