@@ -301,5 +301,6 @@ def test_a_bot_whose_looks_at_agents_fail_is_not_ready(
         assert app.health().sweep_late
     app._sweep_agents()
     assert not app.health().sweep_late
+    app.server.stop()
     app.wiring.store.close()
     app.wiring.github.close()
