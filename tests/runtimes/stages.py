@@ -183,10 +183,12 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
     """
     if isolation == "bubblewrap" and (why := _without_bubblewrap()):
         pytest.skip(f"bubblewrap does not work here: {why}")
-    if isolation in _SOCKETS and (why := _without_engine(isolation)):
-        pytest.skip(f"{isolation} does not answer here: {why}")
-    if isolation in _SOCKETS:  # Makes its image, too.
-        assert ISOLATIONS[isolation].unavailable() == ""
+    if isolation in _SOCKETS:
+        variable, usual = _SOCKETS[isolation]
+        if why := _without_engine(os.environ.get(variable, usual).removeprefix("unix://")):
+            pytest.skip(f"{isolation} does not answer here: {why}")
+        why = ISOLATIONS[isolation].unavailable()  # Makes its image, too.
+        assert not why, why
     if limited_processes and os.geteuid() == 0 and ISOLATIONS[isolation].unlimited(_FEW):
         pytest.skip("root needs control groups to limit processes")
 
@@ -207,10 +209,8 @@ _SOCKETS = {
 
 
 @cache
-def _without_engine(name: str) -> str:
-    """Why an engine does not answer: whether containers work then is what is tested."""
-    variable, usual = _SOCKETS[name]
-    path = os.environ.get(variable, usual).removeprefix("unix://")
+def _without_engine(path: str) -> str:
+    """Why no engine answers at a socket: whether containers work there is what is tested."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(20)
