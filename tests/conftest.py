@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib
+import signal
 from contextlib import suppress
 
 import pytest
@@ -16,6 +17,9 @@ LONGEST = ("tests/lifecycle/test_laws.py", "tests/stories/")
 def pytest_configure() -> None:
     """Cache what many tests would repeat. Garbage collection is off while pytest collects."""
     gc.disable()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts background jobs so, and the programs that tests interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     cache_certificates_and_keys()
     typer.main.get_command = functools.cache(typer.main.get_command)
 
