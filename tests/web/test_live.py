@@ -103,7 +103,7 @@ async def _received(changes: str) -> Sequence[bytes] | None:
 
 def test_a_closed_page_is_removed_from_the_watchers(site: Site) -> None:
     with watching(site):
-        assert streams(site) == 1
+        eventually(lambda: streams(site) == 1, "it watches")
     site.session(1)  # a dead connection is noticed when something is sent
     eventually(lambda: streams(site) == 0, "it is removed")
 
