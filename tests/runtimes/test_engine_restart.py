@@ -1,4 +1,7 @@
-"""Runs in containers whose engine is killed, started again, or gone for good."""
+"""Runs in containers whose engine is killed, started again, or gone for good.
+
+Where Docker answers; with an engine of their own, which needs root.
+"""
 
 import signal
 import tempfile
@@ -12,7 +15,7 @@ from lifecycle.model.status import Probe
 from runtimes.containers.engine import Engine
 from runtimes.isolation import ISOLATIONS
 from tests.runtimes import engines
-from tests.runtimes.stages import IsolatedStage
+from tests.runtimes.stages import IsolatedStage, needs
 from tests.world.waiting import eventually
 
 NAME = "app-1_r1"
@@ -20,6 +23,7 @@ NAME = "app-1_r1"
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[engines.Daemon]:
+    needs("docker")
     if why := engines.missing("docker"):
         pytest.skip(why)
     with (
