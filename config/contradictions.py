@@ -120,7 +120,8 @@ def _default_contradictions(
     if project.policy is not None:
         yield from _policy_contradictions(f"{where}.policy", project.policy)
     if "," in project.label:
-        yield f"{where}.label = {short(project.label)}: GitHub cannot search for commas"
+        label = f"{where}.label = {short(project.label)}"
+        yield f"{label}: expected no comma, because GitHub cannot search for one"
     yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
     yield from _unknown_profile(settings, where, project.profile)
     if isinstance(project.network, str):
@@ -192,7 +193,10 @@ def _key_contradictions(settings: Settings) -> Iterator[str]:
         if not _VARIABLE.fullmatch(variable):
             yield f"{place}: expected the name of an environment variable"
         elif _OURS.match(variable):
-            yield f"{place}: {variable} would send our own credentials to the model's provider"
+            yield (
+                f"{place}: {variable} would send Mergewright's own credentials to the model's"
+                " provider"
+            )
     for where, owner in settings.key_owners.items():
         for kind in owner.model_keys:
             yield from _unknown_types(settings, f"{where}.model-keys.{kind}", [kind])
@@ -226,5 +230,5 @@ def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
 
 def short(value: object) -> str:
     """Return a value for an error message, in at most 60 characters."""
-    text = repr(value)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

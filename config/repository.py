@@ -170,11 +170,14 @@ def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tup
         elif name in _WAITS and value > max(_DAY, most):
             yield name, f"policy.{where} = {value}: expected at most {_DAY}, a day"
         elif not MAY_SET[name](value, most):
-            says = f"the server allows no more than {_shown(most)}"
+            says = f"expected {_shown(most)}, as on the server, or stricter"
             yield name, f"policy.{where} = {_shown(value)}: {says}"
 
 
 def _shown(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return repr([*value] if isinstance(value, tuple) else msgspec.to_builtins(value))
 
 

@@ -166,7 +166,7 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     endpoint: str = ""  #: The API's base URL without `/v1`; empty: the provider's.
     key: str = ""  #: The environment variable with the model key, hidden from the program.
     permission_mode: PermissionMode = "auto"
-    profile: str = ""  #: A name in `profiles`; of project and agent type both apply.
+    profile: str = ""  #: A name in `profiles`; that of the project applies too.
     #: Whether it may start subagents, or how many at a time.
     subagents: bool | Count = True
     #: How the program gets the system prompt; empty: the best way it has.
@@ -247,7 +247,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
     sweep_seconds: Seconds = 5.0  #: Interval of checks of the agents.
     poll_seconds: Seconds = 30.0  #: Interval of polls of GitHub.
     resync_seconds: Seconds = 300.0  #: Interval of full passes over GitHub.
-    write_interval_seconds: Seconds = 1.0  #: Least interval between writes of one installation.
+    write_interval_seconds: Seconds = 1.0  #: Minimum interval between writes of one installation.
     lease_seconds: Seconds = 15.0  #: Time until another instance takes over.
     action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.
     action_tries: Count = 8
@@ -260,7 +260,7 @@ class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
     """
 
     transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
-    #: Everything else of ended sessions but their cost, which counts on its day.
+    #: Everything else about ended sessions, except their cost, which is kept for ever.
     durable_days: Annotated[float, Meta(ge=1, le=36_500)] = 365.0
     preserved_days: Days = 90.0  #: Preserved work, counted from its preservation.
     archive_seconds: Seconds = 60.0  #: Interval between copies of transcripts.
@@ -274,7 +274,7 @@ class LogSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class TracingSettings(SettingsTable, frozen=True, kw_only=True):
-    """Traces of OpenTelemetry: `[tracing]`. They need the extra `mergewright[tracing]`."""
+    """OpenTelemetry traces: `[tracing]`. They need the extra `mergewright[tracing]`."""
 
     #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`; empty: no traces.
     endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""

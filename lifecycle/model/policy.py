@@ -77,7 +77,7 @@ class Policy(
     self_review_seconds: float = 1800.0  #: Time limit for the self-review.
     draft: bool = False  #: Open pull requests as drafts until checks pass.
     reviewers: tuple[str, ...] = ()  #: Logins and `owner/team`, requested once checks pass.
-    report_seconds: float = 60.0  #: Least interval between edits of a status comment.
+    report_seconds: float = 60.0  #: Minimum interval between edits of a status comment.
     check_run: bool = True  #: Report the status as a check run; requires an App.
     state_labels: bool = False  #: Label the issue with the status.
     public_cost: bool = False  #: Show costs in public repositories.

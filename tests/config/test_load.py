@@ -36,7 +36,7 @@ ANSWERS = {
     "[server]\nport = 70000": "server.port = 70000: expected a whole number <= 65535",
     "[limits]\nsessions = 0": "limits.sessions = 0: expected a whole number >= 1",
     "[limits]\nsessions = true": (
-        "limits.sessions = True: expected a whole number, got true or false"
+        "limits.sessions = true: expected a whole number, got true or false"
     ),
     "[timing]\nsweep-seconds = 0": "timing.sweep-seconds = 0: expected a number > 0.0",
     "[timing]\nsweep-seconds = inf": "timing.sweep-seconds = inf: expected a finite number",
@@ -85,7 +85,7 @@ ANSWERS = {
         "projects.Big: expected a name of up to 39 lowercase letters, digits and dashes"
     ),
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
-        "projects.w.label = 'bug,urgent': GitHub cannot search for commas"
+        "projects.w.label = 'bug,urgent': expected no comma, because GitHub cannot search for one"
     ),
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"

@@ -43,14 +43,18 @@ def test_a_repository_may_be_stricter_than_the_server(line: str, name: str, valu
 @pytest.mark.parametrize(
     ("line", "server", "says"),
     [
-        ('mode = "merge"', Policy(), "policy.mode = 'merge': the server allows no more than"),
+        ('mode = "merge"', Policy(), "policy.mode = 'merge': expected 'propose', as on the server"),
         ('auto-merge = "when-approved"', Policy(auto_merge=AutoMerge.OFF), "policy.auto-merge = "),
         ('bots = ["evilbot"]', SERVER, "policy.bots = ['evilbot']: "),
-        ("require-review = false", SERVER, "policy.require-review = False: "),
-        ("public-cost = true", SERVER, "policy.public-cost = True: "),
-        ("ci-repairs = 4", SERVER, "policy.ci-repairs = 4: the server allows no more than 3"),
+        (
+            "require-review = false",
+            SERVER,
+            "policy.require-review = false: expected true, as on the server, or stricter",
+        ),
+        ("public-cost = true", SERVER, "policy.public-cost = true: "),
+        ("ci-repairs = 4", SERVER, "policy.ci-repairs = 4: expected 3, as on the server"),
         ("settle-seconds = 1", SERVER, "policy.settle-seconds = 1.0: "),
-        ("session-usd = 6", SERVER, "policy.session-usd = 6.0: the server allows no more than 5.0"),
+        ("session-usd = 6", SERVER, "policy.session-usd = 6.0: expected 5.0, as on the server"),
         ("pushes-per-hour = 0", SERVER, "policy.pushes-per-hour = 0: "),
         ("session-usd = 0", SERVER, "policy.session-usd = 0.0: "),
         ("day-usd = -1", SERVER, "policy.day-usd = -1.0: expected 0 or more"),

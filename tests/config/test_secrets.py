@@ -132,7 +132,7 @@ def test_model_keys_are_read_like_all_secrets_and_known_as_such(file: Path, tmp_
         ("pass-env = ['a key']", "x.pass-env: expected variable names"),
         ("env = {'A=B' = 'x'}", "x.env: expected variable names"),
         ("key = 'a key, not its name'", "x.key: expected the name of an environment variable"),
-        ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would send our own credentials"),
+        ("key = 'GITHUB_TOKEN'", "x.key: GITHUB_TOKEN would send Mergewright's own credentials"),
         (
             "endpoint = 'http://models/v1/'",
             "x.endpoint = 'http://models/v1/': expected a URL without",

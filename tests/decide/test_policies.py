@@ -92,7 +92,7 @@ def test_a_kept_setting_that_the_server_no_longer_allows_is_ignored_alone(
     assert (policy.mode, policy.session_usd) == ("observe", 3)
     assert "ci/**" in policy.protected_paths
     assert f"{REPOSITORY}: " in caplog.text
-    assert "policy.session-usd = 4.0: the server allows no more than 3" in caplog.text
+    assert "policy.session-usd = 4.0: expected 3" in caplog.text
 
 
 def test_a_kept_file_that_cannot_be_parsed_any_more_is_ignored(bench: Bench) -> None:

@@ -144,7 +144,7 @@ def test_a_broken_file_is_reported_once_with_line_and_reason(
     (status,) = configured.repo.checks.statuses
     assert (status.sha, status.state) == (head, "failure")
     assert status.context == "mergewright configuration"
-    says = f"{FILE}, line 2: policy.ci-repairs = 9: the server allows no more than 3"
+    says = f"{FILE}, line 2: policy.ci-repairs = 9: expected 3, as on the server, or stricter"
     assert status.description == says
     (incident,) = configured.store.incidents.current()
     assert incident.text == f"{configured.repo.full_name}: {says}"
