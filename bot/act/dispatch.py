@@ -276,7 +276,7 @@ class ActionDispatcher:
         See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
         if not self.github.reports.can_create_check_runs:
-            return Completed(result="only an App may make check runs")
+            return Completed(result="only a GitHub App can create check runs")
         summary, page = report.summary, self._page(session)
         run = self.github.reports.set_check_run(
             session.repository,

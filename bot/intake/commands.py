@@ -163,7 +163,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             _with_mode(_no_argument),
         ),
         CommandSyntax("resume", "", "resume a paused session"),
-        CommandSyntax("retry", "", "retry the actions that the bot has given up"),
+        CommandSyntax("retry", "", "retry the actions that the bot has given up on"),
         CommandSyntax(
             "review",
             "[AGENT [TYPE]]",
@@ -174,8 +174,8 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "start",
             f"[AGENT [TYPE]] {_MODE}",
-            "have an agent work on this issue, as adding the label does, with TYPE as that one of "
-            "its types and MODE as in `restart`; it also brings an ended session back",
+            "have an agent work on this issue, as adding the label does, or bring its ended "
+            "session back; TYPE is one of the agent's types, MODE is as in `restart`",
             _with_mode(_optional_agent),
         ),
         CommandSyntax("status", "", "show the session's status", harmless=True),

@@ -141,7 +141,7 @@ def _action(event: SessionEvent) -> Line:
     action = event.actions.get(data["action"])
     phrase = describe_action(action) if action else "An action"
     if row.kind is HistoryKind.WITHDRAWN:
-        return Line(f"{phrase}: not needed any more", minor=True)
+        return Line(f"{phrase}: no longer needed", minor=True)
     if row.kind is HistoryKind.FAILED:
         return say.failed_line(phrase, data["error"])
     return say.done_line(action, data["result"]) if action else Line("An action: done", minor=True)

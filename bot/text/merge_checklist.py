@@ -49,7 +49,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",
-    "unknown": "GitHub computes it, within seconds as a rule",
+    "unknown": "GitHub computes it, usually within seconds",
 }
 #: What the agent resolves, unless a person has to.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})

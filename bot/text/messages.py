@@ -279,9 +279,9 @@ def held_commits(
     `suspicious` commits with a file, empty for their message. Only the first of each are named.
     """
     reasons = (
-        (f"the file {path} is {size / 1e6:.0f} MB large" for path, size in large),
+        (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),
         (f"{sha[:7]} names {email} as its author or committer" for sha, email in foreign),
-        (f"the push removes {sha[:7]} of {email} from the branch" for sha, email in removed),
+        (f"the push removes {sha[:7]} by {email} from the branch" for sha, email in removed),
         (
             f"{path or 'the message'} of {sha[:7]} contains what looks like a token or key"
             for sha, path in suspicious

@@ -16,24 +16,26 @@ class ButtonWords(NamedTuple):
 #: The buttons of commands, by name.
 BUTTONS: Final[Mapping[str, ButtonWords]] = {
     "allow": ButtonWords(
-        "Allow the push", "It pushes these commits to GitHub, where others can read them."
+        "Allow the push", "This pushes these commits to GitHub, where others can read them."
     ),
     "answer": ButtonWords("Answer"),
     "budget": ButtonWords("Raise the budget by $5"),
     "freeze": ButtonWords("Freeze"),
     "merge": ButtonWords(
-        "Merge", "It merges the pull request as soon as nothing blocks it, which cannot be undone."
+        "Merge",
+        "This merges the pull request as soon as nothing blocks it, which cannot be undone.",
     ),
     "pause": ButtonWords("Pause"),
     "restart": ButtonWords(
-        "Restart", "It ends the agent's program and what it is doing; commits and files stay."
+        "Restart",
+        "This ends the agent's program, and what it is doing is lost; commits and files stay.",
     ),
     "resume": ButtonWords("Resume"),
     "retry": ButtonWords("Retry failed actions"),
     "start": ButtonWords("Start again"),
     "stop": ButtonWords(
         "Stop",
-        "It ends the session and the agent's program. Commits and the pull request stay; what the"
+        "This ends the session and the agent's program. Commits and the pull request stay; what the"
         " agent is doing now is lost.",
     ),
     "tell": ButtonWords("Send message"),

@@ -109,7 +109,10 @@ def _not_to_update(judged: Judged, _command: Command) -> str:
     if pull is None:
         return "There is no pull request yet."
     if pull.merge is Merge.CONFLICT:
-        return "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
+        return (
+            "GitHub cannot update a branch that conflicts with its base; the agent resolves the "
+            "conflict."
+        )
     return ""
 
 

@@ -70,7 +70,7 @@ def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
             for verdict in one.pull.verdicts if one.pull else ():
                 remark = None if verdict.approved else verdict.remark
                 if remark is not None and one.counts(remark):
-                    what = f"@{remark.author} asks for changes"
+                    what = f"@{remark.author} requests changes"
                     yield {"what": what, "text": remark.body, "log": ""}
 
 

@@ -259,7 +259,7 @@ def test_a_new_run_finds_no_instruction_files_of_the_run_before_it(site: Site) -
     site.commits("b")
     site.starts(run=3)
     assert not orders.exists()
-    assert "as on the base branch" in site.prompt(3)
+    assert "as they are on the base branch" in site.prompt(3)
     assert "CLAUDE.md. Leave them out" in site.prompt(3)
 
 

@@ -300,7 +300,8 @@ def test_an_update_is_refused_where_the_branch_conflicts() -> None:
     texts = answer(asking("update", with_pull({"merge": Merge.CONFLICT})))
     assert (
         texts
-        == "GitHub cannot update a branch that conflicts with its base; the agent resolves it."
+        == "GitHub cannot update a branch that conflicts with its base; the agent resolves the "
+        "conflict."
     )
 
 

@@ -297,7 +297,7 @@ def descriptions(start: do.Start) -> list[str]:
 
 
 CHECK, THREAD = "a check fails: unit", "a review thread at a.py:3"
-ASKED = "@rob asks for changes"
+ASKED = "@rob requests changes"
 
 
 def test_a_restarted_run_gets_the_open_work_on_github() -> None:

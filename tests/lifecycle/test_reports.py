@@ -82,7 +82,7 @@ def test_a_report_edits_its_earlier_comment() -> None:
     session = red(posted(with_pull({}), 61))
     assert [(one.number, one.comment) for one in reports(session)] == [(12, 77), (34, 77)]
     assert [check.check for check in checks(session)] == [77]
-    lost = red(posted(with_pull({}), 61, result="only an App may make check runs"))
+    lost = red(posted(with_pull({}), 61, result="only a GitHub App can create check runs"))
     assert [check.check for check in checks(lost)] == [None]
 
 

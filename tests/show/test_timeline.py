@@ -132,7 +132,7 @@ def test_what_follows_from_the_sentence_before_is_no_news() -> None:
     )
     assert [one.text for one in story] == [
         "The agent committed `bbbbbbb`",
-        "@rob asked for changes",
+        "@rob requested changes on #34",
         "@ann commented on #34",
         "Pull request #34 was merged, as @rob commanded",
     ]
@@ -176,7 +176,7 @@ def test_failures_are_news_and_withdrawn_actions_are_not() -> None:
         ("Push commits failed: no way", "bad"),
         ("@rob froze project widgets", "warn"),
     ]
-    assert [one.text for one in story[0].details] == ["An action: not needed any more"]
+    assert [one.text for one in story[0].details] == ["An action: no longer needed"]
 
 
 def test_details_of_a_wild_session_are_bounded() -> None:
