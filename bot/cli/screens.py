@@ -111,7 +111,7 @@ def session(
     add(rows, "requester", session.requester or "unknown")
     add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run)}")
     if agent.native_id:
-        add(rows, "resume ID", agent.native_id)
+        add(rows, "conversation ID", agent.native_id)
     if place:
         add(rows, "queue", place)
     add(rows, "spent", cost(session.spent_ever), *map(_spent, budgets))
@@ -179,7 +179,7 @@ def explanation(
         rows,
         *blockers,
         *_list("next actions", follows),
-        Text.assemble(("next check  ", "dim"), again),
+        Text.assemble(("next decision  ", "dim"), again),
     )
 
 

@@ -92,7 +92,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     ]
     attach: Annotated[
         str,
-        Meta(description="The command that attaches to the terminal on the host; empty: none."),
+        Meta(description="The command that attaches to the terminal on the server; empty: none."),
     ]
     log: Annotated[str, Meta(description="The last lines of the agent's output.")]
 

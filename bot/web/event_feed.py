@@ -28,7 +28,7 @@ class EventFeed(Feed[HistoryEntry]):
         after: Callable[[int, int], Sequence[HistoryEntry]],
         newest: Callable[[], int],
     ) -> None:
-        """`after` reads events after a number, at most so many; `newest` is the last number."""
+        """`after(number, limit)` reads the events after a number; `newest` is the last number."""
         super().__init__(_KEPT)
         self._watchers = watchers
         self._after = after

@@ -91,7 +91,7 @@ def test_why_prints_facts_signals_and_next_actions(
     result = mergewright("why", session)
     assert result.code == 0
     assert result.out.startswith("widgets-12 queued  Waits for a free slot")
-    order = ["facts", "signals", "next actions", "next check"]
+    order = ["facts", "signals", "next actions", "next decision"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)
     assert deployment.paths.database.read_bytes() == before

@@ -219,7 +219,7 @@ def test_facts_say_which_rule_applies_and_when_it_looks_again(site: Site) -> Non
     site.session(1, title="<b>Title</b>")
     page = tab(site, "facts")
     for words in (
-        *("<dt>Rule</dt>", "<dt>Looks again</dt>", "<dt>availability</dt>", "<dt>stage</dt>"),
+        *("<dt>Rule</dt>", "<dt>Next decision</dt>", "<dt>availability</dt>", "<dt>stage</dt>"),
         "&lt;b&gt;Title&lt;/b&gt;",
     ):
         assert words in page, words

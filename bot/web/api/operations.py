@@ -24,7 +24,7 @@ RunNumber = Annotated[
     int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
 ]
 Limit = Annotated[
-    int, QueryParameter(ge=1, le=MOST_ITEMS, description="At most so many items on a page.")
+    int, QueryParameter(ge=1, le=MOST_ITEMS, description="Maximum number of items on a page.")
 ]
 Cursor = Annotated[
     str | None,

@@ -19,7 +19,7 @@ from bot.web.api.operations import MOST_ITEMS, AllViews, Limit, read
 
 _UsageGroup = Annotated[
     Literal["session", "run", "agent", "issue", "repository", "day"],
-    QueryParameter(description="One total for each of these."),
+    QueryParameter(description="What usage is grouped by: there is one total for each."),
 ]
 
 

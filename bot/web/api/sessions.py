@@ -42,7 +42,9 @@ _Scope = Annotated[
 ]
 _Sort = Annotated[
     SessionSort,
-    QueryParameter(description="`created`, or `since`: of the status. With `-`: newest first."),
+    QueryParameter(
+        description="By `created`, or by `since`, the time of the status. With `-`: newest first."
+    ),
 ]
 _Seconds = Annotated[
     float, QueryParameter(gt=-1, le=_MOST_SECONDS, description="How long to wait, in seconds.")
@@ -53,21 +55,23 @@ class SessionListPage(Struct, frozen=True, kw_only=True):
     """A page of sessions."""
 
     items: list[SessionSummary]
-    cursor: Annotated[str | None, Meta(description="Of this page; null: there are no more.")]
+    cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
     """A page of a session's history."""
 
     items: list[HistoryEntry]
-    cursor: Annotated[int | None, Meta(description="Of this page; null: there are no more.")]
+    cursor: Annotated[int | None, Meta(description="For the next page; null: this is the last.")]
 
 
 class TranscriptPage(Struct, frozen=True, kw_only=True):
     """A page of a conversation."""
 
     items: list[Message]
-    cursor: Annotated[int, Meta(description="Of this page, also if it is the last one yet.")]
+    cursor: Annotated[
+        int, Meta(description="For the next page; always set, because the conversation may grow.")
+    ]
 
 
 class ExplainedSession(Struct, frozen=True, kw_only=True):
