@@ -18,7 +18,7 @@ PLAIN: Mapping[str, str] = {
     "stop": "End a session. Its commits are kept and its pull request stays open.",
     "pause": "Stop a session's agent and keep its conversation.",
     "resume": "Resume a paused session.",
-    "retry": "Retry the actions the bot has given up.",
+    "retry": "Retry the actions that the bot has given up on.",
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",
 }

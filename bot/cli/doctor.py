@@ -90,8 +90,8 @@ def sqlite() -> CheckResult:
     if _numbers(version) < (3, 51, 3):
         return warn(
             f"{version}: before 3.51.3, two concurrent writers can damage a database",
-            "nothing to do: a lock lets one Mergewright process write at a time; let nothing else"
-            " write to the database",
+            "nothing to do: a lock lets only one Mergewright process write at a time; let nothing"
+            " else write to the database",
         )
     return ok(version)
 
@@ -215,8 +215,8 @@ _LIMITING = (
     " so that it may make control groups"
 )
 _LIMITING_CONTAINERS = (
-    "let the engine use control groups: without root, by Delegate=cpu memory pids of its user's"
-    " user@.service"
+    "let the engine use control groups; without root, set Delegate=cpu memory pids in the"
+    " user@.service of its user"
 )
 
 

@@ -178,7 +178,7 @@ def backup(
     to: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
     config: Config = None,
 ) -> None:
-    """Back up database and transcripts into one file, also while the bot runs."""
+    """Back up the database and the transcripts into one file, even while the bot runs."""
     from bot.cli import backup
 
     print(backup.back_up(config, to))
@@ -189,7 +189,7 @@ def restore(
     backup: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `backup`.")],
     config: Config = None,
 ) -> None:
-    """Restore a backup into the data folder of the configuration, which has no database yet."""
+    """Restore a backup into the configured data folder, which must not hold a database yet."""
     from bot.cli import backup as restoring
 
     print(restoring.restore(config, backup))
@@ -368,7 +368,7 @@ def sandbox(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Open a shell in a sandbox as agents of a project get it, or run one command there."""
+    """Open a shell in a sandbox like those of a project's agents, or run one command in it."""
     from bot.cli.sandbox import run
 
     raise typer.Exit(run(config, project, command or ()))

@@ -185,11 +185,11 @@ def ended_by_signals() -> Iterator[None]:
 def _greeting(installed: Installation, project: str, kind: str) -> str:
     settings = installed.settings
     own, limits = settings.projects[project], limits_of(settings)
-    memory = f"{limits.memory_mb} MB of memory" if limits.memory_mb else "no limit of memory"
-    count = f"{limits.processes} processes" if limits.processes else "no limit of processes"
+    memory = f"{limits.memory_mb} MB of memory" if limits.memory_mb else "no memory limit"
+    count = f"{limits.processes} processes" if limits.processes else "no process limit"
     hosts = "all public hosts" if own.network == "open" else ", ".join(own.network) or "none"
     return plain(
-        f"a sandbox as agents of {project} get it ({kind}; {memory}, {count}), with"
+        f"a sandbox like those of the agents of {project} ({kind}; {memory}, {count}), with"
         f" {own.repository} at its base branch. Hosts that it reaches: {hosts}. It has no model."
         " Leave it with `exit`: everything in it is removed then."
     )

@@ -29,7 +29,9 @@ def ls(
             metavar="STATUS", help="Only sessions in this status, ended or not; may be repeated."
         ),
     ] = None,
-    project: Annotated[str, typer.Option(metavar="NAME", help="Only sessions of it.")] = "",
+    project: Annotated[
+        str, typer.Option(metavar="NAME", help="Only sessions of this project.")
+    ] = "",
     agent: Annotated[
         str, typer.Option(metavar="NAME", help="Only sessions of this agent or agent type.")
     ] = "",
@@ -38,10 +40,11 @@ def ls(
     ] = "",
     search: Annotated[
         str,
-        typer.Option(metavar="TEXT", help="Only sessions whose ID, title or branch contains it."),
+        typer.Option(metavar="TEXT", help="Only sessions whose ID, title or branch contains this."),
     ] = "",
     limit: Annotated[
-        int, typer.Option(min=1, max=_ALL, metavar="N", help="At most so many.", show_default=False)
+        int,
+        typer.Option(min=1, max=_ALL, metavar="N", help="At most this many.", show_default=False),
     ] = _ALL,
     as_json: Json = False,
 ) -> None:
@@ -280,7 +283,7 @@ def transcript(
     ] = 0,
     most: Annotated[
         int | None,
-        typer.Option("--messages", "-n", min=1, max=_MOST_MESSAGES, help="Most messages to print."),
+        typer.Option("--messages", "-n", min=1, max=_MOST_MESSAGES, help="At most this many."),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print new messages until interrupted.")

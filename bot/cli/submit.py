@@ -297,7 +297,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
         records.adopt(RunRef(session=id, run=1, agent_type=kind), native)
     except FileExistsError:
         remedy = "run `mergewright cleanup` to remove it"
-        why = f"the home of {id} is left over from an earlier try"
+        why = f"the home folder of {id} is left over from an earlier try"
         raise CliError(f"{why}; {remedy}", PROBLEM) from None
     except (NotAdopted, OSError) as failure:
         records.remove(home_of(id))

@@ -154,7 +154,7 @@ def test_a_person_gets_a_shell_with_job_control_and_sees_how_to_leave(
     sandboxed: SandboxedProject,
 ) -> None:
     person = Person(sandboxed, "sandbox", "widgets")
-    person.sees("a sandbox as agents of widgets get it (bubblewrap; 8192 MB")
+    person.sees("a sandbox like those of the agents of widgets (bubblewrap; 8192 MB")
     person.sees("index.example")
     person.sees("Leave it with `exit`")
     person.sees("[sandbox]")
