@@ -1,5 +1,5 @@
 """The pure core: facts in, one decision out.
 
 Nothing here reads a clock, a file, a socket or a database; time is an argument. Code that runs in
-every decision has members of enumerations as constants, because looking one up is slow.
+every decision keeps members of enumerations in module constants, because looking one up is slow.
 """

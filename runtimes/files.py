@@ -102,7 +102,7 @@ def is_about_file(error: OSError) -> bool:
 
 
 def read_bytes(path: Path | str, most: int = _FILE_BYTES) -> bytes:
-    """Read at most so many bytes of a file. Raises `OSError`."""
+    """Read at most `most` bytes of a file. Raises `OSError`."""
     with open_regular(path) as file:
         return file.read(most)
 

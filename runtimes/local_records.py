@@ -125,7 +125,7 @@ class LocalRecords:
             shutil.copyfileobj(kept, out, _STEP_BYTES)
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
-        """Return at most so many messages from a run's files, starting at a position.
+        """Return at most `most` messages from a run's files, from the position `start` on.
 
         Positions begin at 0. Where a program has one conversation for all runs of a session,
         those of all runs are counted. Continuing where the last call ended reads only what is new.

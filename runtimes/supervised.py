@@ -55,7 +55,10 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
-    """Write `launch.json`, with the mark that finds surviving processes."""
+    """Write `launch.json` into the run's folder, with the program's environment `env`.
+
+    The variable `MARK` is added, by which processes that outlive the program are found.
+    """
     env = {**env, MARK: str(launch.dir.resolve())}
     value = {
         "argv": launch.argv,

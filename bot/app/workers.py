@@ -40,7 +40,7 @@ class Worker:
         self._asked.set()
 
     def close(self, seconds: float) -> bool:
-        """Stop after the running work; return whether that finished within so many seconds."""
+        """Stop after the running work; return whether that finished within `seconds`."""
         self._closed.set()
         self._asked.set()
         if self._thread.is_alive():

@@ -71,7 +71,7 @@ _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXIT
 
 
 class AgentCase(Struct, frozen=True, kw_only=True):
-    """An agent type, as started for an agent in a project."""
+    """An agent type, together with the agent and the project that decide which key it gets."""
 
     type: str
     agent: str = ""  #: Empty: any agent without a key of its own.

@@ -14,7 +14,7 @@ _IN_HISTORY = ("status", "reason", "because", "blockers")
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A field of a decision with another value than recorded."""
+    """A field of a decision that is replayed with another value than was recorded."""
 
     field: str
     then: Any

@@ -27,7 +27,7 @@ class MergedPull(GraphQLShape, frozen=True):
 
 
 class CheckedBase(AtObject[History], frozen=True):
-    """base_checks.graphql"""
+    """GitHub's response to `base_checks.graphql`."""
 
     pull_requests: NodeList[MergedPull]
 

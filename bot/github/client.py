@@ -70,9 +70,9 @@ class GitHub:
         return self._api.tokens.of_git(repository)
 
     def answers(self, git_base: str = "") -> bool:
-        """Whether GitHub answers at its API and at the URL of its repositories.
+        """Whether GitHub answers at its API and at `git_base`, if that is an http or https URL.
 
-        It takes as long as the time limit of a request where the network loses everything.
+        Where the network drops packets silently, this takes as long as a request may take.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
         return all(map(self._api.transport.answers, urls))

@@ -41,7 +41,7 @@ class PullTarget(GraphQLShape, frozen=True):
 
 
 class MergeTarget(OfPull[PullTarget], frozen=True):
-    """merge_target.graphql: a pull request, and the methods that its repository allows."""
+    """GitHub's response to `merge_target.graphql`: a pull request, and the allowed methods."""
 
     merge_commit_allowed: bool
     squash_merge_allowed: bool

@@ -51,7 +51,7 @@ _NULL = Raw(b"null")
 
 
 class RepositoryLabels(GraphQLShape, frozen=True):
-    """labels.graphql"""
+    """GitHub's response to `labels.graphql`."""
 
     labels: NodeList[NamedNode] | None
 
@@ -66,7 +66,7 @@ class ProtectedBranch(GraphQLShape, frozen=True):
 
 
 class ProtectedRef(GraphQLShape, frozen=True):
-    """signatures.graphql"""
+    """GitHub's response to `signatures.graphql`."""
 
     ref: ProtectedBranch | None
 
@@ -83,7 +83,7 @@ class DefaultBranch(BranchTip, frozen=True):
 
 
 class FileAtHead(AtObject[Blob], frozen=True):
-    """default_branch_file.graphql"""
+    """GitHub's response to `default_branch_file.graphql`."""
 
     default_branch_ref: DefaultBranch | None
 
@@ -94,7 +94,7 @@ class TreeEntry(GraphQLShape, frozen=True):
 
 
 class Tree(GraphQLShape, frozen=True):
-    """workflows.graphql"""
+    """GitHub's response to `workflows.graphql`."""
 
     entries: tuple[TreeEntry, ...] = ()
 
@@ -106,7 +106,7 @@ class PullOfBranch(NumberNode, frozen=True):
 
 
 class BranchPulls(RepositoryName, frozen=True):
-    """pulls_of_branch.graphql"""
+    """GitHub's response to `pulls_of_branch.graphql`."""
 
     pull_requests: NodePage[PullOfBranch]
 

@@ -38,7 +38,7 @@ class _AddedReview(GraphQLShape, frozen=True):
 
 
 class _AddedReviewData(GraphQLShape, frozen=True):
-    """begin_review.graphql"""
+    """GitHub's response to `begin_review.graphql`."""
 
     add_pull_request_review: _AddedReview
 

@@ -76,7 +76,7 @@ class Login(GraphQLShape, frozen=True):
 
 
 class Viewer(GraphQLShape, frozen=True):
-    """viewer.graphql"""
+    """GitHub's response to `viewer.graphql`."""
 
     viewer: Login
 

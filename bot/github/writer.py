@@ -19,7 +19,7 @@ from lifecycle.model.names import SHOWS_STATUS
 
 
 class BranchUse(GraphQLShape, frozen=True):
-    """branch_use.graphql: a branch, and the open pull requests based on it."""
+    """GitHub's response to `branch_use.graphql`: a branch, and open pull requests based on it."""
 
     ref: BranchTip | None
     pull_requests: NodePage[NumberNode]

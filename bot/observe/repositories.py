@@ -1,4 +1,4 @@
-"""Observes repositories: the bot's own access, names, and their own configuration files."""
+"""Observes repositories: the bot's access to them, their names and their configuration files."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping

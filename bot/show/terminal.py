@@ -32,13 +32,13 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
     log: Callable[[str], str]  #: The last lines of its output.
-    #: Lines that a run (0: the last) printed, from a place on (None: the last lines), at most so
-    #: many. Raises `NoLog`.
+    #: Lines that a run printed. Takes the run (0: the last), the place to begin at (None: before
+    #: the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]
-    #: The messages of a run (0: the last), from a number on, at most so many.
-    #: Raises `NoTranscript`.
+    #: The messages of a run. Takes the run (0: the last), the number of the first message and
+    #: the limit of messages. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The last messages of a run, at most so many, preceded by the number of the first.
+    #: The number of the first message, and the last messages. Takes the run and their limit.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
     #: What its terminal shows, with the sequences of colours; empty: there is none.
     screen: Callable[[str], str]
@@ -137,4 +137,4 @@ def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
         return bases[0], head, locations.workspace_of(session).patch(bases[0], head, _PATCH_BYTES)
     except (GitFailure, RuntimeFailure) as failure:
         _log.warning("%s: no changes can be shown: %s", session.id, failure)
-        raise NoChanges("the commits cannot be read now; the log has the reason") from failure
+        raise NoChanges("the commits cannot be read now; see the server's log") from failure

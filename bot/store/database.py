@@ -112,7 +112,7 @@ class Writer:
         return [job.future for job in jobs]
 
     def committed_within(self, seconds: float) -> bool:
-        """Whether a fenced commit succeeded within so many seconds, and none failed since."""
+        """Whether a fenced commit succeeded in the last `seconds`, and none has failed since."""
         return monotonic() - self._committed <= seconds
 
     def close(self) -> None:

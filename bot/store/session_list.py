@@ -88,7 +88,7 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
-        """Whether it comes after the page with this cursor; empty: there is none before it."""
+        """Whether it belongs after the page with this cursor; True if the cursor is empty."""
         value, last = _place(cursor)
         mine = (self.place, self.id)
         return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))

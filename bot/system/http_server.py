@@ -283,7 +283,7 @@ class HttpServer:
 
 
 async def log_failure(problem: Exception, scope: Scope) -> None:
-    """Log unexpected exceptions, which responses do not contain."""
+    """Log an unexpected exception, because the response does not show it."""
     if not isinstance(problem, HTTPException):
         _log.error("%s failed", scope["path"], exc_info=problem)
 

@@ -55,7 +55,7 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def container_of(settings: Settings) -> Container:
-    """Return what containers are made from."""
+    """Return the image and the runtime that containers are made from."""
     own = settings.sandbox
     return Container(image=own.image, oci_runtime=own.oci_runtime)
 

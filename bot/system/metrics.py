@@ -1,7 +1,7 @@
 """Counters of this process. `/metrics` shows them beside the state in the store.
 
-prometheus-client and not Litestar's plugin, which wraps it: the plugin times every request of the
-web server, and what has to be watched here happens behind it.
+It uses prometheus-client directly. Litestar's plugin, which wraps it, times the requests of the web
+server; what has to be watched is what the bot does after it has answered them.
 """
 
 from collections.abc import Iterator, Mapping

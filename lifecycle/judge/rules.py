@@ -200,5 +200,5 @@ def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def rows_for(signals: Signals) -> tuple[Rule, tuple[BlockerRule, ...]]:
-    """Return the rule and the blockers, cached together for each combination of signals."""
+    """Return the rule that applies and the blockers; both are cached for these signals."""
     return rule_for(signals), blockers_for(signals)

@@ -26,7 +26,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | Recheck | None:
-    """Return how late something is that was due so many seconds after `since`.
+    """Return how late something is that was due `seconds` after `since`.
 
     None where it is never due, which is a limit of 0 seconds.
     """

@@ -18,7 +18,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def from_seconds(seconds: float) -> datetime:
-    """Return the time so many seconds after 1970; the nearest plausible one where it is beyond."""
+    """Return the time that is this long after 1970 UTC, or the nearest plausible one."""
     if 0 <= seconds <= _MOST_SECONDS:
         return datetime.fromtimestamp(seconds, UTC)  # noqa: TID251
     return LATEST if seconds > 0 else EARLIEST  # Of NaN too.
@@ -34,7 +34,7 @@ def from_text(text: str) -> datetime | None:
 
 
 def is_plausible(at: datetime) -> bool:
-    """Whether a time with a zone lies from EARLIEST to LATEST."""
+    """Whether a time lies between EARLIEST and LATEST, inclusive. It must have a zone."""
     return EARLIEST <= at <= LATEST
 
 

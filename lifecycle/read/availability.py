@@ -95,7 +95,7 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
 def _recent(
     at: datetime | None, seconds: float, policy: Policy, now: datetime
 ) -> tuple[bool, datetime | None]:
-    """Whether a time is no more than so many seconds ago, False for None; and until when.
+    """Whether a time is at most `seconds` ago, and until when; False for None.
 
     A time slightly in the future is accepted, because clocks differ; one further ahead is not.
     """

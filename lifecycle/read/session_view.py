@@ -112,7 +112,7 @@ class SessionView(CommandQueries):
             self._read_branch()
 
     def wait(self, since: datetime, seconds: float) -> Recheck | None:
-        """Return the wait until so many seconds after `since`; None if it is over."""
+        """Return the wait until `seconds` after `since`; None if it is over."""
         try:
             end = since + span(seconds)
         except OverflowError:

@@ -15,7 +15,7 @@ _LINKS = ("bin", "sbin", "lib", "lib32", "lib64")
 
 
 def folders() -> list[Path]:
-    """The folders of programs, to be mounted."""
+    """The folders of this machine that hold programs: those that containers mount."""
     apart = [Path("/", name) for name in _LINKS]
     return [Path("/usr"), *(one for one in apart if one.is_dir() and not one.is_symlink())]
 

@@ -14,7 +14,7 @@ _SECONDS = 10.0
 
 
 class WorkspaceChanges(Struct, frozen=True, kw_only=True):
-    """The work in a workspace, in words."""
+    """The work in a workspace, as lines of git's output."""
 
     commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
     uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
@@ -28,7 +28,7 @@ class Patch(Struct, frozen=True):
 
 
 def patch_between(run: Callable[..., object], base: str, head: str, most: int) -> Patch:
-    """Return what `head` changes since it left `base`, in at most so many bytes.
+    """Return what `head` changes since it left `base`, in at most `most` bytes.
 
     `run` is `git` in the mirror, or that of a session in its sandbox. Raises `GitFailure`.
     """

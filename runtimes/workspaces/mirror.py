@@ -248,9 +248,10 @@ class Mirror:
         return joined
 
     def is_update(self, old: str, new: str, base: str) -> bool:
-        """Whether all commits between two are merges of the base branch, as git makes them.
+        """Whether only merges of the branch `base`, as git makes them, lead from `old` to `new`.
 
-        That is GitHub's "Update branch". A merge with changes made by hand is not an update.
+        Both are commits. GitHub's "Update branch" makes such merges; a merge with changes made by
+        hand is not an update.
         """
         tip = self.head_of(base)
         for _ in range(_UPDATES):

@@ -174,7 +174,7 @@ class Worktree:
             return WorkspaceChanges(commits=lines, uncommitted=entries)
 
     def patch(self, base: str, head: str, most: int) -> Patch:
-        """What `head` changes since it left `base`, in at most so many bytes."""
+        """What `head` changes since it left `base`, in at most `most` bytes."""
         with self._locked():
             return patch_between(self._git, base, head, most)
 

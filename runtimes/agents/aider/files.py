@@ -56,7 +56,7 @@ def history(files: RunFiles, native: str) -> Path:
 
 
 class AiderMessageParser:
-    """Parses one chat history: each line is a message, with the time of the last start."""
+    """Parses one chat history: each line is a message, with the time Aider was last started."""
 
     def __init__(self) -> None:
         self._started: datetime | None = None

@@ -82,7 +82,7 @@ def copy_database(database: Path, into: Path) -> None:
 def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
     """Open a copy for writing, without its triggers and views; at the end they are there again.
 
-    After so many seconds every statement fails. Raises `sqlite3.Error`.
+    Once `seconds` have passed, every statement fails. Raises `sqlite3.Error`.
     """
     until = time.monotonic() + seconds
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:

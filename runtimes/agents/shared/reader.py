@@ -16,7 +16,7 @@ from runtimes.base import Seen
 
 
 class Reader(ABC):
-    """Reads one run's state from its files, incrementally: a look costs only what is new."""
+    """Reads one run's state from its files, incrementally: each `read` parses only what is new."""
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
