@@ -246,7 +246,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
 
     sweep_seconds: Seconds = 5.0  #: Interval of checks of the agents.
     poll_seconds: Seconds = 30.0  #: Interval of polls of GitHub.
-    resync_seconds: Seconds = 300.0  #: Interval of full passes over GitHub.
+    resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub.
     write_interval_seconds: Seconds = 1.0  #: Minimum interval between writes of one installation.
     lease_seconds: Seconds = 15.0  #: Time until another instance takes over.
     action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.

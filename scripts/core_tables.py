@@ -80,7 +80,7 @@ def budgets() -> Iterator[Cells]:
 
 def remedies() -> Iterator[Cells]:
     """The remedy for each reason."""
-    yield "reason", "remedy", "may help by itself"
+    yield "reason", "remedy", "command to retry with"
     for reason, advice in ADVICE.items():
         yield f"`{reason}`", advice.remedy, f"`{advice.again}`" if advice.again else ""
 
@@ -90,7 +90,10 @@ def commands() -> Iterator[Cells]:
     yield "command", "works in", "reply", "reply elsewhere"
     for kind, row in COMMAND_RULES.items():
         answer = row.applied.replace("\n", " ") or "its effect"
-        yield f"`{kind}`", _statuses(row.works), answer, row.otherwise or "works everywhere"
+        elsewhere = row.otherwise or "works everywhere"
+        elsewhere += f" After its end: {row.over}" if row.over else ""
+        elsewhere += f" Without effect: {row.if_ineffective}" if row.if_ineffective else ""
+        yield f"`{kind}`", _statuses(row.works), answer, elsewhere
 
 
 def _statuses(statuses: frozenset[Status]) -> str:

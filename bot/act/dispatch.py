@@ -1,4 +1,4 @@
-"""Carries out each kind of action: the only writer to GitHub, runtimes and workspaces.
+"""Carries out each kind of action on GitHub, programs of agents and workspaces.
 
 Every action is safe to repeat, because a crash before its result is recorded repeats it.
 """

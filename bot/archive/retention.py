@@ -182,7 +182,7 @@ class Retention:
         verdict = self._expired(owner, self.days.durable_days)
         if not verdict[0] or owner.id in kept:
             return
-        if owner.requested:  # The next full pass would open a session for it.
+        if owner.requested:  # The next resync would open a session for it.
             verdict = False, "its issue is open and still asks for an agent"
         remove = partial(self.store.expiry.delete_session, owner.id, self.clock())
         yield _found(Thing.SESSION, owner.id, verdict, remove)

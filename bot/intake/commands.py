@@ -144,7 +144,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         ),
         CommandSyntax("cancel", "", "cancel a `merge` that has not happened yet"),
         CommandSyntax(
-            "freeze", "", "stop everything: no change on GitHub, no message to the agent"
+            "freeze", "", "hold everything back: no change on GitHub, no message to the agent"
         ),
         CommandSyntax("help", "", "show this list", harmless=True),
         CommandSyntax(

@@ -99,7 +99,7 @@ def ended(session: str, because: str, remedy: str, priority: str, status: str) -
 
 
 def handed_to_human(sha: str) -> str:
-    """A person pushed to the agent's branch, so the agent stops pushing."""
+    """A person pushed to the agent's branch, so the agent gets no work for now."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
         f"The agent continues when you write a request here, or after `/{NAME} resume`."

@@ -67,7 +67,7 @@ def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> boo
 
 
 def notify_of_handover(judged: Judged) -> Wanted:
-    """Notify a person who pushed to the branch, once, that the agent has stopped pushing."""
+    """Notify a person who pushed to the branch, once, that the agent waits for `resume`."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         sha = pull.person.sha
