@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -200,7 +200,7 @@ def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            expected = _choices(value, kind) or _expected(str(error))
+            expected = _choices(value, kind) or _described(value, kind) or _expected(str(error))
             yield f"{where} = {short(value)}: {expected}"
 
 
@@ -240,6 +240,13 @@ def _choices(value: object, kind: Any) -> str:
     return nearest(str(value), words)
 
 
+def _described(value: object, kind: Any) -> str:
+    """Return what a text with a pattern must be, in words; empty for other types and values."""
+    parts = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+    words = next((part.description for part in parts if part.pattern), None)
+    return f"expected {words}" if words and isinstance(value, str) else ""
+
+
 def secret(variable: str, environ: Mapping[str, str]) -> str:
     """Return a secret from its variable or its file; empty if there is neither."""
     value, (file, where) = environ.get(variable, ""), secret_file(variable, environ)
@@ -264,6 +271,8 @@ def _remedy(key: str) -> str:
     """Return where to put a secret instead."""
     if re.search(r"\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
         return "set it as an environment variable of the server and name the variable here"
+    if re.match(r"agent-types\..*\.(?:env\.|args\[|command\[)", key):
+        return "set it in the server's environment and list it in pass-env"
     wanted = key.replace("-", "_").removeprefix("github_")
     names = [VARIABLES[wanted]] if wanted in VARIABLES else list(VARIABLES.values())
     return f"set {' or '.join(names)} (or the same with _FILE) in the environment"

@@ -46,7 +46,9 @@ class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
     git_url: str = ""  #: Base URL for cloning; empty: see `git_base`.
     app_id: str = ""  #: Empty: use a token.
     #: The App's name in its URL; mentions of it work like `@mergewright`.
-    app_slug: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]*$")] = ""
+    app_slug: Annotated[
+        str, Meta(pattern=r"^[A-Za-z0-9-]*$", description="the App's name in its URL")
+    ] = ""
     private_key_file: str = ""  #: Relative to the configuration file.
     #: Whether GitHub sends webhooks or is polled every `timing.poll-seconds`.
     events: Literal["webhooks", "polling"] = "webhooks"
@@ -80,21 +82,41 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
 
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
     #: A machine user; issues assigned to it start a session too.
-    assignee: Annotated[str, Meta(pattern=r"^@?[A-Za-z0-9-]*$")] = ""
+    assignee: Annotated[
+        str, Meta(pattern=r"^@?[A-Za-z0-9-]*$", description="the login of an account")
+    ] = ""
     agent: str = "claude"  #: A name in `agent-types`.
     base_branch: str = ""  #: Empty: the repository's default branch.
     #: The template of branch names; it needs the issue's number to be unique.
-    branch: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9/_-]*\{number\}(-\{words\})?$")] = (
-        "mergewright/{number}-{words}"
+    branch: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9][a-z0-9/_-]*\{number\}(-\{words\})?$",
+            description="lowercase letters, digits, /, _ and -, then {number} or {number}-{words}",
+        ),
+    ] = "mergewright/{number}-{words}"
+    #: May use `{number}` too.
+    pull_title: Annotated[str, Meta(pattern=r"\{title\}", description="text with {title}")] = (
+        "{title}"
     )
-    pull_title: Annotated[str, Meta(pattern=r"\{title\}")] = "{title}"  #: May use `{number}` too.
     pull_labels: tuple[str, ...] = ()  #: Labels of new pull requests.
     #: Templates of merge commits: `{title}`, `{number}` and `{issue}`.
-    merge_title: Annotated[str, Meta(min_length=1, pattern=_ONLY_NAMES_OF_TITLE)] = (
-        "{title} (#{number})"
-    )
+    merge_title: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            pattern=_ONLY_NAMES_OF_TITLE,
+            description="one line, in braces only {title}, {number} and {issue}",
+        ),
+    ] = "{title} (#{number})"
     #: May use `{commits}` and `{body}`, the pull request's description, too.
-    merge_message: Annotated[str, Meta(pattern=_ONLY_NAMES_OF_MESSAGE)] = "{commits}"
+    merge_message: Annotated[
+        str,
+        Meta(
+            pattern=_ONLY_NAMES_OF_MESSAGE,
+            description="in braces only {title}, {number}, {issue}, {commits} and {body}",
+        ),
+    ] = "{commits}"
     sign_off: bool = False  #: Whether commits get a `Signed-off-by` trailer.
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
@@ -277,7 +299,10 @@ class TracingSettings(SettingsTable, frozen=True, kw_only=True):
     """OpenTelemetry traces: `[tracing]`. They need the extra `mergewright[tracing]`."""
 
     #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`; empty: no traces.
-    endpoint: Annotated[str, Meta(pattern=r"^(https?://[^\s]+)?$")] = ""
+    endpoint: Annotated[
+        str,
+        Meta(pattern=r"^(https?://[^\s]+)?$", description="a URL such as http://127.0.0.1:4318"),
+    ] = ""
 
 
 class Settings(SettingsTable, frozen=True, kw_only=True):

@@ -90,6 +90,20 @@ ANSWERS = {
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),
+    f"{PROJECT}repository = 'a/b'\nbranch = 'bot/{{issue}}'": (
+        "projects.w.branch = 'bot/{issue}': expected lowercase letters, digits, /, _ and -, then"
+        " {number} or {number}-{words}"
+    ),
+    f"{PROJECT}repository = 'a/b'\nbranch = 7": (
+        "projects.w.branch = 7: expected text, got a whole number"
+    ),
+    f"{PROJECT}repository = 'a/b'\nmerge-title = '{{body}}'": (
+        "projects.w.merge-title = '{body}': expected one line, in braces only {title}, {number}"
+        " and {issue}"
+    ),
+    "[tracing]\nendpoint = '127.0.0.1:4318'": (
+        "tracing.endpoint = '127.0.0.1:4318': expected a URL such as http://127.0.0.1:4318"
+    ),
     "[policy]\ndraft = 'yes'": "policy.draft = 'yes': expected true or false, got text",
     "[limits]\nper-person = -1": "limits.per-person = -1: expected a whole number >= 0",
     "[agents.ada]\ntypes = []": "agents.ada.types = []: expected at least one",

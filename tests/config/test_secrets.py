@@ -30,12 +30,12 @@ TOKEN = "ghp_" + "x" * 36
         (
             f"[agent-types.x]\nprogram = 'x'\nargs = ['{TOKEN}']",
             "agent-types.x.args[0]",
-            "environment",
+            "pass-env",
         ),
         (
             f"[agent-types.x]\nprogram = 'x'\nenv = {{X = '{TOKEN}'}}",
             "agent-types.x.env.X",
-            "environment",
+            "pass-env",
         ),
         (
             "[agent-types.x]\nprogram = 'x'\nenv = {ACME_API_KEY = 'hunter2'}",
