@@ -22,7 +22,9 @@ from bot.setup.files import SECRETS
 from bot.store import StoreFailure, check_whole
 from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
+from bot.text.prompts import PromptError, Prompts
 from config.load import VARIABLES, secret_file
+from config.settings import Settings
 from runtimes.isolation import ISOLATIONS
 
 _SHORT_SECRET = 16
@@ -37,8 +39,9 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
             everything = context.with_installed(installed.settings)
             installed = replace(installed, settings=everything)
     except CliError as refusal:
-        says, _, hint = str(refusal).partition("\n")
-        findings.append(("configuration", fail(says, hint)))
+        wrong = str(refusal).splitlines()
+        hint = wrong.pop() if wrong[-1].startswith("to create one") else ""
+        findings += [("configuration", fail(problem, hint)) for problem in wrong]
     else:
         findings += _checked(installed)
     return show(findings, as_json=as_json)
@@ -76,6 +79,17 @@ def not_installed(installed: Installation) -> list[str]:
     ]
 
 
+def invalid_prompts(settings: Settings) -> Iterator[str]:
+    """Yield a problem for each setting that names a folder whose prompts cannot be used."""
+    places = {"server.prompts": settings.prompts}
+    places |= {f"projects.{name}.prompts": at for name, at in settings.project_prompts.items()}
+    for where, folder in places.items():
+        try:
+            Prompts(folder)
+        except PromptError as failure:
+            yield f"{where}: {failure}"
+
+
 def git() -> CheckResult:
     version = _answer("git", "--version")
     if _numbers(version) < (2, 31):  # The first that reads settings from environment variables.
@@ -101,6 +115,9 @@ def configuration(installed: Installation) -> CheckResult:
     patterns = ", ".join(settings.installation.repositories)
     if not settings.projects and not patterns:
         return fail("no project", "add [projects.NAME] with a repository")
+    if invalid := list(invalid_prompts(settings)):
+        remedy = "`mergewright serve` refuses this configuration until it is fixed"
+        return fail("; ".join(invalid), remedy)
     also = f"; also those of the App's installations that match {patterns}" if patterns else ""
     return ok(f"projects: {', '.join(settings.projects) or 'none yet'}{also}")
 
@@ -123,8 +140,10 @@ def tmux(installed: Installation) -> CheckResult:
 
 def data(installed: Installation) -> CheckResult:
     folder = installed.settings.data
-    if not folder.exists():
-        parent = next(one for one in folder.parents if one.exists())
+    parent = next(one for one in (folder, *folder.parents) if one.exists())
+    if not parent.is_dir():
+        return fail(f"{parent} is not a folder", "name a folder in server.data")
+    if parent != folder:
         if os.access(parent, os.W_OK | os.X_OK):
             return ok(f"{folder} will be created")
         return fail(f"{folder} cannot be created", f"make {parent} writable")

@@ -77,11 +77,12 @@ def serve(
 ) -> None:
     """Run the server: webhooks, the page and the sessions."""
     from bot.cli import context
-    from bot.cli.doctor import not_installed
+    from bot.cli.doctor import invalid_prompts, not_installed
     from config.load import missing
 
     installed = context.installation(config)
-    if wanted := missing(installed.settings, installed.secrets):
+    settings = installed.settings
+    if wanted := [*missing(settings, installed.secrets), *invalid_prompts(settings)]:
         raise CliError("\n".join(wanted))
     if lacking := not_installed(installed):
         raise CliError("\n".join(lacking), PROBLEM)
@@ -91,7 +92,7 @@ def serve(
 
     load = loader(config)
     try:
-        server.serve(installed.settings, installed.secrets, load, new_database=new_database)
+        server.serve(settings, installed.secrets, load, new_database=new_database)
     except server.CANNOT_START as failure:
         raise CliError(str(failure), context.exit_code(failure)) from None
 
@@ -122,21 +123,18 @@ def check(
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""
     from bot.cli import context
+    from bot.cli.doctor import invalid_prompts
     from bot.system.isolation import problems
-    from bot.text.prompts import PromptError, Prompts
     from config.load import missing
 
     file = context.file(named or config)
     installed = context.installation(file)
     settings = installed.settings
-    places = {"server.prompts": settings.prompts}
-    places |= {f"projects.{name}.prompts": at for name, at in settings.project_prompts.items()}
-    for where, folder in places.items():
-        try:
-            Prompts(folder)
-        except PromptError as failure:
-            raise CliError(f"{file}: {where}: {failure}") from failure
-    wanted = [*missing(settings, installed.secrets), *problems(settings)]
+    wanted = [
+        *missing(settings, installed.secrets),
+        *invalid_prompts(settings),
+        *problems(settings),
+    ]
     if wanted:
         raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
     projects = [*settings.projects, *settings.installation.repositories]

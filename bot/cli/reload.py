@@ -8,11 +8,10 @@ from pathlib import Path
 
 from bot.app.reloading import NotReloaded, ReloadResult
 from bot.cli import context
-from bot.cli.doctor import not_installed
+from bot.cli.doctor import invalid_prompts, not_installed
 from bot.cli.options import PROBLEM, CliError
 from bot.system.clock import utc_now
 from bot.system.locations import Paths
-from bot.text.prompts import PromptError, Prompts
 from config.load import Secrets, missing
 from config.settings import Settings
 
@@ -29,10 +28,10 @@ def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
     def load() -> tuple[Settings, Secrets]:
         try:
             installed = context.installation(path, environ)
-            Prompts(installed.settings.prompts, installed.settings.project_prompts)
-        except (CliError, PromptError) as failure:
+        except CliError as failure:
             raise NotReloaded(str(failure)) from None
-        wanted = missing(installed.settings, installed.secrets)
+        settings = installed.settings
+        wanted = [*missing(settings, installed.secrets), *invalid_prompts(settings)]
         if problems := [*wanted, *not_installed(installed)]:
             raise NotReloaded("\n".join(problems))
         return installed.settings, installed.secrets

@@ -156,5 +156,7 @@ def _read(folder: Path) -> Iterator[tuple[str, str]]:
                 if path.stem not in NAMES:
                     raise PromptError(f"{path}: unknown prompt; known: {', '.join(NAMES)}")
                 yield path.stem, path.read_text("utf-8")
-    except (OSError, UnicodeError) as error:
+    except OSError as error:
+        raise PromptError(f"{error.filename}: cannot read prompts: {error.strerror}") from error
+    except UnicodeError as error:
         raise PromptError(f"{folder}: cannot read prompts: {error}") from error

@@ -152,12 +152,12 @@ def test_a_missing_data_directory_is_fine(lines: LineTail, deployment: Deploymen
 def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deployment) -> None:
     deployment.paths.data.rmdir()
     deployment.paths.data.touch()
-    assert "is not writable -> make this user its owner" in lines()["data folder"]
+    assert "is not a folder -> name a folder in server.data" in lines()["data folder"]
     text = deployment.file.read_text()
     deployment.file.write_text(
         text.replace(str(deployment.paths.data), f"{deployment.paths.data}/below")
     )
-    assert "cannot be created -> make " in lines()["data folder"]
+    assert "data is not a folder -> name a folder in server.data" in lines()["data folder"]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +288,33 @@ def test_without_a_valid_configuration_the_machine_is_checked(
     assert "server.prt: unknown key" in found["configuration"]
     deployment.file.unlink()
     assert "-> to create one: mergewright config example" in lines()["configuration"]
+
+
+def test_every_problem_of_the_configuration_is_a_finding(
+    mergewright: CommandLine, deployment: Deployment, tmp_path: Path
+) -> None:
+    def found() -> list[tuple[str, str, str]]:
+        printed = json.loads(mergewright("doctor", "--json").out)
+        return [
+            (one["severity"], one["says"].removeprefix("mergewright.toml: "), one["remedy"])
+            for one in printed
+            if one["name"] == "configuration"
+        ]
+
+    valid = deployment.file.read_text()
+    deployment.file.write_text("[server]\nprt = 1\n[limits]\nsessions = 0\n")
+    (_, first, _), (severity, second, remedy) = found()
+    assert first.startswith("server.prt: unknown key; did you mean 'port'?")
+    assert (severity, remedy) == ("fail", "")
+    assert second == "limits.sessions = 0: expected a whole number >= 1"
+    deployment.file.write_text(valid.replace("[server]", f"[server]\nprompts = '{tmp_path}/none'"))
+    assert found() == [
+        (
+            "fail",
+            f"server.prompts: {tmp_path}/none: cannot read prompts: No such file or directory",
+            "`mergewright serve` refuses this configuration until it is fixed",
+        )
+    ]
 
 
 @pytest.mark.parametrize("response", [printed(True), printed(False, "REQUIRED_SIGNATURES")])

@@ -154,12 +154,17 @@ def test_every_problem_of_a_configuration_is_printed(
     assert "limits.sessions = 0: expected a whole number >= 1" in result.err
 
 
+@pytest.mark.usefixtures("secrets")
 def test_custom_prompts_are_checked_with_the_configuration(
     mergewright: CommandLine, deployment: Deployment, tmp_path: Path
 ) -> None:
     (tmp_path / "tell.md").write_text("{{ actor }}: {{ words }}")
     deployment.file.write_text(f'[server]\nprompts = "{tmp_path}"\n')
     result = mergewright("config", "check", str(deployment.file))
+    assert result.code == 2
+    assert f"server.prompts: {tmp_path}/tell.md: unknown names: words" in result.err
+    assert "no project: add a table [projects.NAME]" in result.err
+    result = mergewright("serve", "--config", str(deployment.file))
     assert result.code == 2
     assert f"server.prompts: {tmp_path}/tell.md: unknown names: words" in result.err
 
