@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from http.client import NOT_FOUND
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -24,6 +24,8 @@ _MOST_ITEMS = 200
 _WAIT_SECONDS = 25.0
 _TIMEOUT_SECONDS = _WAIT_SECONDS + 10
 _TOKEN = VARIABLES["page_token"]
+#: Named by remedies for who writes requests; a command writes them itself.
+_API_REFERENCE = "docs/api.md"
 
 
 class _Page(Struct):
@@ -57,6 +59,11 @@ class _NotFound(CliError):
     """The server has no such thing."""
 
 
+def no_session(id: str) -> str:
+    """The error about a session that the server does not know."""
+    return f"no session {id!r}; `mergewright ls --all` lists all sessions"
+
+
 class RemoteServer:
     """A server's API. Its methods raise `CliError`."""
 
@@ -72,8 +79,10 @@ class RemoteServer:
             address = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise CliError(f"--server {url}: {error}") from None
+        if not address.host or address.scheme not in ("http", "https"):
+            raise CliError(f"--server {url}: expected a URL such as https://bot.example")
         local = address.host in ("localhost", "127.0.0.1", "::1")
-        if address.scheme != "https" and not (address.scheme == "http" and local):
+        if address.scheme != "https" and not local:
             raise CliError(f"--server {url}: use https, so that nobody reads the token on its way")
         self._url = url.rstrip("/") + "/api/v1/"
         self._client = httpx.Client(
@@ -111,7 +120,10 @@ class RemoteServer:
         """Return a session once it is at `goal` or has ended, or `until` (monotonic)."""
         while True:
             seconds = max(0.0, min(_WAIT_SECONDS, until - time.monotonic()))
-            found = self._session(id, wait=goal, timeout=seconds).session
+            try:
+                found = self._session(id, wait=goal, timeout=seconds).session
+            except _NotFound:
+                raise CliError(no_session(id)) from None
             if is_over(found, goal) or time.monotonic() >= until:
                 return found
 
@@ -150,10 +162,23 @@ class RemoteServer:
             raise CliError(f"{self._url}: {error or type(error).__name__}", PROBLEM) from None
         try:
             if not response.is_success:
-                problem = msgspec.json.decode(response.content, type=_Refusal)
-                kind_of = _NotFound if response.status_code == NOT_FOUND else CliError
-                raise kind_of(f"{problem.detail} {problem.remedy}".rstrip(), PROBLEM)
+                raise _failure(response, self._url)
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.MsgspecError:
             status = f"{response.status_code} {response.reason_phrase}"
             raise CliError(f"{self._url}: no Mergewright API there ({status})", PROBLEM) from None
+
+
+def _failure(response: httpx.Response, url: str) -> CliError:
+    """Return the error that a response is at a command line."""
+    problem = msgspec.json.decode(response.content, type=_Refusal)
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        return CliError(f"{url} refuses the token of {_TOKEN}; use the server's own", PROBLEM)
+    remedy = "" if _API_REFERENCE in problem.remedy else problem.remedy
+    says = f"{problem.detail} {remedy}".rstrip()
+    match response.status_code:
+        case HTTPStatus.NOT_FOUND:
+            return _NotFound(says)
+        case HTTPStatus.BAD_REQUEST:
+            return CliError(says)
+    return CliError(says, PROBLEM)

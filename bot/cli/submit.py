@@ -20,7 +20,7 @@ from rich.text import Text
 
 from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
-from bot.cli.remote import RemoteServer
+from bot.cli.remote import RemoteServer, no_session
 from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
 from bot.show.session_detail import CommandReply, replies_by_command
@@ -188,7 +188,7 @@ def _submit_to(
             raise CliError(f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER")
         key = server.start(project, int(number), text)
     elif found is None:
-        raise CliError(f"no session {id!r}; `mergewright ls --all` lists all sessions")
+        raise CliError(no_session(id))
     else:
         key = server.command(id, kind, text, _head(id, found.session.pulls, pull) if pull else "")
     until = time.monotonic() + _WAIT_SECONDS
@@ -253,10 +253,11 @@ def _start(
 ) -> CommandOutcome:
     """Request a session for an issue that has none."""
     project, _, number = id.rpartition("-")
-    if project not in settings.projects or not _NUMBER.fullmatch(number):
+    known = project in settings.projects
+    if not known or not _NUMBER.fullmatch(number):
+        hint = f"such as {project}-12" if known else nearest(project, settings.projects)
         raise CliError(
-            f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER;"
-            f" {nearest(project, settings.projects)}"
+            f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER; {hint}"
         )
     try:
         text = local_commands.parse_argument(COMMANDS["start"], agent)

@@ -124,7 +124,7 @@ def test_arguments_are_parsed_as_in_comments(
             "no session 'widget-1', and it does not name an issue as PROJECT-NUMBER; did you"
             " mean 'widgets'? known: widgets",
         ),
-        *((("start", f"widgets-{number}"), "no session") for number in NO_NUMBERS),
+        *((("start", f"widgets-{number}"), "; such as widgets-12") for number in NO_NUMBERS),
         (
             ("start", "widgets-13", "one", "of", "three"),
             "start takes at most the name of one agent",

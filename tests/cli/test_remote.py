@@ -133,10 +133,16 @@ def test_a_remote_session_is_waited_for(
 @pytest.mark.parametrize(
     ("change", "code", "error"),
     [
-        ({"MERGEWRIGHT_PAGE_TOKEN": "wrong"}, 1, "The page's token is required."),
+        (
+            {"MERGEWRIGHT_PAGE_TOKEN": "wrong"},
+            1,
+            "refuses the token of MERGEWRIGHT_PAGE_TOKEN; use the server's own",
+        ),
         ({"MERGEWRIGHT_PAGE_TOKEN": ""}, 2, "set MERGEWRIGHT_PAGE_TOKEN or"),
         ({"MERGEWRIGHT_SERVER": "http://bot.example"}, 2, "use https"),
-        ({"MERGEWRIGHT_SERVER": "bot.example"}, 2, "use https"),
+        ({"MERGEWRIGHT_SERVER": "bot.example"}, 2, "expected a URL such as https://bot.example"),
+        ({"MERGEWRIGHT_SERVER": "127.0.0.1:80"}, 2, "expected a URL such as https://bot.example"),
+        ({"MERGEWRIGHT_SERVER": "https://"}, 2, "expected a URL such as https://bot.example"),
         ({"MERGEWRIGHT_SERVER": "http://127.0.0.1:1"}, 1, "http://127.0.0.1:1/api/v1/: "),
     ],
 )
@@ -153,6 +159,27 @@ def test_a_server_that_cannot_be_used_is_named(
     for words in (("ls",), ("stop", "widgets-1")):
         result = mergewright(*words)
         assert (result.code, error in result.err) == (code, True), result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("budget widgets-1 +0", "budget needs an amount in US dollars, such as `+5`"),
+        ("merge widgets-1 squish", "merge takes at most one of"),
+        ("stop widgets-9", "no session 'widgets-9'; `mergewright ls --all` lists all sessions"),
+        ("wait widgets-9 --for merged", "no session 'widgets-9'; `mergewright ls --all` lists"),
+        ("start gears-1", "No project 'gears'. Known: widgets."),
+        ("start widgets-1x", "no session 'widgets-1x', and it does not name an issue as PROJECT-"),
+        ("freeze --project gears", "(known: widgets)"),
+    ],
+)
+def test_wrong_usage_ends_as_on_the_servers_machine(
+    site: Site, mergewright: CommandLine, words: str, error: str
+) -> None:
+    site.session(1)
+    result = mergewright(*words.split())
+    assert (result.code, error in result.err) == (2, True), result.err
+    assert "/api/v1" not in result.err
 
 
 def test_the_token_is_read_from_a_file(
@@ -178,4 +205,4 @@ def test_another_server_is_not_taken_for_mergewright(
 
 def test_the_unknown_session_is_named(site: Site, mergewright: CommandLine) -> None:
     assert "no session 'widgets-9'" in mergewright("stop", "widgets-9").err
-    assert "No session widgets-9." in mergewright("wait", "widgets-9", "--for", "merged").err
+    assert "no session 'widgets-9'" in mergewright("wait", "widgets-9", "--for", "merged").err
