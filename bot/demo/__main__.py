@@ -22,7 +22,7 @@ from bot.demo.bot_process import BotProcess, configuration
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import MODELS, SCRIPTED, lacking, table
-from bot.demo.scene import PERSON, Scene
+from bot.demo.scene import PERSON, REVIEWER, Scene
 from bot.system.locations import Paths
 from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
@@ -128,7 +128,7 @@ def play(
         bot.start()
         bot.wait_until_ready()
         scene.repo.webhook(f"{bot.url}webhooks/github", scene.secret)
-        github.show_pages(PERSON, NAME, _sign_in(bot))
+        github.show_pages(PERSON, REVIEWER, NAME, _sign_in(bot))
         tell("the bot is ready", f"its page, signed in: {github.url}")
         killer = Killer(bot, kills, tell)
         if kills:
@@ -178,9 +178,9 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
     print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
     program = Path(sys.executable).with_name("mergewright")  # It need not be on the PATH.
     print(f"  On the command line: {program} ls --config {bot.config}")
-    print("Issues to try; add the label on their page, comment, and review what comes of it:")
+    print(f"Issues to try; add the label on their page, comment, and review as @{REVIEWER}:")
     for file in _TO_TRY:
-        issue = scene.open_issue(file, labelled=False)
+        issue = scene.open_issue(file, played=False)
         print(f"  {issue.url}  {issue.title}")
     sys.stdout.flush()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

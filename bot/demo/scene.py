@@ -53,6 +53,7 @@ class Task:
     file: str
     check_word: str
     review_word: str
+    played: bool  #: Whether the label and the review are the scene's, not of who watches.
 
     @property
     def session(self) -> str:
@@ -113,16 +114,16 @@ class Scene:
         self.bot, self.app_id = made.bot.login, str(made.id)
         self._credentials = {"MERGEWRIGHT_GITHUB_PRIVATE_KEY": keys.private}
 
-    def open_issue(self, file: str = "greeting.txt", *, labelled: bool = True) -> Issue:
-        """Have the person open an issue that asks for a file, and label it."""
+    def open_issue(self, file: str = "greeting.txt", *, played: bool = True) -> Issue:
+        """Have the person open an issue that asks for a file; if `played`, label it too."""
         words = _word(), _word()
         body = _ISSUE.format(file=file) + self._spelled(file)
         with self._lock:
             issue = self.repo.open_issue(f"Add {file}", body, by=PERSON)
             self.tasks[issue.number] = Task(
-                issue=issue, file=file, check_word=words[0], review_word=words[1]
+                issue=issue, file=file, check_word=words[0], review_word=words[1], played=played
             )
-        if not labelled:
+        if not played:
             return issue
         issue.label(NAME, by=PERSON)
         self._tell(f'@{PERSON} labels issue #{issue.number} "{issue.title}"', issue.url)
@@ -149,7 +150,7 @@ class Scene:
         log += self._spelled(task.file, task.check_word)
         pull.check("greeting", conclusion=conclusion, log=log, suite="ci")
         self._tell(f"the check of {head[:7]} ends in {conclusion}", pull.url)
-        if passed:
+        if passed and task.played:
             self._review(pull, head, task)
 
     def _check(self, sha: str, task: Task) -> tuple[bool, str]:

@@ -20,15 +20,17 @@ from tests.world.waiting import PATIENCE, eventually
 @pytest.fixture
 def github(tmp_path: Path) -> Iterator[GitHubServer]:
     with GitHubServer(tmp_path) as server:
-        server.user("alice")
-        server.show_pages("alice", "mergewright", "<b>links</b>")
+        for login in ("alice", "rob"):
+            server.user(login)
+        server.show_pages("alice", "rob", "mergewright", "<b>links</b>")
         yield server
 
 
 @pytest.fixture
 def repo(github: GitHubServer) -> Repository:
     made = github.repository("acme/widgets", files={"a.txt": "one\n"})
-    made.permission("alice", "write")
+    for login in ("alice", "rob"):
+        made.permission(login, "write")
     return made
 
 
@@ -69,9 +71,13 @@ def test_a_person_reviews_on_the_page_of_a_pull_request(
     page = httpx.get(pull.url, trust_env=False).text
     assert "+two" in page
     assert "unit: failure" in page
+    assert "Approve as rob" in page
     assert press(f"{pull.url}/request", text="Three, please") == 303
     assert press(f"{pull.url}/approve") == 303
-    assert [review.state for review in pull.reviews] == ["CHANGES_REQUESTED", "APPROVED"]
+    assert [(review.user.login, review.state) for review in pull.reviews] == [
+        ("rob", "CHANGES_REQUESTED"),
+        ("rob", "APPROVED"),
+    ]
     listed = httpx.get(f"{github.url}acme/widgets", trust_env=False).text
     assert f'<a href="{pull.url}">Two</a>' in listed
     assert httpx.get(github.url, trust_env=False).text == listed
@@ -111,6 +117,25 @@ def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path
             )
             assert login == f"http://127.0.0.1:{port}/login"
             assert "greetings-1" in browser.post(login, data={"token": token}).text
+            first = printed(to_try)[0]
+            browser.post(f"{first}/label")
+            repository, _, issue = first.partition("/issues/")
+
+            def found(what: str) -> list[str]:
+                """The addresses of the issue's pull requests whose pages show this."""
+                numbers = re.findall(r"/pull/(\d+)", browser.get(repository).text)
+                addresses = [f"{repository}/pull/{number}" for number in numbers]
+                pages = [browser.get(address).text for address in addresses]
+                return [
+                    address
+                    for address, page in zip(addresses, pages, strict=True)
+                    if f"Closes #{issue}" in page and what in page
+                ]
+
+            (pull,) = eventually(lambda: found("greeting: success"), "its check passes")
+            assert found("rob (") == []  # The review is left to who watches.
+            browser.post(f"{pull}/approve")
+            eventually(lambda: found(", merged; "), "it is merged")
         finally:
             os.killpg(demo.pid, signal.SIGINT)  # As Ctrl-C in a terminal does.
             try:

@@ -29,12 +29,18 @@ button { font: inherit; padding: .3rem .8rem; margin: .3rem .3rem .3rem 0; }
 
 
 class Pages:
-    """Answers the pages of the stand-in; what is pressed on them is done by `person`."""
+    """Answers the pages of the stand-in; what is pressed on them is done by `person`.
 
-    def __init__(self, world: Forge, person: str, label: str, links: str = "") -> None:
+    Reviews are by `reviewer`, because nobody's approval of their own pull request counts.
+    """
+
+    def __init__(
+        self, world: Forge, person: str, reviewer: str, label: str, links: str = ""
+    ) -> None:
         """`links` is the HTML that begins every page."""
         self._world = world
         self._person = person
+        self._reviewer = reviewer
         self._label = label
         self._links = links
 
@@ -73,9 +79,9 @@ class Pages:
         elif button == "comment" and text:
             item.comment(text, by=self._person)
         elif button == "approve" and isinstance(item, Pull):
-            item.review(by=self._person, state="APPROVED", body=text)
+            item.review(by=self._reviewer, state="APPROVED", body=text)
         elif button == "request" and isinstance(item, Pull) and text:
-            item.review(by=self._person, state="CHANGES_REQUESTED", body=text)
+            item.review(by=self._reviewer, state="CHANGES_REQUESTED", body=text)
         return Answer(status=303, headers={"Location": item.url})
 
     def _item(self, item: Issue) -> Iterator[str]:
@@ -95,13 +101,13 @@ class Pages:
         on = self._label in item.labels
         verb, action = ("Remove", "unlabel") if on else ("Add", "label")
         label = f"{verb} the label {html.escape(self._label)}"
-        here = _attribute(item.url)
+        here, reviewer = _attribute(item.url), html.escape(self._reviewer)
         reviews = (
             ""
             if not item.is_pull
             else (
-                f'<button formaction="{here}/approve">Approve</button>'
-                f'<button formaction="{here}/request">Request changes</button>'
+                f'<button formaction="{here}/approve">Approve as {reviewer}</button>'
+                f'<button formaction="{here}/request">Request changes as {reviewer}</button>'
             )
         )
         return (

@@ -196,9 +196,9 @@ class GitHubServer:
     def redeliver(self, delivery_id: int) -> Delivery:
         return self._webhooks.redeliver(delivery_id)
 
-    def show_pages(self, person: str, label: str, links: str = "") -> None:
-        """Show pages of issues and pull requests, on which `person` acts; see `Pages`."""
-        self._pages = Pages(self.world, person, label, links)
+    def show_pages(self, person: str, reviewer: str, label: str, links: str = "") -> None:
+        """Show pages of issues and pull requests, on which these two act; see `Pages`."""
+        self._pages = Pages(self.world, person, reviewer, label, links)
 
     def on_head(self, callback: Callable[[Pull], None]) -> None:
         """Call this in a separate thread whenever a pull request is opened or its head moves."""
