@@ -32,8 +32,8 @@ from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Command, Pull
-from lifecycle.model.names import agent_of
+from lifecycle.model.facts import Command, Facts, Frozen, Pull
+from lifecycle.model.names import FREEZES, NAME, agent_of
 from lifecycle.model.text import plain
 from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
@@ -170,11 +170,26 @@ def _submit(
     reply = replies.get(key, CommandReply(accepted=True, text="")) if judged else None
     frozen = frozen_by(facts) if kind != "freeze" else None
     if frozen and (reply is None or reply.accepted):
-        held = f"Frozen by {frozen.by}. The command waits for `unfreeze`."
-        return _outcome(store, id, command, None, held)
+        return _outcome(store, id, command, None, _held(facts, frozen))
     if reply is None:
         return _outcome(store, id, command, None)
     return _outcome(store, id, command, reply.accepted, reply.text)
+
+
+def _held(facts: Facts, frozen: Frozen) -> str:
+    """Return by whom a session is frozen, and what the command therefore waits for."""
+    labelled = frozen in (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
+    match frozen.scope:
+        case "all":
+            what, undo = "Everything", f"`{NAME} unfreeze --all`"
+        case "project":
+            what, undo = f"Project {facts.project}", f"`{NAME} unfreeze --project {facts.project}`"
+        case _ if labelled:
+            what, undo = facts.session, f"the removal of the label `{FREEZES}`"
+        case _:
+            what, undo = facts.session, f"`{NAME} unfreeze {facts.session}`"
+    by = f" by {frozen.by}" if frozen.by else ""
+    return f"{what} is frozen{by}. The command waits for {undo}."
 
 
 def _submit_to(

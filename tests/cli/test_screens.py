@@ -4,7 +4,10 @@ import json
 import re
 from contextlib import closing
 
-from bot.store import Configuration, Destination, Store
+import pytest
+
+from bot.store import Configuration, Destination, Observation, Store
+from lifecycle.model.facts import Frozen, Issue
 from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
 from tests.world.databases import empty_database
@@ -159,13 +162,51 @@ def test_incidents_and_freezes_are_listed_first(
     ]
 
 
-def test_a_command_for_a_frozen_session_mentions_the_freeze(
+@pytest.mark.parametrize(
+    ("frozen", "says"),
+    [
+        (
+            "--all",
+            "Everything is frozen by cli:ada. The command waits for `mergewright unfreeze --all`.",
+        ),
+        (
+            "--project widgets",
+            "Project widgets is frozen by cli:ada. The command waits for `mergewright unfreeze"
+            " --project widgets`.",
+        ),
+        (
+            "widgets-12",
+            "widgets-12 is frozen by cli:ada. The command waits for `mergewright unfreeze"
+            " widgets-12`.",
+        ),
+    ],
+)
+def test_a_command_for_a_frozen_session_names_what_undoes_the_freeze(
+    mergewright: CommandLine,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    frozen: str,
+    says: str,
+) -> None:
+    monkeypatch.setattr("bot.cli.submit._actor", lambda: "cli:ada")
+    session = deployment.has_session()
+    mergewright("freeze", *frozen.split())
+    answered = json.loads(mergewright("pause", session, "--json").out)
+    assert (answered["accepted"], answered["reply"]) == (None, says)
+
+
+def test_a_command_for_a_session_frozen_by_a_label_names_the_label(
     mergewright: CommandLine, deployment: Deployment
 ) -> None:
     session = deployment.has_session()
-    mergewright("freeze", "--all")
-    answered = json.loads(mergewright("pause", session, "--json").out)
-    assert answered["reply"].startswith("Frozen by cli:")
+    frozen = Frozen(scope="session", by="", at=deployment.now)
+    issue = Issue(number=12, title="It breaks", frozen=frozen)
+    with closing(Store(deployment.paths.database)) as store:
+        store.observations.record([Observation(session=session, issue=issue)], deployment.now)
+    answered = json.loads(mergewright("unfreeze", session, "--json").out)
+    assert answered["reply"] == (
+        "widgets-12 is frozen. The command waits for the removal of the label `mergewright:freeze`."
+    )
 
 
 def test_show_and_why_name_refused_hosts_with_their_remedy(
