@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.judge import Judged, judge, of_pull
 from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reasons import needs_person
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
+from lifecycle.model import keys
 from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
-from lifecycle.react.reactions import BY_STATUS, Reaction, reactions_to
+from lifecycle.react.reactions import BY_STATUS, NOTIFIED, Reaction, reactions_to
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import Recheck, earliest
 
@@ -39,6 +41,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None  #: The outcome to remember.
     holds_slot: bool = True  #: Whether it still needs a place to run a program.
     wants_slot: bool = False  #: Whether it has something to run, and no such place.
+    cause: Key | None = None  #: Of what people are needed for or notified of; None: nothing.
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
@@ -75,7 +78,19 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         ended=_outcome(judged, now),
         holds_slot=starts or _holds_slot(judged),
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
+        cause=_cause(judged),
     )
+
+
+def _cause(judged: Judged) -> Key | None:
+    """The cause of what people are needed for: a finding, or a merge that waits for them."""
+    if judged.status in NOTIFIED:
+        return judged.cause
+    pull = judged.view.pull
+    if pull is None or judged.status is not Status.MERGEABLE:
+        return None
+    waits = needs_person(judged.status, judged.reason)
+    return keys.ready_to_merge(pull.head) if waits else None
 
 
 def _held(frozen: Frozen) -> Blocker:

@@ -58,6 +58,9 @@ NOT_OVER: Final = EVERY - TERMINAL - {S.CLEANUP}
 #: People have to act.
 NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
+#: People are notified of what these have as their cause.
+NOTIFIED: Final = NEEDS_PEOPLE | {S.PAUSED, S.QUEUED}
+
 #: The agent can be given something to do: it finished its turn, or ended by itself.
 at_rest = one_of(Availability.IDLE, Availability.EXITED)
 #: The agent can get a person's message; one that asks gets the answer.
@@ -118,7 +121,7 @@ REACTIONS: Final = (
     Reaction(UNDER_WAY, notices.post_review_result, at_rest, people=True),
     Reaction(UNDER_WAY, notices.reply, has_pull, each=True, people=True),
     Reaction(UNDER_WAY, notices.notify_of_handover, has_pull, each=True, people=True),
-    Reaction(NEEDS_PEOPLE | {S.PAUSED, S.QUEUED}, notices.notify_people),
+    Reaction(NOTIFIED, notices.notify_people),
     Reaction(NEEDS_PEOPLE, notices.add_attention_label),
     Reaction(EVERY - NEEDS_PEOPLE, notices.remove_attention_label, people=True),
     Reaction(UNDER_WAY, notices.warn, people=True),
