@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from config.schedules import digest_is_quiet, zone_of
 from config.settings import PROJECT_NAME, ProjectDefaults, Settings
 from lifecycle.model.policy import Policy
 
@@ -61,6 +62,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
     yield from _type_contradictions(settings)
     yield from _agent_contradictions(settings)
     yield from _key_contradictions(settings)
+    yield from _notifier_contradictions(settings)
 
 
 def _policy_contradictions(where: str, policy: Policy) -> Iterator[str]:
@@ -200,6 +202,34 @@ def _key_contradictions(settings: Settings) -> Iterator[str]:
     for where, owner in settings.key_owners.items():
         for kind in owner.model_keys:
             yield from _unknown_types(settings, f"{where}.model-keys.{kind}", [kind])
+
+
+def _notifier_contradictions(settings: Settings) -> Iterator[str]:
+    for name, one in settings.notify.items():
+        where = f"notify.{name}"
+        if not PROJECT_NAME.fullmatch(name):
+            yield f"{where}: {_A_NAME}"
+        if one.kind == "webhook" and not one.secret:
+            yield f"{where}.secret: required; name the variable with the secret that signs"
+        elif one.kind != "webhook" and one.secret:
+            yield f'{where}.secret: only a notifier of kind = "webhook" signs its messages'
+        known = settings.projects
+        for project in one.projects:
+            # Those of the App's installations are known only later.
+            if project not in known and not settings.installation.repositories:
+                yield f"{where}.projects has {short(project)}: {nearest(project, dict(known))}"
+        if zone_of(one) is None:
+            expected = "expected a time zone, such as Europe/Berlin or UTC"
+            yield f"{where}.time-zone = {short(one.time_zone)}: {expected}"
+        if one.quiet and one.quiet[:5] == one.quiet[6:]:
+            yield f"{where}.quiet = {short(one.quiet)}: it begins when it ends; remove it"
+        elif digest_is_quiet(one):
+            yield f"{where}.digest = {short(one.digest)}: within its quiet hours, {one.quiet}"
+    for variable, place in settings.notifier_variables.items():
+        if not _VARIABLE.fullmatch(variable):
+            yield f"{place}: expected the name of an environment variable"
+        elif _OURS.match(variable):
+            yield f"{place}: {variable} would send our own credentials to a receiver"
 
 
 def _unknown_profile(settings: Settings, where: str, name: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from config.contradictions import SECRET_NAME, contradictions, nearest, short
+from config.notifier_secrets import secrets_in, signing_forms, unfit_secrets
 from config.settings import Settings
 
 #: The environment variable of each field of `Secrets`.
@@ -58,6 +59,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     private_key: str = ""
     page_token: str = ""
     model_keys: Mapping[str, str] = {}  #: By environment variable.
+    notifiers: Mapping[str, str] = {}  #: By environment variable.
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -73,12 +75,15 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
     keys = {name: key for name in settings.key_variables if (key := secret(name, environ))}
+    notifiers = {
+        name: found for name in settings.notifier_variables if (found := secret(name, environ))
+    }
     key_file = settings.github.private_key_file
     if key_file and not secrets["private_key"]:
         secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
     if any(map(str.isspace, secrets["token"])):
         raise ConfigError(f"{VARIABLES['token']}: contains whitespace; copy the token alone")
-    return settings, Secrets(**secrets, model_keys=keys)
+    return settings, Secrets(**secrets, model_keys=keys, notifiers=notifiers)
 
 
 def load_settings(path: Path) -> Settings:
@@ -133,6 +138,10 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
         for variable, place in settings.key_variables.items()
         if variable not in secrets.model_keys
     ]
+    for variable, place in settings.notifier_variables.items():
+        if variable not in secrets.notifiers:
+            wanted.append(f"no {place.rpartition('.')[2]} of a notifier: set {variable} ({place})")
+    wanted += unfit_secrets(settings.notify, secrets.notifiers)
     if not settings.projects and not settings.installation.repositories:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)
@@ -157,7 +166,13 @@ def secret_values(
     passed = {name for kind in settings.agent_types.values() for name in kind.pass_env}
     given = [environ.get(name, "") for name in sorted(passed) if SECRET_NAME.search(name)]
     ours = (getattr(secrets, name) for name in VARIABLES)
-    return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given)))
+    urls = {one.url for one in settings.notify.values()}
+    sent = (
+        form
+        for variable, value in secrets.notifiers.items()
+        for form in (secrets_in(value) if variable in urls else signing_forms(value))
+    )
+    return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given, *sent)))
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
@@ -269,7 +284,7 @@ def _read(path: Path, where: str) -> str:
 
 def _remedy(key: str) -> str:
     """Return where to put a secret instead."""
-    if re.search(r"\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
+    if re.search(r"^notify\.|\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
         return "set it as an environment variable of the server and name the variable here"
     if re.match(r"agent-types\..*\.(?:env\.|args\[|command\[)", key):
         return "set it in the server's environment and list it in pass-env"

@@ -25,6 +25,9 @@ Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 
 
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+
+
 class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A table of the file: keys in kebab-case, unknown keys rejected."""
 
@@ -295,6 +298,19 @@ class LogSettings(SettingsTable, frozen=True, kw_only=True):
     format: Literal["text", "json"] = "text"
 
 
+class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
+    """Whom the bot notifies, of what and when: `[notify.NAME]`."""
+
+    kind: Literal["webhook", "apprise"]
+    url: str  #: The environment variable with the URL.
+    secret: str = ""  #: Of a webhook: the environment variable with the secret that signs.
+    projects: tuple[str, ...] = ()  #: Empty: all, and what concerns no project.
+    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The least one.
+    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Only urgent messages.
+    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Of every day; empty: none.
+    time_zone: str = "UTC"  #: Of these two.
+
+
 class TracingSettings(SettingsTable, frozen=True, kw_only=True):
     """OpenTelemetry traces: `[tracing]`. They need the extra `mergewright[tracing]`."""
 
@@ -321,6 +337,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
     retention: RetentionSettings = RetentionSettings()
+    notify: dict[str, NotifierSettings] = field(default_factory=dict)
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     policy: Policy = Policy()
@@ -374,6 +391,17 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
         for where, owner in self.key_owners.items():
             for kind, variable in owner.model_keys.items():
                 named[f"{where}.model-keys.{kind}"] = variable
+        return {variable: place for place, variable in reversed(named.items())}
+
+    @property
+    def notifier_variables(self) -> dict[str, str]:
+        """The environment variables of notifiers, each with the first setting that names it."""
+        named = {
+            f"notify.{name}.{key}": variable
+            for name, one in self.notify.items()
+            for key, variable in (("url", one.url), ("secret", one.secret))
+            if variable
+        }
         return {variable: place for place, variable in reversed(named.items())}
 
     @property

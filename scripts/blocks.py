@@ -172,7 +172,9 @@ def _settings() -> Iterator[tuple[str, ...]]:
     text = _LIST.sub(_on_one_line, re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
     for line in text.splitlines():
         if line.startswith("["):
-            section = re.sub(r"(projects|agent-types|agents)\..+", r"\1.NAME", line.strip("[]"))
+            section = re.sub(
+                r"(projects|agent-types|agents|notify)\..+", r"\1.NAME", line.strip("[]")
+            )
         elif setting := _SETTING.fullmatch(line):
             yield f"`{section}.{setting['key']}`", f"`{setting['value']}`", setting["says"]
 

@@ -39,6 +39,8 @@ _STOP_SECONDS = 5.0
 #: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
 #: its handler only once that thread wakes up.
 _SIGNAL_SECONDS = 0.5
+#: How often notifiers compare what they have stored with what there is to say.
+_NOTIFY_SECONDS = 1.0
 #: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
@@ -95,6 +97,11 @@ class App:
         redeliver = self._worker("redeliver", wiring.redelivery.request_lost)
         archive = self._worker("archive", self._archive_transcripts)
         retention = self._worker("retention", self._delete_expired)
+        jobs = []
+        if settings.notify:
+            notify = self._worker("notify", wiring.notifications.look)
+            wiring.notifications.on_sent = notify.wake
+            jobs.append(Job("notify", _NOTIFY_SECONDS, notify.wake))
         self._ticker = Ticker(
             Job("beat", _BEAT_SECONDS, self._beat),
             Job("sweep", settings.timing.sweep_seconds, self._sweep.wake),
@@ -102,6 +109,7 @@ class App:
             Job("redeliver", _REDELIVERY_SECONDS, redeliver.wake),
             Job("archive", settings.retention.archive_seconds, archive.wake),
             Job("retention", _RETENTION_SECONDS, retention.wake),
+            *jobs,
         )
         self.server = HttpServer(
             build(
@@ -157,8 +165,10 @@ class App:
         self._ticker.stop()
         until = time.monotonic() + _STOP_SECONDS
         finished = [worker.close(_left(until)) for worker in self._workers]
-        wiring.executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (wiring.executor, wiring.senders):
+            executor.shutdown(wait=False, cancel_futures=True)
         finished.append(wiring.outbox.rest(_left(until)))
+        finished.append(wiring.notifications.rest(_left(until)))
         wiring.leader_lease.step_down()
         wiring.store.close()
         wiring.github.close()

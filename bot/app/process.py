@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bot.app.application import App
 from bot.app.reloading import NotReloaded, ReloadResult, changed
+from bot.notify.senders import NotifierUnavailable
 from bot.store import StoreDamaged, StoreFailure
 from bot.system.clock import SteadyClock, utc_now
 from bot.system.descriptors import raise_limit
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 #: Failures that keep the bot from starting and that a person can fix; each names its remedy.
 CANNOT_START = (
     CannotListen,
+    NotifierUnavailable,
     OSError,
     PromptError,
     RuntimeFailure,
@@ -60,7 +62,7 @@ def serve(
             "(LimitNOFILE, ulimit -n) to %s or more",
             *(files, _FEW_FILES),
         )
-    for name in VARIABLES.values():
+    for name in (*VARIABLES.values(), *settings.notifier_variables):
         # Child processes (git, tmux, agents) must not see them.
         os.environ.pop(name, None)
     signals = _Signals()

@@ -36,6 +36,8 @@ from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
 from bot.model_proxy.refusals import RefusalLog
 from bot.model_proxy.tunnels import Tunnels
+from bot.notify.notifier import Notifications, Notifier
+from bot.notify.senders import sender_of
 from bot.observe.agents import AgentObserver
 from bot.observe.discussions import Discussions
 from bot.observe.installations import InstallationObserver
@@ -90,7 +92,8 @@ class Wiring:
         """`stopping` is set when the bot stops, or has lost its lease. `new_database`: whether an
         empty database may be created beside the files of sessions.
 
-        Raises `StoreFailure` if the data folder cannot be created or the database used.
+        Raises `StoreFailure` if the data folder cannot be created or the database used, and
+        `NotifierUnavailable`.
         """
         self.clock, self.crash_point = clock, crash_point
         self.paths = paths = Paths(settings.data)
@@ -142,6 +145,7 @@ class Wiring:
         )
         self._wire_model_proxy(secrets)
         self._wire_act(wakes.acted)
+        self._wire_notify(secrets)
         self.retention = Retention(
             store, self.locations, self.archive, settings.retention, self.policies.of, clock
         )
@@ -295,6 +299,25 @@ class Wiring:
             self.leader_lease.may_act,
             on_done,
             _ACTIONS,
+        )
+
+    def _wire_notify(self, secrets: Secrets) -> None:
+        """Build the notifiers."""
+        settings, given = self.settings, secrets.notifiers
+        self.senders = ThreadPoolExecutor(max(1, len(settings.notify)), thread_name_prefix="notify")
+        self.notifications = Notifications(
+            self.store,
+            [
+                Notifier(name, one, sender_of(name, one, given, self.clock))
+                for name, one in settings.notify.items()
+            ],
+            settings.public_url,
+            Redaction(secret_values(settings, secrets, os.environ), common_forms=True),
+            settings.timing.action_retry_seconds,
+            self.clock,
+            self.crash_point,
+            self.leader_lease.may_act,
+            self.senders,
         )
 
 

@@ -40,6 +40,7 @@ class Thing(StrEnum):
     COMMANDS = DatedKind.COMMANDS.value
     OUTSIDERS = DatedKind.OUTSIDERS.value
     INCIDENTS = DatedKind.INCIDENTS.value
+    NOTIFICATIONS = DatedKind.NOTIFICATIONS.value
     SESSION = "session"
     RUN = "run folder"
     ARCHIVE = "archive"
@@ -160,7 +161,7 @@ class Retention:
     def _dated(self) -> Iterator[_Found]:
         """Rows that belong to no session that is kept."""
         for kind in DatedKind:
-            short = kind in (DatedKind.DELIVERIES, DatedKind.ACTIONS)
+            short = kind in (DatedKind.DELIVERIES, DatedKind.ACTIONS, DatedKind.NOTIFICATIONS)
             days = self.days.transient_days if short else self.days.durable_days
             before = self.clock() - timedelta(days=days)
             size = self.store.expiry.dated(kind, before)

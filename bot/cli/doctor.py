@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
-from bot.cli import agent_health, context, github_checks, server_checks
+from bot.cli import agent_health, context, github_checks, notifiers, server_checks
 from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
@@ -189,9 +189,10 @@ def page_token(installed: Installation) -> CheckResult:
 
 
 def secret_files(installed: Installation) -> CheckResult:
-    variables = (*VARIABLES.values(), *installed.settings.key_variables)
+    settings = installed.settings
+    variables = (*VARIABLES.values(), *settings.key_variables, *settings.notifier_variables)
     named = [secret_file(variable, os.environ)[0] for variable in variables]
-    beside = [installed.settings.github.private_key_file, SECRETS]
+    beside = [settings.github.private_key_file, SECRETS]
     files = [
         *(file.expanduser() for file in named if file),
         *(installed.folder / name for name in beside if name),
@@ -277,6 +278,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("secret files", secret_files),
     ("agents", agents),
     ("isolation", isolation),
+    ("notifiers", notifiers.check),
     ("incidents", incidents),
 )
 

@@ -172,6 +172,26 @@ def cleanup(
 
 
 @app.command()
+def notify(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Only this notifier, with --test.")
+    ] = "",
+    config: Config = None,
+    trial: Annotated[
+        bool, typer.Option("--test", help="Send a test message, and exit 1 if one is not sent.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the notifiers, or send a test message by them."""
+    from bot.cli.notifiers import send_trials, show
+
+    if not trial:
+        show(config, as_json=as_json)
+    elif not send_trials(config, name, as_json=as_json):
+        raise typer.Exit(PROBLEM)
+
+
+@app.command()
 def backup(
     to: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
     config: Config = None,

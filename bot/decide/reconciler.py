@@ -282,5 +282,6 @@ def session_decision(facts: Facts, policy: Policy, decision: Decision) -> Sessio
         ended=decision.ended,
         frees_slot=facts.slot and not decision.holds_slot,
         wants_slot=decision.wants_slot,
+        cause=str(decision.cause or ""),
         record=DecisionRecord(facts=facts, policy=policy, decision=decision),
     )

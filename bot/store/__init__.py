@@ -24,6 +24,15 @@ from bot.store.expiry import DatedKind, ExpiryTable
 from bot.store.history import BOT, HistoryTable
 from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
 from bot.store.lease import LeaseTable, may_run, this_process
+from bot.store.notifications import (
+    DueNotification,
+    EndedSession,
+    NewNotification,
+    NotificationEvent,
+    NotificationsTable,
+    RaisedNotification,
+    WaitingSession,
+)
 from bot.store.observations import ObservationsTable
 from bot.store.opening import (
     check_version,
@@ -155,6 +164,7 @@ class Store:
         self.installed = InstalledTable(db)
         self.lease = LeaseTable(db)
         self.metadata = MetadataTable(db)
+        self.notifications = NotificationsTable(db)
         self.observations = ObservationsTable(db)
         self.outbox = OutboxTable(db)
         self.outsiders = OutsidersTable(db)

@@ -58,6 +58,7 @@ _RECHECK = "UPDATE sessions SET due = :recheck_at WHERE id = :id AND version = :
 # belong to the restored session.
 _DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
+        cause = :cause,
         since = CASE WHEN status = :status THEN since ELSE :now END,
         run = :run, ended = :ended, slot = CASE WHEN :frees_slot THEN 0 ELSE slot END,
         wants_slot = :wants_slot, waits = CASE WHEN :wants_slot THEN waits ELSE '' END,

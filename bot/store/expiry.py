@@ -33,6 +33,11 @@ INCIDENTS_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(text)), 0) AS b
     FROM incidents WHERE cleared_at < ?"""
 INCIDENTS = """DELETE FROM incidents WHERE seq IN
     (SELECT seq FROM incidents WHERE cleared_at < ? LIMIT ?)"""
+NOTIFICATIONS_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(message)), 0) AS bytes
+    FROM notifications WHERE done_at < ? AND (event <> 'raised' OR gone_at IS NOT NULL)"""
+NOTIFICATIONS = """DELETE FROM notifications WHERE seq IN
+    (SELECT seq FROM notifications
+        WHERE done_at < ? AND (event <> 'raised' OR gone_at IS NOT NULL) LIMIT ?)"""
 HISTORY_SIZE = """SELECT count(*) AS rows,
         coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
     FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
@@ -43,7 +48,7 @@ DELETABLE = """SELECT 1 FROM sessions WHERE id = ?1 AND ended IS NOT NULL
     AND coalesce(due > ?2, 1) AND id NOT IN (SELECT id FROM live)"""
 _OF_SESSION = (
     *("outbox", "commands", "slots", "handovers", "session_pulls", "session_paths", "metadata"),
-    *("model_usage", "refused_hosts", "usage", "history", "inherited"),
+    *("model_usage", "refused_hosts", "usage", "history", "inherited", "notifications"),
 )
 _DELETE = (
     *(f"DELETE FROM {table} WHERE session = ?" for table in _OF_SESSION),
@@ -60,6 +65,7 @@ class DatedKind(StrEnum):
     COMMANDS = "refused commands"
     OUTSIDERS = "notified outsiders"
     INCIDENTS = "closed incidents"
+    NOTIFICATIONS = "sent notifications"
 
 
 _DATED = {
@@ -68,6 +74,7 @@ _DATED = {
     DatedKind.COMMANDS: (COMMANDS_SIZE, COMMANDS),
     DatedKind.OUTSIDERS: (OUTSIDERS_SIZE, OUTSIDERS),
     DatedKind.INCIDENTS: (INCIDENTS_SIZE, INCIDENTS),
+    DatedKind.NOTIFICATIONS: (NOTIFICATIONS_SIZE, NOTIFICATIONS),
 }
 
 

@@ -272,6 +272,7 @@ class SessionDecision(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     frees_slot: bool = False  #: Whether it gives its slot back.
     wants_slot: bool = False  #: Whether it has something to run and no slot.
+    cause: str = ""  #: The key of what people are needed for or notified of; empty: nothing.
     record: DecisionRecord | None = None  #: Written if the decision is new.
 
 

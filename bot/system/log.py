@@ -20,7 +20,7 @@ _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\
 #: Libraries that log every request, every retry or every skipped tick.
 NOISY = {
     **dict.fromkeys(("httpx", "httpcore", "githubkit", "hishel"), logging.WARNING),
-    **dict.fromkeys(("libtmux", "git", "uvicorn"), logging.WARNING),
+    **dict.fromkeys(("libtmux", "git", "uvicorn", "urllib3"), logging.WARNING),
     **dict.fromkeys(("apscheduler", "opentelemetry"), logging.ERROR),
 }
 _about: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # noqa: B039 - replaced

@@ -36,6 +36,12 @@ ACTIONS = Counter(
     ["kind", "result"],
     registry=COUNTERS,
 )
+NOTIFICATIONS = Counter(
+    "mergewright_notifications",
+    "Attempts to send a message, by its notifier and whether it was sent or failed.",
+    ["notifier", "result"],
+    registry=COUNTERS,
+)
 GITHUB_REQUESTS = Counter(
     "mergewright_github_requests",
     "Requests to GitHub by the HTTP status of the response; `none` if there was none.",

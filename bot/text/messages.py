@@ -24,7 +24,8 @@ CONFIGURATION_CHECK: Final = f"{NAME} configuration"
 
 _STATUS_WORD = re.compile(r"[a-z]+")
 
-_PRIORITIES: Final[Mapping[str, str]] = {
+#: How urgent a message is, in words.
+PRIORITIES: Final[Mapping[str, str]] = {
     "urgent": "Urgent",
     "action": "Action needed",
     "warning": "Warning",
@@ -150,7 +151,7 @@ def not_started(why: str) -> str:
 
 
 def _notice(priority: str, text: str, remedy: str) -> str:
-    return f"**{_PRIORITIES[priority]}:** {text}\n\n{remedy}".strip()
+    return f"**{PRIORITIES[priority]}:** {text}\n\n{remedy}".strip()
 
 
 #: By the topic that an action names.

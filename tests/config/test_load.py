@@ -22,8 +22,8 @@ ANSWERS = {
     ),
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
-        " installation, limits, log, policy, prices, profiles, projects, retention, runtime,"
-        " sandbox, server, timing, tracing"
+        " installation, limits, log, notify, policy, prices, profiles, projects, retention,"
+        " runtime, sandbox, server, timing, tracing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"

@@ -18,9 +18,9 @@ BETWEEN_PACKAGES = {
 #: Inside `bot`: each package with those it imports. Every package may import `system`.
 INSIDE_BOT = {
     "cli": {"app", "web", "setup", "act", "archive", "decide", "github", "intake"}
-    | {"model_proxy", "show", "store", "text"},
-    "app": {"web", "act", "archive", "decide", "github", "intake", "model_proxy", "observe"}
-    | {"show", "store", "text"},
+    | {"model_proxy", "notify", "show", "store", "text"},
+    "app": {"web", "act", "archive", "decide", "github", "intake", "model_proxy", "notify"}
+    | {"observe", "show", "store", "text"},
     "web": {"intake", "model_proxy", "show", "store", "text"},
     "setup": {"github", "intake"},
     "act": {"archive", "github", "model_proxy", "store", "text"},
@@ -30,6 +30,7 @@ INSIDE_BOT = {
     "show": {"archive", "store", "text"},
     "archive": {"store"},
     "model_proxy": {"store"},
+    "notify": {"store", "text"},
     "github": set[str](),
     "store": set[str](),
     "text": set[str](),
@@ -55,6 +56,7 @@ KEEPERS = {
     "pythonjsonlogger": {"bot.system.log"},
     "prometheus_client": {"bot.system.metrics", "bot.web.metrics"},
     "opentelemetry": {"bot.system.tracing"},
+    "apprise": {"bot.notify.apprise_sender"},
 }
 
 #: Modules inside a host, which open files, processes or terminals of sessions.

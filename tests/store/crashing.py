@@ -18,11 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bot.store import (
     DatedKind,
     Delivery,
     NewCommand,
+    NewNotification,
     NewSession,
+    NotificationEvent,
     Observation,
     RefreshRequest,
     SessionDecision,
@@ -64,6 +68,16 @@ def steps(store: Store) -> list[Callable[[], object]]:
     )
     pulls = Observation(session="widgets-12", pulls=(Pull(number=34, head="feed"),))
 
+    raised = NewNotification(
+        notifier="team",
+        session="widgets-12",
+        cause="question:1#1",
+        event=NotificationEvent.RAISED,
+        priority="action",
+        message="{}",
+    )
+    resolved = replace(raised, event=NotificationEvent.RESOLVED)
+
     def decide() -> None:
         sessions = store.facts.load(["widgets-12"])
         store.decisions.record([(loaded, decision) for loaded in sessions], NOW)[0].result()
@@ -84,6 +98,10 @@ def steps(store: Store) -> list[Callable[[], object]]:
         lambda: store.outbox.mark_failed(2, Reason.ACTION_FAILED, "403", NOW),
         lambda: store.observations.record([pulls], NOW),
         lambda: store.refreshes.mark_done(store.refreshes.due(NOW, ("issue:",))[0]),
+        lambda: store.notifications.record(NOW, new=[raised], cursors={"notify team": NOW}),
+        lambda: store.notifications.begin(1),
+        lambda: store.notifications.mark_sent(1, NOW),
+        lambda: store.notifications.record(NOW, resolved=[(1, resolved)]),
         lambda: store.expiry.delete_dated(DatedKind.DELIVERIES, NOW.replace(year=2031)),
     ]
 

@@ -5,7 +5,15 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from bot.store import USAGE_GROUPS, Destination, Observation, SessionDecision, Store
+from bot.store import (
+    USAGE_GROUPS,
+    Destination,
+    NewNotification,
+    NotificationEvent,
+    Observation,
+    SessionDecision,
+    Store,
+)
 from lifecycle.judge.capacity import Caps
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
@@ -37,6 +45,15 @@ def ended(scenario: Scenario, store: Store) -> str:
     store.observations.record([Observation(session=name, pulls=(pull,))], scenario.now)
     store.refused.record({Destination(session=name, host="example.com", port=443): 1})
     store.usage.record_response(name, 1, "a-model", Usage(input=7), priced)
+    asked = NewNotification(
+        notifier="team",
+        session=name,
+        cause="question:1#1",
+        event=NotificationEvent.RAISED,
+        priority="action",
+        message="{}",
+    )
+    store.notifications.record(scenario.now, new=[asked])
     ends(scenario, name)
     return name
 

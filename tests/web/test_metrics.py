@@ -8,7 +8,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import config
 from bot.store import Delivery
-from bot.system.metrics import ACTIONS, GITHUB_REQUESTS, show_rate_limit, worker_run
+from bot.system.metrics import (
+    ACTIONS,
+    GITHUB_REQUESTS,
+    NOTIFICATIONS,
+    show_rate_limit,
+    worker_run,
+)
 from lifecycle.model.facts import Usage
 from lifecycle.model.status import Status
 from tests.web.conftest import Site
@@ -84,6 +90,7 @@ def test_every_query_of_the_dashboard_names_metrics_that_exist(site: Site) -> No
     show_rate_limit("acme", "core", {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "4999"})
     GITHUB_REQUESTS.labels("200").inc()
     ACTIONS.labels("comment", "Completed").inc()
+    NOTIFICATIONS.labels("team", "sent").inc()
     with worker_run("sweep"):
         pass
     existing, used_names = scraped(site).keys(), set[str]()

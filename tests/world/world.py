@@ -70,6 +70,7 @@ poll-seconds = {resync}
 lease-seconds = 2
 write-interval-seconds = 0.01
 action-retry-seconds = 0.1
+{notifiers}
 """
 
 #: Screens of Claude Code as it asked several questions at once.
@@ -108,6 +109,7 @@ class World:
         self.app_id = ""
         self.project = ""  #: Further lines of the project's table in the configuration.
         self.installation = ""  #: Those about the App's installations.
+        self.notifiers = ""  #: The tables of notifiers.
 
     # -- the bot
 
@@ -146,6 +148,7 @@ class World:
                 app_id=self.app_id,
                 project=self.project,
                 installation=self.installation,
+                notifiers=self.notifiers,
                 python=sys.executable,
                 scripted_agent=Path(__file__).with_name("scripted_agent.py"),
                 agent_folders=self.agent_folders,

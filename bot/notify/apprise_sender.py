@@ -1,0 +1,73 @@
+"""Sends messages by Apprise: chats, mail, telephones, each with a URL of its own form.
+
+https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an extra because few
+need it and everybody would pay for it: 14 MB on disk, and half a second and 20 MB of memory for its
+180 services. It is loaded with the first message. Each message has an object of its own in one
+thread, so that only the registry of services is shared. Each service has its own time limits.
+"""
+
+import logging
+from importlib.util import find_spec
+from typing import Any
+
+from bot.notify.message import Notification, NotSent
+from bot.system.redaction import Redaction
+from bot.text.notifications import perhaps_repeated
+from config.notifier_secrets import secrets_in
+
+#: How Apprise colours messages.
+_COLOURS = {"urgent": "failure", "action": "warning", "warning": "warning", "info": "info"}
+
+
+def is_installed() -> bool:
+    """Whether the library is there."""
+    return find_spec("apprise") is not None
+
+
+class AppriseSender:
+    """Sends to one URL. No receiver recognises a repetition, so its text says what it may be."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._redact = Redaction(secrets_in(url))  # Some errors name what a token is for.
+
+    def send(self, message: Notification, *, repeated: bool) -> None:
+        """Send a message. Raises `NotSent`."""
+        library, service = self._service()
+        sender = library.Apprise()
+        sender.add(service)
+        result = sender.notify(
+            title=message.title,
+            body=perhaps_repeated(message.text) if repeated else message.text,
+            body_format=library.NotifyFormat.TEXT,
+            notify_type=_COLOURS[message.priority],
+        )
+        if not result:
+            said = [log.message for one in result for attempt in one for log in attempt.logs]
+            why = "; ".join(dict.fromkeys(said)) or "the receiver did not accept it"
+            raise NotSent(self._redact(why))
+
+    def address(self) -> tuple[str, int] | None:
+        """Return where the URL leads, if it names a host; services in the cloud are not tried."""
+        _, service = self._service()
+        host, port = getattr(service, "smtp_host", "") or service.host, service.port
+        return (host, port) if host and port else None
+
+    def _service(self) -> tuple[Any, Any]:
+        """Return the library, and its object for the URL. Raises `NotSent`."""
+        logger = logging.getLogger("apprise")
+        # Its lines contain URLs; what it says of a failure is read off the result.
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)
+        import apprise
+
+        asset = apprise.AppriseAsset(
+            app_id="Mergewright",
+            app_desc="Mergewright",
+            async_mode=False,
+            storage_mode=apprise.PersistentStoreMode.MEMORY,
+        )
+        service = apprise.Apprise.instantiate(self._url, asset=asset)
+        if service is None:
+            raise NotSent("Apprise does not understand the URL")
+        return apprise, service

@@ -1,0 +1,33 @@
+"""The kinds of notifiers, by the setting `kind`."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from bot.notify import apprise_sender
+from bot.notify.apprise_sender import AppriseSender
+from bot.notify.message import Sender
+from bot.notify.webhook import WebhookSender
+from config.settings import NotifierSettings
+
+
+class NotifierUnavailable(Exception):
+    """A notifier is configured and cannot send anything; the message says what to do."""
+
+
+def sender_of(
+    name: str,
+    settings: NotifierSettings,
+    secrets: Mapping[str, str],
+    clock: Callable[[], datetime],
+) -> Sender:
+    """Return what sends the messages of a notifier, with its secrets by environment variable.
+
+    Raises `NotifierUnavailable`.
+    """
+    if settings.kind == "webhook":
+        return WebhookSender(secrets[settings.url], secrets[settings.secret], clock)
+    if not apprise_sender.is_installed():
+        raise NotifierUnavailable(
+            f"notify.{name} needs a part that is not installed: pip install 'mergewright[notify]'"
+        )
+    return AppriseSender(secrets[settings.url])

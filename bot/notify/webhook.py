@@ -1,0 +1,62 @@
+"""Sends messages as signed webhooks.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import datetime
+
+import httpx
+import msgspec
+
+from bot.notify.message import Notification, NotSent
+from config.notifier_secrets import signing_keys
+
+_SECONDS = 10.0
+
+
+class WebhookSender:
+    """Sends to one URL. The receiver recognises a repetition by the header `webhook-id`."""
+
+    def __init__(self, url: str, secret: str, clock: Callable[[], datetime]) -> None:
+        self._url = url
+        self._keys = signing_keys(secret)
+        self._clock = clock
+
+    def send(self, message: Notification, *, repeated: bool) -> None:
+        """Send a message; every status of 2xx accepts it. Raises `NotSent`."""
+        what = {"type": message.type, "timestamp": message.at, "data": message.data}
+        body = msgspec.json.encode(what)
+        at = int(self._clock().timestamp())
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "Mergewright",
+            "webhook-id": message.id,
+            "webhook-timestamp": str(at),
+            "webhook-signature": signature(self._keys, message.id, at, body),
+        }
+        try:
+            # Without its body, which nobody needs. Redirects are not followed.
+            with httpx.stream(
+                "POST", self._url, content=body, headers=headers, timeout=_SECONDS
+            ) as response:
+                status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL) as failure:
+            raise NotSent(str(failure) or type(failure).__name__) from None
+        if not 200 <= status < 300:
+            raise NotSent(f"the receiver answers {status}")
+
+    def address(self) -> tuple[str, int]:
+        """Return host and port of the URL."""
+        url = httpx.URL(self._url)
+        return url.host, url.port or (443 if url.scheme == "https" else 80)
+
+
+def signature(keys: tuple[bytes, ...], id: str, at: int, body: bytes) -> str:
+    """Return the header `webhook-signature`: a signature by each key. `at` is in seconds."""
+    signed = b".".join((id.encode(), str(at).encode(), body))
+    made = (b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys)
+    return " ".join(f"v1,{one}" for one in made)

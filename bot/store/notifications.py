@@ -1,0 +1,202 @@
+"""Messages of notifiers, from the moment that their cause is seen until a receiver has them.
+
+A message is stored once for each notifier and cause, then sent, and marked as sent afterwards.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from bot.store.database import StoreTable
+from bot.store.rows import RowDecoder, encoded, skip_corrupt
+from lifecycle.model.facts import Ended
+
+_SUBJECT = """id AS session, project, repository, number, issue ->> 'title' AS title, status,
+        reason, because"""
+WAITING = f"""SELECT {_SUBJECT}, since, cause, coalesce(agent ->> 'question', '') AS question
+    FROM sessions WHERE cause <> '' ORDER BY since, id"""
+ENDED = f"""SELECT {_SUBJECT}, ended FROM sessions WHERE ended IS NOT NULL
+    AND ended ->> 'at' > ? ORDER BY ended ->> 'at', id"""
+#: What has a cause that lasts, as far as is known.
+RAISED = """SELECT seq, notifier, session, cause, state, attempting, message FROM notifications
+    WHERE event = 'raised' AND gone_at IS NULL ORDER BY seq"""
+DUE_NOTIFICATIONS = """SELECT seq, event, attempting, created, message
+    FROM notifications WHERE state = 'due' AND notifier = :notifier AND next_at <= :now
+        AND (NOT :urgent OR priority = 'urgent')
+    ORDER BY next_at, seq LIMIT 1"""
+UNDELIVERED = """SELECT notifier, count(*) AS messages FROM notifications WHERE state = 'due'
+    GROUP BY notifier"""
+_ADD = """INSERT INTO notifications
+        (notifier, session, cause, event, priority, next_at, created, message)
+    VALUES (:notifier, :session, :cause, :event, :priority, :now, :now, :message)
+    ON CONFLICT DO NOTHING"""
+_WITHDRAW = "DELETE FROM notifications WHERE seq = ? AND state = 'due' AND attempting = 0"
+# One whose attempt was interrupted may have arrived.
+_RESOLVE = """UPDATE notifications SET gone_at = :now, state = 'sent', attempting = 0,
+        done_at = coalesce(done_at, :now)
+    WHERE seq = :seq AND gone_at IS NULL"""
+_SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET at = excluded.at"""
+_BEGIN = "UPDATE notifications SET attempting = 1 WHERE seq = ? AND state = 'due'"
+_SENT = """UPDATE notifications SET state = 'sent', attempting = 0, error = '', done_at = ?
+    WHERE seq = ? AND state = 'due'"""
+_RETRY = """UPDATE notifications SET attempting = 0, error = ?, next_at = ?
+    WHERE seq = ? AND state = 'due'"""
+_FAILED = """UPDATE notifications SET state = 'failed', attempting = 0, error = ?, done_at = ?
+    WHERE seq = ? AND state = 'due'"""
+_FORGET = """DELETE FROM notifications
+    WHERE notifier NOT IN (SELECT value FROM json_each(?))"""
+
+
+class NotificationEvent(StrEnum):
+    """What a message says of its cause."""
+
+    RAISED = "raised"  #: It is there, and lasts.
+    RESOLVED = "resolved"  #: It is gone, of which people were notified.
+    ONCE = "once"  #: It happened.
+
+
+class WaitingSession(Struct, frozen=True, kw_only=True):
+    """A session that people are needed for or were notified of."""
+
+    session: str
+    project: str
+    repository: str
+    number: int  #: Of its issue.
+    title: str
+    status: str
+    reason: str
+    because: str
+    since: datetime  #: Since when it has its status.
+    cause: str
+    question: str  #: What the agent asks, if it asks.
+
+
+class EndedSession(Struct, frozen=True, kw_only=True):
+    """A session that has ended."""
+
+    session: str
+    project: str
+    repository: str
+    number: int
+    title: str
+    ended: Ended
+
+
+class NewNotification(Struct, frozen=True, kw_only=True):
+    """A message to store for a notifier."""
+
+    notifier: str
+    session: str = ""  #: Empty: it concerns the whole bot.
+    cause: str
+    event: NotificationEvent
+    priority: str
+    message: str  #: JSON.
+
+
+class RaisedNotification(Struct, frozen=True, kw_only=True):
+    """A message whose cause lasts, as far as is known."""
+
+    seq: int
+    notifier: str
+    session: str
+    cause: str
+    state: str
+    attempting: bool  #: Whether an attempt to send it has begun and not ended.
+    message: str
+
+
+class DueNotification(Struct, frozen=True, kw_only=True):
+    """A message to send now."""
+
+    seq: int
+    event: NotificationEvent
+    attempting: bool  #: Whether an attempt was interrupted: it may have arrived.
+    created: datetime
+    message: str
+
+
+_waiting = RowDecoder(WaitingSession, "sessions", "session")
+_ended = RowDecoder(EndedSession, "sessions", "session")
+_raised = RowDecoder(RaisedNotification, "notifications", "seq")
+_due = RowDecoder(DueNotification, "notifications", "seq")
+
+
+class NotificationsTable(StoreTable):
+    """The messages of all notifiers, and what they are about."""
+
+    def waiting(self) -> list[WaitingSession]:
+        """The sessions that people are needed for or were notified of, the oldest first."""
+        return list(skip_corrupt(_waiting, self._all(WAITING)))
+
+    def ended(self, since: datetime) -> list[EndedSession]:
+        """The sessions that ended after a time, in the order of their ends."""
+        # The texts of times are compared, which differ in the presence of microseconds.
+        rows = self._all(ENDED, (since.strftime("%Y-%m-%dT%H:%M:%S"),))
+        return [one for one in skip_corrupt(_ended, rows) if one.ended.at > since]
+
+    def raised(self) -> list[RaisedNotification]:
+        """The messages whose cause lasts, as far as is known."""
+        return list(skip_corrupt(_raised, self._all(RAISED)))
+
+    def record(
+        self,
+        now: datetime,
+        *,
+        new: Sequence[NewNotification] = (),
+        withdrawn: Sequence[int] = (),
+        resolved: Sequence[tuple[int, NewNotification]] = (),
+        cursors: Mapping[str, datetime] = {},
+    ) -> None:
+        """Store what a look has found, in one transaction.
+
+        A message for a cause that has one already is ignored. `withdrawn` are not sent any more,
+        `resolved` have a cause that is gone, with the message that says so.
+        """
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_WITHDRAW, [(seq,) for seq in withdrawn])
+            follow_ups = []
+            for seq, message in resolved:
+                if connection.execute(_RESOLVE, {"seq": seq, "now": now.timestamp()}).rowcount:
+                    follow_ups.append(message)
+            for one in (*new, *follow_ups):
+                values = {name: getattr(one, name) for name in one.__struct_fields__}
+                connection.execute(_ADD, {**values, "now": now.timestamp()})
+            rows = [(name, at.timestamp()) for name, at in cursors.items()]
+            connection.executemany(_SET_CURSOR, rows)
+
+        self._db.write(work)
+
+    def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
+        """The message that a notifier sends next, with `urgent` of urgent ones only."""
+        values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
+        row = self._first(DUE_NOTIFICATIONS, values)
+        return None if row is None else _due(row)
+
+    def begin(self, seq: int) -> bool:
+        """Record that an attempt begins; return False if the message was withdrawn."""
+        return self._execute(_BEGIN, (seq,)) == 1
+
+    def mark_sent(self, seq: int, now: datetime) -> None:
+        """Record that the receiver has a message."""
+        self._execute(_SENT, (now.timestamp(), seq))
+
+    def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
+        """Record a failed attempt; the next one is at `next_at`."""
+        self._execute(_RETRY, (error, next_at.timestamp(), seq))
+
+    def mark_failed(self, seq: int, error: str, now: datetime) -> None:
+        """Record that a message is not sent any more."""
+        self._execute(_FAILED, (error, now.timestamp(), seq))
+
+    def undelivered(self) -> dict[str, int]:
+        """How many messages wait, by notifier."""
+        return {row["notifier"]: row["messages"] for row in self._all(UNDELIVERED)}
+
+    def keep_only(self, notifiers: Sequence[str]) -> None:
+        """Delete the messages of all other notifiers."""
+        self._execute(_FORGET, (encoded(notifiers),))

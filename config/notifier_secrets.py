@@ -1,0 +1,88 @@
+"""The secrets of notifiers: URLs with tokens in them, and the keys that sign webhooks."""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
+
+from config.settings import NotifierSettings
+
+#: How secrets begin that are written as Standard Webhooks wants them.
+_PREFIX = "whsec_"
+#: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+_LEAST_BYTES, _MOST_BYTES = 24, 64
+#: What separates the parts of a URL. A part is a token rather than a name if it is long and has
+#: letters and digits.
+_SEPARATORS = re.compile(r"[/:@?&=#,;\s]+")
+_TOKEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+%-]{12,}")
+_HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|[\d.]+")
+
+
+def signing_keys(secret: str) -> tuple[bytes, ...]:
+    """Return the keys of a webhook's secret: one, or while it is replaced the new and the old one.
+
+    Each is Base64 of 24 to 64 bytes, with or without `whsec_` before it; spaces separate them.
+    Raises `ValueError` for anything else.
+    """
+    keys = tuple(_key(one.removeprefix(_PREFIX)) for one in secret.split())
+    if not keys or not all(_LEAST_BYTES <= len(key) <= _MOST_BYTES for key in keys):
+        raise ValueError("no key of 24 to 64 bytes")
+    return keys
+
+
+def _key(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError("not Base64") from error
+
+
+def signing_forms(secret: str) -> Iterator[str]:
+    """Yield the texts to mask for a webhook's secret."""
+    for one in secret.split():
+        yield one
+        yield one.removeprefix(_PREFIX)
+
+
+def secrets_in(url: str) -> Iterator[str]:
+    """Yield the texts to mask for a notifier's URL: itself, its password, and apparent tokens.
+
+    A token may be in any part: `slack://TOKEN/TOKEN/TOKEN`, `tgram://TOKEN/CHAT`.
+    """
+    yield url
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        password = None
+    if password:
+        yield from (password, unquote(password))
+    for part in _SEPARATORS.split(url):
+        if _TOKEN.fullmatch(part) and not _HOST.fullmatch(part):
+            yield from (part, unquote(part))
+
+
+def unfit_secrets(
+    notifiers: Mapping[str, NotifierSettings], secrets: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a problem for each secret of a notifier that cannot be used, with its remedy."""
+    for name, one in notifiers.items():
+        url, secret = secrets.get(one.url, ""), secrets.get(one.secret, "")
+        if url and one.kind == "webhook" and not _is_webhook(url):
+            yield f"{one.url} (notify.{name}.url): expected an http or https URL"
+        if secret and one.kind == "webhook":
+            try:
+                signing_keys(secret)
+            except ValueError:
+                yield (
+                    f"{one.secret} (notify.{name}.secret): expected Base64 of 24 to 64 bytes;"
+                    " make one with: openssl rand -base64 32"
+                )
+
+
+def _is_webhook(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # An invalid port or an unmatched bracket.
+        return False
