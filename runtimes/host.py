@@ -73,6 +73,13 @@ class Look(Struct, frozen=True, kw_only=True):
     failure: str = ""  #: Why the probes failed: nothing is known of any program.
 
 
+class Resources(Struct, frozen=True, kw_only=True):
+    """What all processes of a run use together."""
+
+    memory_mb: int  #: At this moment.
+    cpu_seconds: float  #: Of all processors, since the run's start.
+
+
 class StartSpec(Struct, frozen=True, kw_only=True):
     """How a run begins."""
 

@@ -24,6 +24,7 @@ from runtimes.base import Launch, Runtime, RuntimeFailure, Seen
 from runtimes.host import (
     Look,
     OpenDialog,
+    Resources,
     RunQuery,
     RunReading,
     RunRef,
@@ -34,6 +35,7 @@ from runtimes.host import (
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Sandbox
 from runtimes.isolation.programs import program_files
+from runtimes.resources import resources_of
 from runtimes.workspaces.refs import Tip, branch_tip
 
 log = logging.getLogger(__name__)
@@ -204,6 +206,10 @@ class LocalRuns:
     def output(self, session: str, run: int) -> str:
         """The last lines that the program printed, as plain text; empty before the first."""
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
+
+    def resources(self, session: str, run: int) -> Resources | None:
+        """What a run uses; None: it does not run, or nobody can say."""
+        return resources_of(self.files_of(RunRef(session=session, run=run)).dir)
 
     def _remove_orphans(self) -> None:
         """Remove what ended runs have left.

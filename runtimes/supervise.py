@@ -92,14 +92,14 @@ def main(folder: str, parent: int = 0) -> int:
 
 def identity(pid: int) -> dict[str, object] | None:
     """Pid, start time and boot: unique to a process. None: there is no such process."""
-    stat = _stat(pid)
-    if stat is None or stat[0] in "ZX":
+    fields = stat(pid)
+    if fields is None or fields[0] in "ZX":
         return None
     boot = _read("/proc/sys/kernel/random/boot_id").strip()
-    return {"pid": pid, "start": int(stat[19]), "boot": boot}
+    return {"pid": pid, "start": int(fields[19]), "boot": boot}
 
 
-def _stat(pid: int | str) -> list[str] | None:
+def stat(pid: int | str) -> list[str] | None:
     """The fields of /proc/PID/stat (proc(5)) from the third on: state, parent; start time at 19."""
     try:
         text = _read(f"/proc/{pid}/stat")
@@ -214,12 +214,12 @@ def _wait_for(program: int, ended: dict[int, int]) -> int:
 def _end_all(grace: float, ended: dict[int, int]) -> None:
     """End every descendant; this process is their subreaper (prctl(2)), so none escapes."""
     force_at = time.monotonic() + grace
-    for pid in _descendants():
+    for pid in descendants(os.getpid()):
         _kill(pid, signal.SIGTERM)
         _kill(pid, signal.SIGCONT)  # A stopped process does not handle SIGTERM.
     while _reap(ended) and time.monotonic() < force_at + _FORCE_SECONDS:
         if time.monotonic() >= force_at:
-            for pid in _descendants():
+            for pid in descendants(os.getpid()):
                 _kill(pid, signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, 0.02)
 
@@ -236,12 +236,13 @@ def _reap(ended: dict[int, int]) -> bool:
         ended[pid] = status
 
 
-def _descendants() -> list[int]:
+def descendants(parent: int) -> list[int]:
+    """The processes below this one, its children first."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and (stat := _stat(entry)):
-            children.setdefault(int(stat[1]), []).append(int(entry))
-    found = [os.getpid()]
+        if entry.isdigit() and (fields := stat(entry)):
+            children.setdefault(int(fields[1]), []).append(int(entry))
+    found = [parent]
     for pid in found:  # The list grows during the loop.
         found += children.get(pid, [])
     return found[1:]

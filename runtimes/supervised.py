@@ -89,7 +89,7 @@ def outcome(folder: Path) -> Exit | None:
 
     None while it runs, and if it was never started. The answer does not change afterwards.
     """
-    if not started(folder) or _supervisor(folder):  # Before the record is read: it may end now.
+    if not started(folder) or supervisor(folder):  # Before the record is read: it may end now.
         return None
     try:
         record = _read(folder / "exit.json", _Record)
@@ -135,9 +135,9 @@ def end(folder: Path, grace_seconds: float) -> None:
     """
     with suppress(OSError):  # A full disk must not keep a program alive.
         (folder / "grace").write_text(str(grace_seconds))
-    if pid := _supervisor(folder):
+    if pid := supervisor(folder):
         _end(pid, signal.SIGTERM, grace_seconds + _MARGIN_SECONDS)
-    if pid := _supervisor(folder):
+    if pid := supervisor(folder):
         _end(pid, signal.SIGKILL, _MARGIN_SECONDS)
     deadline = time.monotonic() + _MARGIN_SECONDS
     while survivors := list(_marked(folder)):  # Repeated: a process may fork while it is killed.
@@ -151,7 +151,7 @@ def end(folder: Path, grace_seconds: float) -> None:
     remove_groups(folder)
 
 
-def _supervisor(folder: Path) -> int | None:
+def supervisor(folder: Path) -> int | None:
     """The supervisor's pid while it runs."""
     born = _born(folder)
     return born.pid if born and identity(born.pid) == msgspec.structs.asdict(born) else None

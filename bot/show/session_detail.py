@@ -21,6 +21,7 @@ from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
+from runtimes.host import Resources
 
 #: After the number of every event, and exact in the numbers of JavaScript.
 LAST_EVENT = 2**53 - 1
@@ -95,6 +96,10 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
         Meta(description="The command that attaches to the terminal on the server; empty: none."),
     ]
     log: Annotated[str, Meta(description="The last lines of the agent's output.")]
+    resources: Annotated[
+        Resources | None,
+        Meta(description="Those of its run; null: it does not run, or they cannot be measured."),
+    ]
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from runtimes.agents.shared.messages import Message
 from runtimes.base import RuntimeFailure
-from runtimes.host import output_of, run_name
+from runtimes.host import Resources, output_of, run_name
 from runtimes.workspaces.changes import Patch, patch_between
 from runtimes.workspaces.git import GitFailure, git
 
@@ -32,6 +32,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
     log: Callable[[str], str]  #: The last lines of its output.
+    resources: Callable[[str], Resources | None]  #: Those of its last run, while it runs.
     #: Lines that a run printed. Takes the run (0: the last), the place to begin at (None: before
     #: the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]
@@ -62,6 +63,12 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         if session is None or not session.run:
             return ""
         return redact(locations.host.runs.output(id, session.run))
+
+    def resources(id: str) -> Resources | None:
+        session = store.sessions.get(id)
+        if session is None or not session.run or session.ended is not None:
+            return None
+        return locations.host.runs.resources(id, session.run)
 
     def page(id: str, run: int, start: int | None, most: int) -> LogPage:
         session = store.sessions.get(id)
@@ -110,6 +117,7 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
     return Terminal(
         attach=attach,
         log=output,
+        resources=resources,
         log_page=page,
         transcript=transcript,
         last=last,

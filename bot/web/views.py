@@ -126,6 +126,7 @@ class Views:
             outbox=outbox_entries(outbox),
             attach=page_text.line(self._terminal.attach(id)),
             log=page_text.block(self._terminal.log(id)),
+            resources=self._terminal.resources(id),
         )
 
     def head(self, id: str) -> SessionHead:

@@ -37,6 +37,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
         terminal=Terminal(
             attach=lambda _: "",
             log=lambda _: "",
+            resources=lambda _: None,
             log_page=lambda *_: LogPage(lines=(), cursor=0, more=False),
             transcript=lambda *_: [],
             last=lambda *_: (0, []),

@@ -18,6 +18,7 @@ from lifecycle.model.status import Probe
 from runtimes.base import PORT_SOCKET, RuntimeFailure
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from runtimes.resources import resources_of
 from runtimes.sockets import loopback_connection
 from tests.runtimes.stages import IsolatedStage, needs, whole
 from tests.world.waiting import eventually
@@ -72,6 +73,26 @@ def test_the_end_of_the_program_is_recorded_as_it_was(
     isolated.shell(NAME, script)
     assert ended(isolated) == end
     eventually(lambda: not isolated.processes(NAME), "the end of everything it left")
+
+
+def test_memory_and_processor_time_are_measured_while_it_runs(isolated: IsolatedStage) -> None:
+    run = isolated.dir(NAME)
+    assert resources_of(run) is None
+    works = """
+import time
+kept = b"x" * (100 << 20)
+while time.process_time() < 0.5: pass
+print("ready", flush=True)
+input()
+"""
+    isolated.run(NAME, "/usr/bin/python3", "-c", works)
+    shows(isolated, "ready")
+    used = resources_of(run)
+    assert used is not None
+    assert 100 <= used.memory_mb < 200
+    assert 0.5 <= used.cpu_seconds < 30
+    isolated.runtime.stop(NAME)
+    assert resources_of(run) is None
 
 
 def test_a_program_that_is_missing_says_so(isolated: IsolatedStage) -> None:

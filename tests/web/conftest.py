@@ -30,6 +30,7 @@ from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Ended, Issue, Pull
 from lifecycle.model.status import Activity, Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
+from runtimes.host import Resources
 from tests.world.waiting import PATIENCE
 
 SECRET = "the webhook's secret"
@@ -63,6 +64,7 @@ class Site:
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
         self.health = Health(scheduler=True)
         self.log = ""
+        self.resources: Resources | None = None
         self.log_page: Callable[[str, int, int | None, int], LogPage]
         self.screen = ""
         self.changes: BranchDiff | None = None
@@ -80,6 +82,7 @@ class Site:
             terminal=Terminal(
                 attach=lambda session: f"tmux attach -t ={session}_r1",
                 log=lambda _: self.log,
+                resources=lambda _: self.resources,
                 log_page=self._printed,
                 transcript=self._said,
                 last=lambda session, run, most: (7, self._said(session, run, 7, most)),
@@ -120,7 +123,7 @@ class Site:
         self.store.db.write(work)
         self.health = Health(scheduler=True)
         self.log = self.screen = ""
-        self.changes = None
+        self.changes = self.resources = None
         self.transcript = lambda *_: []
         self.http.cookies.clear()
 

@@ -11,6 +11,7 @@ from lifecycle.model.facts import Check, Issue, Pull, Remark, Thread, Usage
 from lifecycle.model.status import Blocker, CheckState, Reason, Status
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shared.messages import MessageKind as Kinds
+from runtimes.host import Resources
 from runtimes.workspaces.changes import Patch
 from tests.web.conftest import Site
 
@@ -81,6 +82,16 @@ def test_the_terminal_is_shown_with_its_colours_as_text(site: Site) -> None:
     assert tab(site, "screen") == f"<pre>{piece}</pre>"
     assert site.seen("/sessions/nope/screen").status_code == 404
     assert site.http.get("/sessions/widgets-1/screen").is_redirect
+
+
+def test_the_resources_of_a_run_are_shown_while_it_runs(site: Site) -> None:
+    session = site.session(1)
+    path = f"/api/v1/sessions/{session}"
+    assert "processor time" not in tab(site, "terminal")
+    assert site.seen(path).json()["resources"] is None
+    site.resources = Resources(memory_mb=1234, cpu_seconds=61.7)
+    assert "uses 1,234 MB of memory, and has used 62 s of processor" in tab(site, "terminal")
+    assert site.seen(path).json()["resources"] == {"memory_mb": 1234, "cpu_seconds": 61.7}
 
 
 def test_without_a_program_the_terminal_says_why(site: Site) -> None:

@@ -1,0 +1,63 @@
+"""Measures the memory and the processor time of runs.
+
+Those of a container are what its engine counts. Otherwise they are a sum over the processes below
+the run's supervisor (proc(5)), in which memory that several of them share counts for each.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtimes import supervised
+from runtimes.containers.engine import Engine, EngineError
+from runtimes.files import read_bytes
+from runtimes.host import Resources
+from runtimes.supervise import descendants, stat
+
+_MB = 1024 * 1024
+_SECONDS = 2.0  #: For an engine: somebody waits for the page.
+#: Fields of /proc/PID/stat, counted from the third: utime to cstime, and rss.
+_TIMES, _PAGES = slice(11, 15), 21
+#: Files that were read and can be dropped, with control groups of version 1 and 2: no engine counts
+#: them as used.
+_CACHED = ("total_inactive_file", "inactive_file")
+
+
+def resources_of(run: Path) -> Resources | None:
+    """What the run with this folder uses; None: it does not run, or its engine does not answer."""
+    container = run / "sandbox" / "container.json"
+    return _of_container(container) if container.exists() else _of_processes(run)
+
+
+def _of_container(file: Path) -> Resources | None:
+    """See https://docs.docker.com/reference/api/engine/version/v1.41/ (ContainerStats)."""
+    try:
+        spec = msgspec.json.decode(read_bytes(file))
+        engine, once = Engine(spec["engine"], _SECONDS), "stream=0&one-shot=1"
+        found: Any = engine.call("GET", f"/containers/{spec['name']}/stats?{once}")
+        memory = found["memory_stats"]
+        kept = memory.get("stats") or {}
+        cached = next((kept[name] for name in _CACHED if name in kept), 0)
+        return Resources(
+            memory_mb=(memory["usage"] - cached) // _MB,
+            cpu_seconds=found["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
+        )
+    except (OSError, EngineError, KeyError, TypeError, msgspec.DecodeError):
+        return None
+
+
+def _of_processes(run: Path) -> Resources | None:
+    supervisor = supervised.supervisor(run)
+    if supervisor is None:
+        return None
+    pids = descendants(supervisor)
+    found = [fields for pid in pids if (fields := stat(pid))]
+    pages = sum(int(fields[_PAGES]) for fields in found)
+    # The supervisor's own count too: they have those of processes whose parent ended first.
+    ticks = sum(int(one) for fields in (*found, stat(supervisor) or []) for one in fields[_TIMES])
+    return Resources(
+        memory_mb=pages * os.sysconf("SC_PAGE_SIZE") // _MB,
+        cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"),
+    )
