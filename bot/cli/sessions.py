@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import datetime
 from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,8 @@ app = typer.Typer()
 _MOST_MESSAGES = 10**9  #: More than any transcript has.
 _ALL = 10**6  #: More sessions than there are.
 Run = Annotated[int | None, typer.Option(min=1, help="Run number [default: the last run].")]
-UsageGroup = Literal["session", "run", "agent", "issue", "repository", "day"]
+UsageGroup = Literal["session", "run", "agent", "issue", "repository", "person", "day"]
+_DAY = ["%Y-%m-%d"]
 
 
 @app.command()
@@ -254,15 +256,38 @@ def usage(
     ] = "",
     config: Config = None,
     by: Annotated[UsageGroup | None, typer.Option(help="Group rows by.")] = None,
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only sessions of it.")] = "",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
+    person: Annotated[
+        str, typer.Option(metavar="LOGIN", help="Only sessions that this person requested.")
+    ] = "",
+    first: Annotated[
+        datetime | None,
+        typer.Option("--from", formats=_DAY, metavar="DAY", help="First day (UTC): 2030-01-31."),
+    ] = None,
+    last: Annotated[
+        datetime | None, typer.Option("--to", formats=_DAY, metavar="DAY", help="Last day (UTC).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show model usage and cost."""
+    """Show model usage and cost, that of deleted sessions too."""
     from bot.cli import context, screens, tables
+    from bot.store import UsageFilter
+    from config.contradictions import nearest
 
     settings = context.settings(config)
+    if project and project not in settings.projects:
+        raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
+    among = UsageFilter(
+        repository=settings.projects[project].repository if project else "",
+        agent=agent,
+        person=person,
+        first=f"{first:%Y-%m-%d}" if first else "",
+        last=f"{last:%Y-%m-%d}" if last else "",
+    )
     with context.store(settings) as store:
         sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
-        rows = store.usage.totals(by or ("run" if session_id else "session"), session_id)
+        rows = store.usage.totals(by or ("run" if session_id else "session"), session_id, among)
     screens.report(rows, tables.usage(rows, sessions, settings.prices), as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from bot.cli import screens
 from bot.cli.screens import add, age, duration, until
+from bot.show.costs import unpriced_models
 from bot.show.session_summary import summarize
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
 from bot.system.clock import utc_now
@@ -122,15 +123,7 @@ def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
 
 
 def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Iterator[str]:
-    unknown = sorted(
-        {
-            name
-            for session in sessions
-            for name, used in session.agent.usage.models.items()
-            if session.agent.usage.unpriced and used.cost_usd is None
-        }
-    )
-    for name in unknown:
+    for name in unpriced_models(sessions):
         yield f'{plain(name)} has no price. Add [prices."{plain(name)}"] to the configuration.'
     if prices:
         oldest = min(price.as_of for price in prices.values())

@@ -66,7 +66,7 @@ from bot.store.session_list import (
 from bot.store.sessions import MetadataTable, SessionsTable
 from bot.store.slots import AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
-from bot.store.usage import USAGE_GROUPS, UsageTable
+from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable
 from bot.store.values import (
     ACCESS,
     AgentRecord,

@@ -12,6 +12,8 @@ IGNORE` in `repositories`.
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
+from bot.store.schema_additions import PERSONS
+
 #: The versions of the schema. A released one never changes: a change is a new one below it.
 migrations = Migrations("mergewright")
 
@@ -397,4 +399,11 @@ def version_2(db: Database) -> None:
 def version_3(db: Database) -> None:
     """Record what people are needed for, and the messages of notifiers."""
     for statement in _NOTIFICATIONS:
+        db.execute(statement)
+
+
+@migrations()
+def version_4(db: Database) -> None:
+    """Sum up usage by person."""
+    for statement in PERSONS:
         db.execute(statement)

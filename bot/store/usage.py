@@ -8,9 +8,10 @@ used, or the later one if they are equal; counts are never added to each other.
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from bot.store.database import StoreTable
 from bot.store.history import wake, wake_siblings
@@ -67,10 +68,23 @@ USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "agent": ("agent", "1"),
     "issue": ("repository || '#' || number", "min(created) DESC"),
     "repository": ("repository", "1"),
+    "person": ("requester", "1"),
     "day": ("day", "1 DESC"),
 }
-_TOTALS = """SELECT {name} AS name, count(DISTINCT session) AS sessions, {sums}
-    FROM all_usage WHERE ?1 = '' OR session = ?1 GROUP BY {name} ORDER BY {order}"""
+#: As the view `all_usage`, without what has to be looked up in the large rows of sessions.
+_COLUMNS = f"session, agent, day, repository, requester, active_seconds, {', '.join(_KINDS)}"
+_USED = f"(SELECT {_COLUMNS} FROM usage UNION ALL SELECT {_COLUMNS} FROM ledger)"
+_AMONG = """WHERE (:session = '' OR session = :session)
+        AND (:repository = '' OR repository = :repository)
+        AND (:agent = '' OR agent = :agent)
+        AND (:person = '' OR lower(requester) = lower(:person))
+        AND day >= :first AND (:last = '' OR day <= :last)"""
+_SUMS = _sums((*_KINDS, "active_seconds"))
+_TOTALS = f"""SELECT {{name}} AS name, count(DISTINCT session) AS sessions, {_SUMS}
+    FROM {{source}} {_AMONG} GROUP BY {{name}} ORDER BY {{order}} LIMIT {{limit}}"""
+_ROWS = f"""SELECT day, repository, agent, requester AS person, session, {_SUMS}
+    FROM {_USED} {_AMONG} GROUP BY day, session, agent ORDER BY day, session, agent"""
+_COUNT = f"SELECT count(DISTINCT session) AS sessions FROM {_USED} {_AMONG}"
 _TO_LEDGER = f"""INSERT INTO ledger (session, agent, day, repository, number, requester, created,
         active_seconds, {", ".join(_KINDS)})
     SELECT session, usage.agent, day, usage.repository, number, usage.requester, created,
@@ -85,6 +99,36 @@ _ADD_RESPONSE = f"""INSERT INTO model_usage (session, run, model, {", ".join(_TO
 MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
 _NO_SPENDING = Spending()
 
+
+class UsageFilter(Struct, frozen=True, kw_only=True):
+    """Which usage to read, that of deleted sessions too. An empty field selects all."""
+
+    repository: str = ""  #: `owner/name`
+    agent: str = ""
+    person: str = ""  #: Who requested the session; upper and lower case are the same.
+    first: str = ""  #: The first UTC day, as in `2030-01-31`.
+    last: str = ""  #: The last one.
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    """What one session used on one day with one agent."""
+
+    day: str
+    repository: str
+    agent: str
+    person: str  #: Who requested the session; empty: nobody.
+    session: str
+    cost_usd: float
+    active_seconds: float
+    input: int  #: In tokens, as are the next five.
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    unpriced: int
+
+
+_EVERYTHING = UsageFilter()
 _usage = RowDecoder(Usage, "model_usage", "model")
 _spending = RowDecoder(Spending, "usage", "cost_usd")
 
@@ -92,12 +136,34 @@ _spending = RowDecoder(Spending, "usage", "cost_usd")
 class UsageTable(StoreTable):
     """Usage of runs."""
 
-    def totals(self, by: str, session: str = "") -> list[UsageTotal]:
+    def totals(
+        self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
+    ) -> list[UsageTotal]:
         """Sum up usage by one of `USAGE_GROUPS`, of one session or of all."""
         name, order = USAGE_GROUPS[by]
-        sums = _sums((*_KINDS, "active_seconds"))
-        query = _TOTALS.format(name=name, order=order, sums=sums)
-        return [UsageTotal(**dict(row)) for row in self._all(query, (session,))]
+        source = "all_usage" if by in ("session", "run", "issue") else _USED
+        query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
+        values = {**asdict(among), "session": session}
+        return [UsageTotal(**dict(row)) for row in self._all(query, values)]
+
+    def most(
+        self, column: Literal["cost_usd", "unpriced"], among: UsageFilter, limit: int
+    ) -> list[UsageTotal]:
+        """Return the sums of the sessions that have most dollars or unpriced tokens."""
+        order = f"sum({column}) DESC, session"
+        query = _TOTALS.format(name="session", order=order, source=_USED, limit=limit)
+        rows = self._all(query, {**asdict(among), "session": ""})
+        return [UsageTotal(**dict(row)) for row in rows]
+
+    def sessions(self, among: UsageFilter) -> int:
+        """Return how many sessions used a model."""
+        (row,) = self._all(_COUNT, {**asdict(among), "session": ""})
+        return int(row["sessions"])
+
+    def rows(self, among: UsageFilter) -> list[UsageRow]:
+        """Return usage by day, session and agent, the first day first."""
+        rows = self._all(_ROWS, {**asdict(among), "session": ""})
+        return [UsageRow(**dict(row)) for row in rows]
 
     def record_response(
         self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]

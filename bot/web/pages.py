@@ -1,4 +1,7 @@
-"""The HTML pages: the board, the agents and the sign-in; sessions are in `session_pages`."""
+"""The HTML pages: the board and the sign-in.
+
+Sessions are in `session_pages`, all others in `overview_pages`.
+"""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
@@ -21,6 +24,7 @@ from bot.web.api.router import document
 from bot.web.forms import MAX_FORM_BYTES, form_key, form_routes
 from bot.web.health import Health
 from bot.web.live import Watchers
+from bot.web.overview_pages import overview_routes
 from bot.web.page_feed import PageFeed
 from bot.web.rendering import templates
 from bot.web.session_pages import session_routes
@@ -104,10 +108,6 @@ def page_routes(
             key=form_key(),
         )
 
-    @page("/agents")
-    def agents() -> str:
-        return render("agents.html", agents=views.agents())
-
     @page("/api")
     def api_page() -> str:
         return render("api.html", document=msgspec.json.decode(document()))
@@ -152,7 +152,8 @@ def page_routes(
     return Router(
         "/",
         route_handlers=[
-            *(board, agents, api_page, events, login_page, login, logout),
+            *(board, api_page, events, login_page, login, logout),
+            overview_routes(views, access),
             session_routes(views, access),
             form_routes(views, access),
         ],

@@ -37,6 +37,13 @@ TONES: Final[Mapping[str, str]] = {
     Status.TERMINATED: "calm",
     Status.CLEANUP: "calm",
 }
+#: The pages that every page links to: the key of their shortcut, the address and the title.
+PAGES: Final = (
+    ("b", "/", "Sessions"),
+    ("a", "/agents", "Agents"),
+    ("c", "/costs", "Costs"),
+    ("i", "/api", "API"),
+)
 _CODE = re.compile("`([^`]+)`")
 
 
@@ -51,13 +58,17 @@ def templates() -> Callable[..., str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(time=_time, tone=TONES.__getitem__, board_url=_board_url)
+    environment.globals.update(
+        time=_time, tone=TONES.__getitem__, board_url=_board_url, url=_url, pages=PAGES
+    )
     environment.filters.update(
         sentence=_sentence,
         marked=_marked,
         counted=_counted,
         words=page_text.status_words,
         short=_short,
+        usd=_usd,
+        number=_number,
     )
 
     def render(name: str, **values: object) -> str:
@@ -92,10 +103,25 @@ def _short(sha: str) -> str:
     return sha[:7]
 
 
+def _usd(dollars: float) -> str:
+    """An amount with its currency."""
+    return f"${dollars:,.2f}"
+
+
+def _number(count: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{count:,.0f}"
+
+
+def _url(path: str, **fields: object) -> str:
+    """An address with those fields in its query that are not empty."""
+    wanted = {name.rstrip("_"): value for name, value in fields.items() if value}
+    return f"{path}?{urlencode(wanted)}" if wanted else path
+
+
 def _board_url(filter: BoardFilter, **changes: str) -> str:
     """The address of the board with this filter, but for some fields. It begins at a first page."""
     fields = {**msgspec.structs.asdict(filter), "after": "", **changes}
     if fields["sort"] == DEFAULT_SORT:
         fields["sort"] = ""
-    wanted = {name: value for name, value in fields.items() if value}
-    return f"/?{urlencode(wanted)}" if wanted else "/"
+    return _url("/", **fields)

@@ -12,6 +12,7 @@ from bot.show.ansi import Piece, pieces
 from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.check_reports import PullReport, pull_report
+from bot.show.costs import CostFilter, Costs, costs, usage_filter
 from bot.show.run_log import LogPage, NoLog
 from bot.show.session_detail import (
     LAST_EVENT,
@@ -44,6 +45,7 @@ from bot.store import (
     Session,
     SessionQuery,
     Store,
+    UsageRow,
 )
 from bot.system.isolation import problems, unisolated
 from bot.text import page_text
@@ -244,6 +246,14 @@ class Views:
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
         return self.store.agents.records(self._settings.identities)
+
+    def costs(self, filter: CostFilter) -> Costs:
+        """Return what agents cost."""
+        return costs(self.store, self._settings.projects, filter)
+
+    def usage_rows(self, filter: CostFilter) -> list[UsageRow]:
+        """Return what agents used by day, session and agent."""
+        return self.store.usage.rows(usage_filter(self._settings.projects, filter))
 
     def _queued(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}

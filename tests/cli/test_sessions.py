@@ -62,6 +62,20 @@ def test_usage_of_a_session_is_grouped_by_run_by_default(
     assert "no session 'widgets-99'" in mergewright("usage", "widgets-99").err
 
 
+def test_usage_is_filtered(mergewright: CommandLine, deployment: Deployment) -> None:
+    uses(deployment, deployment.has_session(12), Usage(input=5, cost_usd=1.5))
+    day = f"{deployment.now:%Y-%m-%d}"
+    for options, sessions in (
+        (("--from", day, "--to", day, "--project", "widgets"), 1),
+        (("--from", "2100-01-01"), 0),
+        (("--to", "2001-01-01"), 0),
+        (("--agent", "bob"), 0),
+        (("--person", "nobody-of-that-name"), 0),
+    ):
+        assert len(json.loads(mergewright("usage", *options, "--json").out)) == sessions, options
+    assert "no project 'gears'" in mergewright("usage", "--project", "gears").err
+
+
 def test_usage_supports_every_group_of_the_store() -> None:
     assert [*get_args(UsageGroup)] == [*USAGE_GROUPS]
 

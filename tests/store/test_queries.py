@@ -27,6 +27,8 @@ FULL_SCANS = {
     "sessions.OWNERS",
     "statistics.USAGE",
     "statistics.REFRESHES",
+    "usage._ROWS",
+    "usage._COUNT",
 }
 TABLES = (
     "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata|refused_hosts"

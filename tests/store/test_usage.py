@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from bot.store import USAGE_GROUPS, Observation, Store, UsageTotal
+from bot.store import USAGE_GROUPS, Observation, Store, UsageFilter, UsageTotal
 from lifecycle.model.facts import Agent, Ended, Spending, Usage
 from lifecycle.model.status import Activity, Reason, Status
 from tests.store.conftest import Scenario
@@ -203,6 +203,7 @@ def test_usage_is_summed_by_each_group(scenario: Scenario, store: Store, name: s
         "agent": {"": (1, 3.0), "ada": (1, 4.0)},
         "issue": {"acme/widgets#12": (1, 3.0), "acme/widgets#13": (1, 4.0)},
         "repository": {"acme/widgets": (2, 7.0)},
+        "person": {"ada": (2, 7.0)},
         "day": {"2030-01-03": (2, 6.0), "2030-01-02": (1, 1.0)},
     }
     assert [each.name for each in store.usage.totals("day")] == ["2030-01-03", "2030-01-02"]
@@ -220,6 +221,35 @@ def test_usage_is_summed_by_each_group(scenario: Scenario, store: Store, name: s
         unpriced=6,
         active_seconds=0.0,
     )
+
+
+@pytest.mark.parametrize(
+    ("among", "days"),
+    [
+        (UsageFilter(), {"2030-01-02": 1.0, "2030-01-03": 6.0}),
+        (UsageFilter(first="2030-01-03"), {"2030-01-03": 6.0}),
+        (UsageFilter(last="2030-01-02"), {"2030-01-02": 1.0}),
+        (UsageFilter(first="2030-01-03", agent="ada"), {"2030-01-03": 4.0}),
+        (UsageFilter(person="ADA", repository="acme/widgets"), {"2030-01-02": 1, "2030-01-03": 6}),
+        (UsageFilter(person="bob"), {}),
+        (UsageFilter(repository="acme/gears"), {}),
+    ],
+    ids=repr,
+)
+def test_usage_is_filtered(
+    scenario: Scenario, store: Store, name: str, among: UsageFilter, days: dict[str, float]
+) -> None:
+    other = scenario.session(13)
+    store.agents.assign(other, "ada", "shell", 0)
+    scenario.decides(other)
+    for day, session, cost in ((2, name, 1.0), (3, name, 3.0), (3, other, 4.0)):
+        scenario.clock.now = datetime(2030, 1, day, 12, tzinfo=UTC)
+        sees(scenario, session, used(cost))
+    assert {one.name: one.cost_usd for one in store.usage.totals("day", among=among)} == days
+    found = dict.fromkeys(days, 0.0)
+    for row in store.usage.rows(among):
+        found[row.day] += row.cost_usd
+    assert found == days
 
 
 def free(usage: Usage) -> Usage:

@@ -39,7 +39,7 @@ TOKEN = "the page's töken"
 #: In an order that respects foreign keys.
 TABLES = (
     *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls"),
-    *("usage", "model_usage"),
+    *("usage", "model_usage", "ledger"),
     *("metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(

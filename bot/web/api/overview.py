@@ -1,6 +1,6 @@
 """Handlers that read what concerns more than one session: agents, projects, costs, the queue."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from litestar.exceptions import NotFoundException
 from litestar.openapi.spec import Example
@@ -13,16 +13,23 @@ from bot.store import (
     Freeze,
     Incident,
     QueuedSession,
+    UsageFilter,
     UsageTotal,
 )
 from bot.web.api.operations import MOST_ITEMS, AllViews, Limit, read
 
 _UsageGroup = Annotated[
-    Literal["session", "run", "agent", "issue", "repository", "day"],
+    Literal["session", "run", "agent", "issue", "repository", "person", "day"],
     QueryParameter(description="What usage is grouped by: there is one total for each."),
 ]
 
 
+_Person = Annotated[str, QueryParameter(description="The login of the requester.")]
+_DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
+_First = Annotated[
+    str, QueryParameter(name="from", pattern=_DAY, description="The first day (UTC).")
+]
+_Last = Annotated[str, QueryParameter(name="to", pattern=_DAY, description="The last day (UTC).")]
 _Agent = Annotated[
     str, PathParameter(description="The name of an agent.", examples=[Example(value="ada")])
 ]
@@ -62,10 +69,27 @@ def list_projects(views: AllViews) -> list[ConfiguredProject]:
 
 @read("/usage", "costs")
 def list_usage(
-    views: AllViews, by: _UsageGroup = "session", session: FromQuery[str] = ""
+    views: AllViews,
+    by: _UsageGroup = "session",
+    session: FromQuery[str] = "",
+    project: FromQuery[str] = "",
+    agent: FromQuery[str] = "",
+    person: _Person = "",
+    first: _First = "",
+    last: _Last = "",
 ) -> list[UsageTotal]:
-    """Sum up model usage and cost, of one session or of all."""
-    return views.store.usage.totals(by, session)
+    """Sum up model usage and cost.
+
+    Filters are combined. What deleted sessions cost is included.
+    """
+    among = UsageFilter(
+        repository=views.project(project).repository if project else "",
+        agent=agent,
+        person=person,
+        first=first,
+        last=last,
+    )
+    return views.store.usage.totals(by, session, among)
 
 
 @read("/queue", "bot")

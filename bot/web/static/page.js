@@ -4,6 +4,8 @@
 document.documentElement.classList.add("js");
 const link = document.getElementById("link");
 const watched = document.body.querySelector("[data-session]")?.dataset.session;
+// How long changes of sessions may gather until this page is read again, in milliseconds.
+const gathers = document.body.querySelector("[data-live]")?.dataset.live;
 
 function ago(then) {
   const seconds = Math.max(0, (Date.now() - then) / 1000);
@@ -116,27 +118,30 @@ events.addEventListener("sessions", (event) => {
   if (watched === undefined) {
     changes.forEach(replaceCard);
     showAges();
-    reloadSoon(2000);
+    if (gathers) reloadSoon(Number(gathers));
   } else if (changes.some((change) => change.id === watched)) {
     reloadSoon(200);
   }
 });
 
 function step(forward) {
-  const titles = [...document.querySelectorAll(".row .title")];
-  const now = titles.findIndex((title) => title.closest(".row").contains(document.activeElement));
+  const titles = [...document.querySelectorAll(".row .title, tr .title")];
+  const now = titles.findIndex((title) => title.closest(".row, tr").contains(document.activeElement));
   const next = titles[now < 0 ? 0 : now + (forward ? 1 : -1)];
   next?.focus();
-  next?.closest(".row").scrollIntoView({ block: "nearest" });
+  next?.closest(".row, tr").scrollIntoView({ block: "nearest" });
 }
 
 const keys = {
   j: () => step(true),
   k: () => step(false),
-  b: () => location.assign("/"),
   "/": () => document.getElementById("search")?.focus(),
   "?": () => document.getElementById("keys")?.showModal(),
 };
+
+const places = document.querySelector("nav.places");
+places.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+[...places.dataset.keys].forEach((key, place) => (keys[key] = () => places.children[place].click()));
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select, dialog");
@@ -166,3 +171,6 @@ addEventListener("pageshow", () => {
 showAges();
 setInterval(showAges, 10000);
 setInterval(showScreen, 1000);
+// A page about what no session tells, such as the age of a backlog.
+const every = document.body.querySelector("[data-every]")?.dataset.every;
+if (every) setInterval(() => document.hidden || reloadSoon(0), Number(every));

@@ -1,0 +1,203 @@
+"""What agents cost between two days: by day, project, agent, person and session."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from bot.show.plots import Column, Plot, plot
+from bot.store import Session, Store, UsageFilter, UsageRow, UsageTotal
+from bot.text import page_text
+from config.projects import project_of
+from config.settings import ProjectSettings
+
+#: So many days are shown if nobody chooses others.
+DEFAULT_DAYS: Final = 30
+#: The longest range, and the one from which on weeks are shown instead of days.
+MOST_DAYS, _WEEKS_FROM = 731, 93
+#: So many rows of a table are shown; all others become one.
+_ROWS: Final = 25
+#: Of so many sessions models without a price are named.
+_UNPRICED: Final = 10
+_ADDED: Final = (
+    *("sessions", "input", "output", "cache_read", "cache_write", "reasoning", "unpriced"),
+    *("cost_usd", "active_seconds"),
+)
+
+
+class CostFilter(Struct, frozen=True, kw_only=True):
+    """Which costs are shown. An empty name selects all."""
+
+    first: date  #: UTC, as is the next one.
+    last: date
+    project: str = ""  #: Its name, or the repository of a former project.
+    agent: str = ""
+    person: str = ""
+
+
+class SessionCost(Struct, frozen=True, kw_only=True):
+    """A session with what it used in the range."""
+
+    total: UsageTotal
+    title: str
+    status: str  #: Empty: it was deleted after its retention.
+
+
+class Costs(Struct, frozen=True, kw_only=True):
+    """Everything on the page of costs. Tables begin with what costs most."""
+
+    filter: CostFilter
+    total: UsageTotal
+    step: str  #: `day` or `week`.
+    days: tuple[UsageTotal, ...]  #: Each day or week of the range, the first one first.
+    plot: Plot
+    projects: tuple[UsageTotal, ...]
+    agents: tuple[UsageTotal, ...]
+    people: tuple[UsageTotal, ...]
+    sessions: tuple[SessionCost, ...]
+    more_sessions: int  #: How many others there are.
+    unpriced_models: tuple[str, ...]  #: Those of sessions with unpriced tokens.
+
+
+def days_until(last: date, days: int) -> CostFilter:
+    """Return the filter of so many days."""
+    return CostFilter(first=last - timedelta(days=days - 1), last=last)
+
+
+def ranges(now: datetime) -> Mapping[str, CostFilter]:
+    """Return the ranges that people choose most, by their names."""
+    today = now.date()
+    return {
+        "Today": days_until(today, 1),
+        "Yesterday": days_until(today - timedelta(days=1), 1),
+        **{f"{days} days": days_until(today, days) for days in (7, DEFAULT_DAYS, 90)},
+    }
+
+
+def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFilter) -> Costs:
+    """Sum up what a filter selects."""
+    among = usage_filter(projects, filter)
+    days, step = _days(store.usage.totals("day", among=among), filter)
+    count, sessions = store.usage.sessions(among), store.usage.most("cost_usd", among, _ROWS)
+    total = replace(_added("", days), sessions=count)
+    unpriced = store.usage.most("unpriced", among, _UNPRICED) if total.unpriced else []
+    named = {one.name: None for one in (*sessions, *unpriced)}
+    known = {one.id: one for one in store.session_list.read(list(named))}
+    by_project = [
+        replace(one, name=project_of(projects, one.name) or one.name)
+        for one in store.usage.totals("repository", among=among)
+    ]
+    return Costs(
+        filter=filter,
+        total=total,
+        step=step,
+        days=days,
+        plot=plot([Column(f"{_dollars(one)} on {one.name}", _bar(one)) for one in days]),
+        projects=_most(by_project),
+        agents=_most(store.usage.totals("agent", among=among)),
+        people=_most(store.usage.totals("person", among=among)),
+        sessions=tuple(_session(one, known.get(one.name)) for one in sessions),
+        more_sessions=count - len(sessions),
+        unpriced_models=unpriced_models(known.values()),
+    )
+
+
+def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) -> UsageFilter:
+    """Return the filter as the store takes it."""
+    known = projects.get(filter.project)
+    return UsageFilter(
+        repository=known.repository if known else filter.project,
+        agent=filter.agent,
+        person=filter.person,
+        first=filter.first.isoformat(),
+        last=filter.last.isoformat(),
+    )
+
+
+def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
+    """Return the names of the models whose price is unknown, of sessions with unpriced tokens."""
+    return tuple(
+        sorted(
+            {
+                page_text.line(name)
+                for session in sessions
+                if session.agent.usage.unpriced
+                for name, used in session.agent.usage.models.items()
+                if used.cost_usd is None
+            }
+        )
+    )
+
+
+def as_csv(rows: Sequence[UsageRow]) -> str:
+    """Return usage as a table of comma-separated values, with a line of names."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(UsageRow.__struct_fields__)
+    writer.writerows(map(_cells, rows))
+    return text.getvalue()
+
+
+def _cells(row: UsageRow) -> Iterator[object]:
+    for value in asdict(row).values():
+        # A spreadsheet would run what begins like this.
+        risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
+        yield f"'{value}" if risky else value
+
+
+def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageTotal, ...], str]:
+    """Return every day of the range, or every week of a long one; and which of them it is."""
+    used = {one.name: one for one in found}
+    count = (filter.last - filter.first).days + 1
+    length, step = (7, "week") if count >= _WEEKS_FROM else (1, "day")
+    begins = [filter.first + timedelta(days=day) for day in range(0, count, length)]
+    return (
+        tuple(
+            _added(
+                str(begin),
+                [
+                    used[name]
+                    for day in range(length)
+                    if (name := str(begin + timedelta(days=day))) in used
+                ],
+            )
+            for begin in begins
+        ),
+        step,
+    )
+
+
+def _added(name: str, totals: Iterable[UsageTotal]) -> UsageTotal:
+    """Return the sum of totals. Sessions of several of them count several times."""
+    rows = list(totals)
+    sums = {field: sum(getattr(one, field) for one in rows) for field in _ADDED}
+    return UsageTotal(name=name, **sums)
+
+
+def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
+    """Return those that cost most, and the sum of all others."""
+    rows = sorted(totals, key=lambda one: -one.cost_usd)
+    others = rows[_ROWS:]
+    rest = [_added(f"{len(others)} others", others)] if others else []
+    return (*rows[:_ROWS], *rest)
+
+
+def _bar(one: UsageTotal) -> tuple[tuple[str, float], ...]:
+    return (("busy", one.cost_usd),)
+
+
+def _dollars(one: UsageTotal) -> str:
+    unpriced = f" and {one.unpriced:,} unpriced tokens" if one.unpriced else ""
+    return f"${one.cost_usd:,.2f}{unpriced}"
+
+
+def _session(one: UsageTotal, session: Session | None) -> SessionCost:
+    return SessionCost(
+        total=one,
+        title=page_text.line(session.issue.title) if session else "",
+        status=session.status if session else "",
+    )

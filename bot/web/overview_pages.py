@@ -1,0 +1,83 @@
+"""The pages about more than one session: agents and costs."""
+
+from datetime import date, timedelta
+from functools import partial
+from typing import Annotated, Final
+
+from litestar import MediaType, Response, Router, get
+from litestar.exceptions import ClientException
+from litestar.params import QueryParameter
+
+from bot.show.costs import DEFAULT_DAYS, MOST_DAYS, CostFilter, as_csv, days_until, ranges
+from bot.web.access import Access
+from bot.web.rendering import templates
+from bot.web.views import Views
+
+#: A field of a filter.
+_Word = Annotated[str, QueryParameter(max_length=400)]
+_DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
+_First = Annotated[str, QueryParameter(name="from", pattern=_DAY)]
+_Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
+
+
+def overview_routes(views: Views, access: Access) -> Router:
+    """Return the routes of these pages."""
+    render = templates()
+    page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+
+    @page("/agents")
+    def agents() -> str:
+        return render("agents.html", agents=views.agents())
+
+    @page("/costs")
+    def costs(
+        first: _First = "",
+        last: _Last = "",
+        project: _Word = "",
+        agent: _Word = "",
+        person: _Word = "",
+    ) -> str:
+        chosen = cost_filter(views, first, last, project, agent, person)
+        return render(
+            "costs.html",
+            costs=views.costs(chosen),
+            ranges=ranges(views.store.clock()),
+            choices=views.choices(),
+            agents=[one.agent for one in views.agents() if one.agent],
+        )
+
+    @get("/costs.csv", guards=[access.guard], sync_to_thread=True)
+    def costs_as_csv(
+        first: _First = "",
+        last: _Last = "",
+        project: _Word = "",
+        agent: _Word = "",
+        person: _Word = "",
+    ) -> Response[str]:
+        chosen = cost_filter(views, first, last, project, agent, person)
+        name = f"costs-{chosen.first}-{chosen.last}.csv"
+        return Response(
+            as_csv(views.usage_rows(chosen)),
+            media_type="text/csv",
+            headers={"content-disposition": f'attachment; filename="{name}"'},
+        )
+
+    return Router("/", route_handlers=[agents, costs, costs_as_csv])
+
+
+def cost_filter(
+    views: Views, first: str, last: str, project: str, agent: str, person: str
+) -> CostFilter:
+    """Return the filter of a request, by default the last days, or raise 400."""
+    today = views.store.clock().date()
+    try:
+        until = date.fromisoformat(last) if last else today
+        since = date.fromisoformat(first) if first else days_until(until, DEFAULT_DAYS).first
+    except (ValueError, OverflowError) as problem:
+        raise ClientException(f"There is no such day: {problem}.") from problem
+    if not timedelta() <= until - since < timedelta(days=MOST_DAYS):
+        raise ClientException(
+            f"From {since} to {until} is not a range that can be shown.",
+            extra={"remedy": f"Choose at most {MOST_DAYS} days, with the first one first."},
+        )
+    return CostFilter(first=since, last=until, project=project, agent=agent, person=person)
