@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import commands, sessions
+from bot.cli import commands, operations, sessions
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -28,6 +28,7 @@ app.add_typer(config_app, name="config", help="Check or create a configuration f
 app.add_typer(agents_app, name="agents")
 app.add_typer(sessions.app)
 app.add_typer(commands.app)
+app.add_typer(operations.app)
 
 
 def main() -> None:
@@ -214,25 +215,6 @@ def restore(
 
 
 @app.command()
-def deliveries(
-    config: Config = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """List webhook deliveries that could not be decoded, or process them again."""
-    from bot.cli import cleanup, context, screens
-
-    settings, redact = context.redacting(config)
-    with context.store(settings, redact if retry else None) as store:
-        failed = store.deliveries.failed()
-        retried = store.deliveries.retry(one.id for one in failed) if retry else 0
-    screen = cleanup.failed_deliveries(failed, retried=retry)
-    screens.report({"failed": failed, "retried": retried}, screen, as_json=as_json)
-
-
-@app.command()
 def setup(
     repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository to work in.")],
     url: Annotated[
@@ -392,6 +374,6 @@ def sandbox(
     raise typer.Exit(run(config, project, command or ()))
 
 
-for _part in (app, config_app, agents_app, sessions.app, commands.app):
+for _part in (app, config_app, agents_app, sessions.app, commands.app, operations.app):
     for _command in _part.registered_commands:
         _command.cls = PlainUsage

@@ -1,4 +1,4 @@
-"""Tables of the queue, the agents and model usage, for 80 columns."""
+"""Tables of the queue, deliveries, agents and model usage, for 80 columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,6 +9,7 @@ from rich.text import Text
 from bot.cli import screens
 from bot.cli.screens import add, age, duration, until
 from bot.show.costs import unpriced_models
+from bot.show.deliveries import DeliveryEntry
 from bot.show.session_summary import summarize
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
 from bot.system.clock import utc_now
@@ -47,6 +48,20 @@ def _reason(one: QueuedSession) -> str:
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     person = "; a person waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
+
+
+def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
+    """Webhook deliveries with what followed from each, newest first."""
+    if not entries:
+        return Text("GitHub has sent no webhook yet.")
+    rows = screens.table("AGE", "EVENT", "STATE", "WHAT FOLLOWED")
+    for one in entries:
+        words = [
+            f"{each.text} ({each.session})" if each.session else each.text for each in one.outcomes
+        ]
+        says = "\n".join(map(plain, [*filter(None, [one.text]), *words]))
+        rows.add_row(age(one.at), one.event, one.state, Text(says, overflow="fold"))
+    return rows
 
 
 def agents(records: Sequence[AgentRecord]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Determines the effects of a webhook payload from a file, without recording anything."""
+"""Determines the effects of a webhook, from a file or stored, without recording anything."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from bot.intake.authorize import session_on
 from bot.intake.inbox import Inbox
-from bot.store import Store
+from bot.intake.salvage import UNDECODABLE
+from bot.store import Delivery, Store
+from bot.text.deliveries import why_ignored
 
 
 class WebhookFile(Struct, frozen=True, kw_only=True):
@@ -35,6 +37,14 @@ class Effect(Struct, frozen=True):
     session: str  #: Empty: it concerns no known session.
 
 
+class DryRun(Struct, frozen=True, kw_only=True):
+    """What a stored webhook would cause now."""
+
+    effects: tuple[Effect, ...] = ()
+    ignored: str = ""  #: Why there are none.
+    error: str = ""  #: Why it cannot be decoded.
+
+
 def read_webhook(text: bytes, event: str) -> WebhookFile:
     """Parse a payload, or GitHub's own record of a delivery with the payload in it.
 
@@ -55,6 +65,18 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
         raise ValueError("the file does not name its event: use --event")
     body = msgspec.json.encode(payload) if isinstance(payload, dict) else text
     return WebhookFile(event=event, body=body)
+
+
+def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
+    """The effects of a stored webhook that names a repository."""
+    webhook = WebhookFile(event=delivery.event, body=delivery.body)
+    try:
+        if found := effects(store, inbox, webhook):
+            return DryRun(effects=tuple(found))
+        reason = inbox.why_ignored(webhook.event, webhook.body)
+    except UNDECODABLE as error:
+        return DryRun(error=f"{type(error).__name__}: {error}")
+    return DryRun(ignored=why_ignored(reason, repository))
 
 
 def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:

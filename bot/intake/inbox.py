@@ -14,6 +14,7 @@ from bot.store import (
     ACCESS,
     Delivery,
     DeliveryOutcome,
+    Ignored,
     NewCommand,
     ProcessedDelivery,
     RefreshRequest,
@@ -83,14 +84,17 @@ class Inbox:
             about = {"delivery": delivery.id, "event": delivery.event}
             with log_fields(**about), span("delivery", **about):
                 try:
-                    refreshes, commands = self.interpret(delivery.event, delivery.body)
+                    parsed = parse_event(delivery.event, delivery.body)
+                    refreshes, commands = self._effects(parsed)
+                    ignored = "" if refreshes or commands else self._why_ignored(parsed)
+                    repository = self._repository(parsed)
                 except Exception as problem:  # noqa: BLE001 - a malformed payload must not stop the rest
                     note(error=type(problem).__name__)
                     self._fail(delivery, problem)
                     continue
                 hand_on(refresh.name for refresh in refreshes)
                 hand_on(command.key for command in commands)
-            done.append(ProcessedDelivery(delivery.id, refreshes, commands))
+            done.append(ProcessedDelivery(delivery.id, refreshes, commands, repository, ignored))
         self._store.deliveries.mark_all_done(done)
         if waiting or not self._counted:
             self._count_failed()
@@ -130,11 +134,46 @@ class Inbox:
 
         Raises what decoding another event's body raises.
         """
-        parsed = parse_event(event, body)
-        comment = parsed.edited or parsed.written
-        if comment is not None and comment.kind == "comment" and self._is_ours(comment):
+        return self._effects(parse_event(event, body))
+
+    def why_ignored(self, event: str, body: bytes) -> Ignored:
+        """Why nothing follows from a delivery, of which `interpret` returns nothing.
+
+        Raises as `interpret` does.
+        """
+        return self._why_ignored(parse_event(event, body))
+
+    def _effects(
+        self, parsed: ParsedEvent
+    ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
+        if self._is_own(parsed):
             return (), ()  # The bot wrote a comment or updated a report, which is no news to it.
         return self._refreshes(parsed), self._commands(parsed.written)
+
+    def _why_ignored(self, parsed: ParsedEvent) -> Ignored:
+        if not parsed.changed:
+            return Ignored.EVENT
+        if self._is_own(parsed):
+            return Ignored.OWN
+        known = next(filter(None, (self._known(one.repository) for one in parsed.changed)), "")
+        if not known:
+            return Ignored.REPOSITORY
+        text = parsed.written
+        if text is not None and not self._may_command(text, known):
+            return Ignored.BOT
+        return Ignored.SESSION
+
+    def _repository(self, parsed: ParsedEvent) -> str:
+        """The repository that an event names; empty if there is none or several."""
+        named = {one.repository for one in parsed.changed}
+        if len(named) != 1:
+            return ""
+        (repository,) = named
+        return self._known(repository) or repository.full_name
+
+    def _is_own(self, parsed: ParsedEvent) -> bool:
+        comment = parsed.edited or parsed.written
+        return comment is not None and comment.kind == "comment" and self._is_ours(comment)
 
     def _refreshes(self, parsed: ParsedEvent) -> tuple[RefreshRequest, ...]:
         refreshes = tuple(

@@ -8,7 +8,13 @@ from typing import Any
 from bot.store.commands import CommandsTable, Outsider, OutsidersTable
 from bot.store.database import DatabaseFile, Writer
 from bot.store.decisions import DecisionsTable, FactsReader
-from bot.store.deliveries import DeliveriesTable
+from bot.store.deliveries import (
+    DeliveriesTable,
+    DeliveryEffect,
+    DeliveryQuery,
+    DeliveryRecord,
+    Ignored,
+)
 from bot.store.errors import (
     CorruptRow,
     Fenced,

@@ -3,11 +3,16 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from bot.store.commands import add_commands
 from bot.store.database import StoreTable
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import RowDecoder, encoded
+from bot.store.rows import RowDecoder, encoded, skip_corrupt
 from bot.store.values import (
     Delivery,
     DeliveryOutcome,
@@ -31,9 +36,67 @@ KNOWN = "SELECT id FROM deliveries WHERE id IN (SELECT value FROM json_each(?))"
 WAITING = """SELECT id, event, at, body FROM deliveries
     WHERE state = 'new' ORDER BY at, rowid LIMIT ?"""
 _MARK = "UPDATE deliveries SET state = ?, error = ?, done_at = ? WHERE id = ? AND state = 'new'"
+_OUTCOME = """INSERT INTO delivery_outcomes (delivery, repository, at, ignored, effects)
+    SELECT id, ?, at, ?, ? FROM deliveries WHERE id = ?
+    ON CONFLICT (delivery) DO UPDATE SET repository = excluded.repository,
+        ignored = excluded.ignored, effects = excluded.effects"""
+_RECORD = """SELECT id, event, deliveries.at, state, error, done_at,
+        coalesce(repository, '') AS repository, coalesce(ignored, '') AS ignored,
+        coalesce(effects, '[]') AS effects
+    FROM deliveries LEFT JOIN delivery_outcomes ON delivery = id WHERE {}"""
+RECORD = _RECORD.format("id = ?")
+RECENT = _RECORD.format(
+    """(:event = '' OR event = :event)
+        AND CASE :state WHEN '' THEN 1 WHEN 'ignored' THEN ignored <> '' ELSE state = :state END
+        AND (:repository = '' OR repository = :repository)
+        AND (:after IS NULL OR deliveries.at < :after OR deliveries.at = :after AND id < :last)
+    ORDER BY deliveries.at DESC, id DESC LIMIT :limit"""
+)
+ONE = "SELECT id, event, at, body FROM deliveries WHERE id = ?"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
 
+
+class Ignored(StrEnum):
+    """Why nothing follows from a delivery."""
+
+    EVENT = "event"  #: The bot reads no events of this kind, or none with this action.
+    OWN = "own"  #: The bot itself wrote the comment.
+    REPOSITORY = "repository"  #: It is no project's.
+    BOT = "bot"  #: Another bot wrote the comment, which is not listed.
+    SESSION = "session"  #: No session is concerned, and nothing asks for one.
+
+
+class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that followed from a delivery: something to read again, or a command."""
+
+    repository: str
+    subject: str  #: As in `RefreshRequest`; of a command `number:12`.
+    command: str = ""  #: Its kind; empty: the subject is read again.
+    actor: str = ""  #: Who gave the command.
+
+
+class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
+    """A webhook with what followed from it."""
+
+    state: str  #: `new`, `done` or `failed`.
+    done_at: datetime | None
+    repository: str  #: That it names; empty: none, several, or it is not processed yet.
+    ignored: str  #: As in `Ignored`; empty: something followed, or it was not recorded.
+    effects: tuple[DeliveryEffect, ...]
+
+
+class DeliveryQuery(Struct, frozen=True, kw_only=True):
+    """Which deliveries to list. An empty field selects all."""
+
+    state: str = ""  #: `new`, `done`, `failed`, or `ignored`: nothing followed.
+    event: str = ""
+    repository: str = ""
+    cursor: str = ""  #: Of the page before, as `CURSOR` has it.
+    limit: int = 50
+
+
 _delivery = RowDecoder(Delivery, "deliveries")
+_record = RowDecoder(DeliveryRecord, "deliveries")
 _failed = RowDecoder(FailedDelivery, "deliveries")
 
 
@@ -76,6 +139,7 @@ class DeliveriesTable(StoreTable):
                 if connection.execute(_MARK, ("done", "", now.timestamp(), one.id)).rowcount:
                     add_refreshes(connection, one.refreshes, now)
                     add_commands(connection, one.commands)
+                    connection.execute(_OUTCOME, _outcome(one))
 
         if rows:
             self._db.write(work)
@@ -99,6 +163,9 @@ class DeliveriesTable(StoreTable):
         def work(connection: sqlite3.Connection) -> None:
             if connection.execute(_MARK, ("failed", error, now.timestamp(), id)).rowcount:
                 add_refreshes(connection, refreshes, now)
+                repository = refreshes[0].repository if refreshes else ""
+                failed = ProcessedDelivery(id, tuple(refreshes), repository=repository)
+                connection.execute(_OUTCOME, _outcome(failed))
 
         self._db.write(work)
 
@@ -110,6 +177,30 @@ class DeliveriesTable(StoreTable):
         """How many deliveries could not be decoded."""
         (row,) = self._all(FAILED_COUNT)
         return int(row["many"])
+
+    def page(self, query: DeliveryQuery) -> tuple[list[DeliveryRecord], str]:
+        """Return a page, newest first, and its cursor; empty: there are no more."""
+        after, _, last = query.cursor.partition(":")
+        values = {
+            **asdict(query),
+            "after": float(after) if after else None,
+            "last": last,
+            "limit": query.limit + 1,
+        }
+        rows = self._all(RECENT, values)
+        listed = rows[: query.limit]
+        cursor = f"{listed[-1]['at']!r}:{listed[-1]['id']}" if len(rows) > query.limit else ""
+        return list(skip_corrupt(_record, listed)), cursor
+
+    def record(self, id: str) -> DeliveryRecord | None:
+        """Return a delivery with what followed from it."""
+        row = self._first(RECORD, (id,))
+        return None if row is None else _record(row)
+
+    def get(self, id: str) -> Delivery | None:
+        """Return a delivery as it arrived."""
+        row = self._first(ONE, (id,))
+        return None if row is None else _delivery(row)
 
     def retry(self, ids: Iterable[str]) -> int:
         """Have failed deliveries processed again; returns how many of these had failed."""
@@ -137,6 +228,25 @@ def _insert(connection: sqlite3.Connection, row: Delivery) -> DeliveryOutcome:
     if connection.execute(_RETRY, (row.id,)).rowcount:
         return DeliveryOutcome.RETRIED
     return DeliveryOutcome.DUPLICATE
+
+
+def _outcome(one: ProcessedDelivery) -> tuple[str, str, str, str]:
+    effects = [
+        *(
+            DeliveryEffect(repository=each.repository, subject=each.subject)
+            for each in one.refreshes
+        ),
+        *(
+            DeliveryEffect(
+                repository=each.repository,
+                subject=f"number:{each.number}",
+                command=each.kind,
+                actor=each.actor,
+            )
+            for each in one.commands
+        ),
+    ]
+    return one.repository, one.ignored, encoded(effects), one.id
 
 
 def _values(row: Delivery) -> tuple[str, str, float, bytes]:

@@ -1,7 +1,7 @@
 """The history of sessions, and functions that wake sessions after a change."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,9 @@ _EVENTS = """SELECT seq, session, at, kind, actor, data, project
     FROM history JOIN sessions ON sessions.id = session WHERE {} LIMIT ?"""
 EVENTS_BEFORE = _EVENTS.format("session = ? AND seq < ? ORDER BY seq DESC")
 EVENTS_AFTER = _EVENTS.format("seq > ? ORDER BY seq")
+EVENTS_SINCE = _EVENTS.format(
+    "session IN (SELECT value FROM json_each(?)) AND at >= ? ORDER BY seq"
+)
 NEWEST_EVENT = "SELECT max(seq) AS seq FROM history"
 ACTIONS = """SELECT session, outbox.key, action FROM json_each(?) AS wanted CROSS JOIN outbox
     WHERE session = wanted.value ->> 0 AND outbox.key = wanted.value ->> 1"""
@@ -62,6 +65,10 @@ class HistoryTable(StoreTable):
     def after(self, seq: int, limit: int) -> list[SessionEvent]:
         """The first events of all sessions after number `seq`, oldest first."""
         return self._events(EVENTS_AFTER, (seq, limit))
+
+    def since(self, sessions: Iterable[str], at: datetime, limit: int) -> list[SessionEvent]:
+        """The first events of sessions from a time on, oldest first."""
+        return self._events(EVENTS_SINCE, (encoded(list(sessions)), at.timestamp(), limit))
 
     def newest_seq(self) -> int:
         """The number of the last event of any session; 0 if there is none."""

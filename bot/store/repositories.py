@@ -21,7 +21,7 @@ _ADD = """INSERT INTO repositories (id, name, current_name, archived)
 #: The tables with a column `repository`.
 _TABLES = (
     *("sessions", "session_pulls", "commands", "outbox", "refreshes", "usage", "outsiders"),
-    *("configurations", "inherited", "ledger"),
+    *("configurations", "inherited", "ledger", "delivery_outcomes"),
 )
 _RENAME = "UPDATE OR IGNORE {table} SET repository = ? WHERE repository = ?"
 INSTALLED = "SELECT id, name, project, removed FROM installed_projects ORDER BY project"

@@ -12,7 +12,7 @@ IGNORE` in `repositories`.
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
-from bot.store.schema_additions import PERSONS
+from bot.store.schema_additions import DELIVERY_OUTCOMES, PERSONS
 
 #: The versions of the schema. A released one never changes: a change is a new one below it.
 migrations = Migrations("mergewright")
@@ -406,4 +406,11 @@ def version_3(db: Database) -> None:
 def version_4(db: Database) -> None:
     """Sum up usage by person."""
     for statement in PERSONS:
+        db.execute(statement)
+
+
+@migrations()
+def version_5(db: Database) -> None:
+    """Remember what followed from each delivery."""
+    for statement in DELIVERY_OUTCOMES:
         db.execute(statement)

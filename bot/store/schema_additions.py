@@ -12,3 +12,17 @@ PERSONS = (
             cost_usd, active_seconds, input, output, cache_read, cache_write, reasoning, unpriced
         FROM ledger""",
 )
+DELIVERY_OUTCOMES = (
+    # What followed from a processed delivery. repository: the one that it names. ignored: why
+    # nothing followed. at: when the delivery arrived.
+    """CREATE TABLE delivery_outcomes (
+        delivery TEXT PRIMARY KEY REFERENCES deliveries (id) ON DELETE CASCADE,
+        repository TEXT NOT NULL,
+        at REAL NOT NULL,
+        ignored TEXT NOT NULL,
+        effects TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX delivery_outcomes_repository ON delivery_outcomes (repository, at)",
+    # So that lists read no bodies.
+    "CREATE INDEX deliveries_at ON deliveries (at, id, event, state)",
+)

@@ -32,6 +32,26 @@ BY_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 BY_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
 BY_SUBJECT = {"issue": BY_ISSUE, "pull": BY_PULL, "branch": BY_BRANCH, "sha": BY_SHA}
+#: Of `[repository, subject, kind, name]` each.
+OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 AS subject,
+        value ->> 2 AS kind, value ->> 3 AS name, CAST(value ->> 3 AS INTEGER) AS number
+        FROM json_each(?)),
+    found AS (SELECT repository, subject, kind,
+        (SELECT session FROM session_pulls AS p
+            WHERE p.repository = wanted.repository AND p.number = wanted.number) AS by_pull,
+        (SELECT id FROM sessions AS s
+            WHERE s.repository = wanted.repository AND s.number = wanted.number) AS by_issue,
+        (SELECT id FROM sessions AS s
+            WHERE s.repository = wanted.repository AND s.branch = wanted.name) AS by_branch,
+        coalesce((SELECT session FROM session_pulls AS p
+            WHERE p.repository = wanted.repository AND p.head = wanted.name LIMIT 1),
+            (SELECT id FROM sessions AS s
+            WHERE s.repository = wanted.repository AND s.head = wanted.name LIMIT 1)) AS by_sha
+        FROM wanted)
+    SELECT repository, subject, CASE kind WHEN 'issue' THEN by_issue WHEN 'branch' THEN by_branch
+            WHEN 'sha' THEN by_sha WHEN 'number' THEN coalesce(by_pull, by_issue)
+            WHEN 'pull' THEN by_pull WHEN 'other' THEN by_pull END AS session
+    FROM found"""
 BLOCKED_BY = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
     AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
 BRANCHES_ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
@@ -145,6 +165,20 @@ class SessionsTable(StoreTable):
         kind, _, name = subject.partition(":")
         row = self._first(BY_SUBJECT[kind], (repository, name)) if kind in BY_SUBJECT else None
         return None if row is None else str(row["id"])
+
+    def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return the ids of the sessions that pairs of repository and subject concern.
+
+        Besides subjects as `of_subject` takes them, `number:12` is an issue or a pull request.
+        """
+        wanted = [
+            (repository, subject, *subject.partition(":")[::2])
+            for repository, subject in dict.fromkeys(subjects)
+        ]
+        rows = self._all(OF_SUBJECTS, (encoded(wanted),))
+        return {
+            (row["repository"], row["subject"]): row["session"] for row in rows if row["session"]
+        }
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
         """The issues of the repository whose sessions wait for this issue to be closed."""

@@ -80,6 +80,8 @@ class ProcessedDelivery(Struct, frozen=True):
     id: str
     refreshes: tuple[RefreshRequest, ...] = ()
     commands: tuple[NewCommand, ...] = ()
+    repository: str = ""  #: That it names; empty: none, or several.
+    ignored: str = ""  #: Why nothing follows, as in `Ignored`.
 
 
 class StoredSize(Struct, frozen=True, kw_only=True):

@@ -54,6 +54,10 @@ class _Freeze(Struct, frozen=True):
     csrf: str = ""
 
 
+class _Retry(Struct, frozen=True):
+    csrf: str = ""
+
+
 _ALIVE = frozenset(Status) - TERMINAL
 _BUTTONS = (
     ("resume", frozenset({Status.PAUSED})),
@@ -136,9 +140,15 @@ def form_routes(views: Views, access: Access) -> Router:
         views.unfreeze(data.scope, PAGE)
         return Redirect("/", status_code=303)
 
+    @post("/deliveries/{id:str}/retry", sync_to_thread=True)
+    def retry(request: _Request, id: FromPath[str], data: URLEncodedBody[_Retry]) -> Redirect:
+        access.check_form(request, data.csrf)
+        views.deliveries.retry(id)
+        return Redirect(f"/deliveries/{id}", status_code=303)
+
     return Router(
         "/",
-        route_handlers=[asks, freeze, unfreeze],
+        route_handlers=[asks, freeze, unfreeze, retry],
         guards=[access.guard],
         request_max_body_size=MAX_FORM_BYTES,
     )

@@ -1,20 +1,26 @@
-"""The pages about more than one session: agents and costs."""
+"""The pages about more than one session: agents, costs and deliveries."""
 
 from datetime import date, timedelta
 from functools import partial
 from typing import Annotated, Final
 
-from litestar import MediaType, Response, Router, get
+from litestar import MediaType, Request, Response, Router, get
+from litestar.datastructures import State
 from litestar.exceptions import ClientException
-from litestar.params import QueryParameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
+from bot.intake.events import EVENTS
 from bot.show.costs import DEFAULT_DAYS, MOST_DAYS, CostFilter, as_csv, days_until, ranges
+from bot.store import DeliveryQuery
 from bot.web.access import Access
+from bot.web.api.operations import Cursor
 from bot.web.rendering import templates
 from bot.web.views import Views
 
+_Request = Request[object, object, State]
 #: A field of a filter.
 _Word = Annotated[str, QueryParameter(max_length=400)]
+_DELIVERIES = 40  #: On one page.
 _DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 _First = Annotated[str, QueryParameter(name="from", pattern=_DAY)]
 _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
@@ -62,7 +68,37 @@ def overview_routes(views: Views, access: Access) -> Router:
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
 
-    return Router("/", route_handlers=[agents, costs, costs_as_csv])
+    @page("/deliveries")
+    def deliveries(
+        among: Annotated[str, QueryParameter(name="state", max_length=20)] = "",
+        event: _Word = "",
+        project: _Word = "",
+        after: Cursor = None,
+    ) -> str:
+        query = DeliveryQuery(state=among, event=event, cursor=after or "", limit=_DELIVERIES)
+        found, cursor = views.deliveries.page(query, project)
+        return render(
+            "deliveries.html",
+            deliveries=found,
+            cursor=cursor,
+            query=query,
+            project=project,
+            projects=views.projects(),
+            events=sorted(EVENTS),
+            failed=views.store.deliveries.failed_count(),
+            polls=views.polls,
+        )
+
+    @page("/deliveries/{id:str}")
+    def delivery(request: _Request, id: FromPath[str], dry: FromQuery[bool] = False) -> str:
+        return render(
+            "delivery.html",
+            detail=views.deliveries.detail(id),
+            dry=views.deliveries.dry_run(id) if dry else None,
+            csrf=access.csrf_token(request),
+        )
+
+    return Router("/", route_handlers=[agents, costs, costs_as_csv, deliveries, delivery])
 
 
 def cost_filter(

@@ -42,6 +42,7 @@ PAGES: Final = (
     ("b", "/", "Sessions"),
     ("a", "/agents", "Agents"),
     ("c", "/costs", "Costs"),
+    ("d", "/deliveries", "Deliveries"),
     ("i", "/api", "API"),
 )
 _CODE = re.compile("`([^`]+)`")

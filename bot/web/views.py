@@ -7,6 +7,7 @@ from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
 
 from bot.intake.commands import InvalidArgument
+from bot.intake.inbox import Inbox
 from bot.intake.local_commands import HeadChanged, KeyReused
 from bot.show.ansi import Piece, pieces
 from bot.show.board import Board, BoardFilter, Card, board, card
@@ -49,6 +50,7 @@ from bot.store import (
 )
 from bot.system.isolation import problems, unisolated
 from bot.text import page_text
+from bot.web.delivery_views import DeliveryViews
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
@@ -94,8 +96,10 @@ class Views:
         policy_of: Callable[[str], Policy],
         caps: Callable[[], Caps],
         terminal: Terminal,
+        inbox: Inbox,
     ) -> None:
         self.store = store
+        self.deliveries = DeliveryViews(store, settings, inbox)
         self.policy_of = policy_of
         self._caps = caps
         self._settings = settings
@@ -221,6 +225,11 @@ class Views:
             agents=tuple(sorted(requestable(self._settings.identities))),
             people=tuple(self.store.session_list.requesters(_PEOPLE)),
         )
+
+    @property
+    def polls(self) -> bool:
+        """Whether GitHub is polled, because it cannot send webhooks."""
+        return self._settings.polls
 
     def projects(self) -> Mapping[str, ProjectSettings]:
         """Return the projects by name."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.show.run_log import LogPage
 from bot.store import Delivery
-from bot.web.api.commands import DELIVERY
+from bot.web.api.operations import DELIVERY
 from bot.web.api.router import document
 from lifecycle.model.status import Status
 from tests.web.conftest import Site

@@ -123,6 +123,9 @@ def test_undecodable_deliveries_are_listed_and_processed_again(
     listed = mergewright("deliveries").out
     assert re.search(r"issues +a-1 +DecodeError: odd", listed)
     assert "--retry" in listed
+    (everything,) = json.loads(mergewright("deliveries", "--all", "--json").out)
+    assert (everything["id"], everything["state"]) == ("a-1", "failed")
+    assert "failed" in mergewright("deliveries", "--all").out
     assert json.loads(mergewright("deliveries", "--retry", "--json").out)["retried"] == 1
     with closing(Store(deployment.paths.database)) as store:
         assert [one.id for one in store.deliveries.waiting()] == ["a-1"]

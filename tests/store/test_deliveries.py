@@ -138,6 +138,9 @@ def test_processed_deliveries_are_deleted_after_their_retention(
     assert store.expiry.dated(DatedKind.DELIVERIES, before).rows == 0
     assert [row.id for row in store.deliveries.waiting()] == ["waits"]
     assert store.deliveries.add([scenario.delivery("new")]).result() == [DeliveryOutcome.DUPLICATE]
+    with store.db.read() as connection:
+        outcomes = connection.execute("SELECT delivery FROM delivery_outcomes").fetchall()
+    assert [row["delivery"] for row in outcomes] == ["new"]
 
 
 def test_times_are_stored_exactly(scenario: Scenario, store: Store) -> None:

@@ -32,7 +32,7 @@ FULL_SCANS = {
 }
 TABLES = (
     "deliveries|refreshes|sessions|session_pulls|commands|outbox|slots|history|decision_records|usage|model_usage|handovers|metadata|refused_hosts"
-    "|first|earlier"
+    "|first|earlier|delivery_outcomes|p|s"
 )
 
 

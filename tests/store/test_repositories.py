@@ -8,6 +8,7 @@ from bot.store import (
     InstalledProject,
     Observation,
     Outsider,
+    ProcessedDelivery,
     RefreshRequest,
     RepositoryRecord,
     Store,
@@ -54,6 +55,8 @@ def test_every_row_of_a_repository_follows_its_new_configured_name(
         store.lease.acquire(leader, now, 0)
 
     store.db.write(partial(keep_in_ledger, session=name))
+    store.deliveries.add([scenario.delivery("a")]).result()
+    store.deliveries.mark_all_done([ProcessedDelivery("a", repository=REPOSITORY)])
 
     before = store.db.write(names)
     assert before == {table: [REPOSITORY] for table in before}, "every table has a row"

@@ -63,6 +63,15 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     assert store.sessions.of_subject(REPOSITORY, "sha:feed") == name
     assert store.sessions.of_subject(REPOSITORY, "sha:cafe") == name
     assert store.sessions.of_subject(REPOSITORY, "issue:99") is None
+    known = [
+        *("issue:12", "branch:mergewright/12-it-breaks", "pull:34", "sha:feed", "sha:cafe"),
+        *("other:34", "number:12", "number:34"),
+    ]
+    unknown = ["issue:34", "pull:12", "branch:12", "sha:12", "number:99", "access:"]
+    pairs = [(REPOSITORY, subject) for subject in (*known, *unknown)]
+    assert store.sessions.of_subjects([*pairs, ("acme/gears", "issue:12")]) == {
+        (REPOSITORY, subject): name for subject in known
+    }
     assert store.sessions.of_subject("acme/gadgets", "pull:34") is None
 
 

@@ -38,7 +38,8 @@ OLD_SECRET = "the secret before it"
 TOKEN = "the page's töken"
 #: In an order that respects foreign keys.
 TABLES = (
-    *("deliveries", "refreshes", "commands", "outbox", "history", "session_pulls"),
+    *("delivery_outcomes", "deliveries", "refreshes", "commands", "outbox", "history"),
+    "session_pulls",
     *("usage", "model_usage", "ledger"),
     *("metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )

@@ -119,6 +119,8 @@ def test_a_read_has_the_documented_type(site: Site, route: HTTPRouteHandler) -> 
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
     )
     assert session == PATHS["{id:str}"]
+    delivery = Delivery(id=session, event="issues", at=site.store.clock(), body=b"{}")
+    site.store.deliveries.add([delivery]).result()
     sign_in(site)
     response = sent(site, route)
     assert response.status_code == 200, response.text

@@ -1,9 +1,9 @@
 """Handlers that change something: start a session, give a command, set metadata, freeze."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from litestar import Response
-from litestar.exceptions import ClientException, NotFoundException
+from litestar.exceptions import ClientException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example, Schema
 from litestar.params import Body, PathParameter
@@ -20,7 +20,15 @@ from bot.intake.local_commands import (
 )
 from bot.store import Freeze, NewCommand
 from bot.web.api.command_schema import COMMIT
-from bot.web.api.operations import CLOSED, AllViews, IdempotencyKey, SessionPath, change, command
+from bot.web.api.operations import (
+    CLOSED,
+    AllViews,
+    DeliveryPath,
+    IdempotencyKey,
+    SessionPath,
+    change,
+    command,
+)
 from bot.web.views import http_errors
 from lifecycle.model.facts import Command
 from lifecycle.model.names import agent_of
@@ -64,12 +72,6 @@ class AcceptedCommand(Struct, frozen=True):
     new: Annotated[bool, Meta(description="False: this request was accepted before.")]
 
 
-#: The ID of a delivery in the examples.
-DELIVERY: Final = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
-_Delivery = Annotated[
-    str,
-    PathParameter(description="The ID of a delivery.", examples=[Example(value=DELIVERY)]),
-]
 _METADATA_NAME = Schema(pattern=f"^{METADATA_KEY.pattern}$")
 _REPEATED = {
     200: ResponseSpec(
@@ -162,11 +164,9 @@ def unfreeze(views: AllViews, target: _Target) -> list[Freeze]:
 
 
 @change("PUT", "/deliveries/{id:str}/retry", "bot")
-def retry_delivery(views: AllViews, id: _Delivery) -> dict[str, bool]:
+def retry_delivery(views: AllViews, id: DeliveryPath) -> dict[str, bool]:
     """Process a failed delivery again. `retried` is false if it has not failed."""
-    if not views.store.deliveries.known([id]):
-        raise NotFoundException(f"No delivery {id[:100]}.")
-    return {"retried": views.store.deliveries.retry([id]) == 1}
+    return {"retried": views.deliveries.retry(id)}
 
 
 def _scope(target: str) -> str:

@@ -20,6 +20,12 @@ MOST_ITEMS: Final = 200
 SessionPath = Annotated[
     str, PathParameter(description="The ID of a session.", examples=[Example(value="widgets-12")])
 ]
+#: The ID of a delivery in the examples.
+DELIVERY: Final = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+DeliveryPath = Annotated[
+    str,
+    PathParameter(description="The ID of a delivery.", examples=[Example(value=DELIVERY)]),
+]
 RunNumber = Annotated[
     int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
 ]

@@ -1,22 +1,25 @@
 """Handlers that read what concerns more than one session: agents, projects, costs, the queue."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from litestar.exceptions import NotFoundException
 from litestar.openapi.spec import Example
 from litestar.params import FromQuery, PathParameter, QueryParameter
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from bot.intake.dry_run import DryRun
+from bot.show.deliveries import DeliveryDetail, DeliveryEntry
 from bot.store import (
     AgentRecord,
-    FailedDelivery,
+    DeliveryQuery,
     Freeze,
     Incident,
     QueuedSession,
     UsageFilter,
     UsageTotal,
 )
-from bot.web.api.operations import MOST_ITEMS, AllViews, Limit, read
+from bot.web.api.operations import AllViews, Cursor, DeliveryPath, Limit, read
 
 _UsageGroup = Annotated[
     Literal["session", "run", "agent", "issue", "repository", "person", "day"],
@@ -33,6 +36,21 @@ _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY, description="The 
 _Agent = Annotated[
     str, PathParameter(description="The name of an agent.", examples=[Example(value="ada")])
 ]
+
+
+_DeliveryState = Annotated[
+    Literal["waiting", "done", "failed", "ignored"] | None,
+    QueryParameter(name="state", description="`done` includes `ignored`: nothing followed."),
+]
+#: The words of the store for states.
+_STATES: Final[Mapping[str, str]] = {"waiting": "new"}
+
+
+class DeliveryPage(Struct, frozen=True, kw_only=True):
+    """A page of deliveries."""
+
+    items: list[DeliveryEntry]
+    cursor: Annotated[str | None, Meta(description="Of this page; null: there are no more.")]
 
 
 class ConfiguredProject(Struct, frozen=True, kw_only=True):
@@ -111,6 +129,34 @@ def list_freezes(views: AllViews) -> list[Freeze]:
 
 
 @read("/deliveries", "bot")
-def list_failed_deliveries(views: AllViews, limit: Limit = MOST_ITEMS) -> list[FailedDelivery]:
-    """List the webhook deliveries that could not be decoded, newest first."""
-    return views.store.deliveries.failed(limit)
+def list_deliveries(
+    views: AllViews,
+    among: _DeliveryState = None,
+    event: FromQuery[str] = "",
+    project: FromQuery[str] = "",
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> DeliveryPage:
+    """List webhook deliveries with what followed from each, newest first."""
+    query = DeliveryQuery(
+        state=_STATES.get(among or "", among or ""),
+        event=event,
+        cursor=cursor or "",
+        limit=limit,
+    )
+    if project:
+        views.project(project)
+    items, after = views.deliveries.page(query, project)
+    return DeliveryPage(items=items, cursor=after or None)
+
+
+@read("/deliveries/{id:str}", "bot")
+def get_delivery(views: AllViews, id: DeliveryPath) -> DeliveryDetail:
+    """Show a webhook delivery and what happened next in the sessions that it concerns."""
+    return views.deliveries.detail(id)
+
+
+@read("/deliveries/{id:str}/dry-run", "bot")
+def try_delivery(views: AllViews, id: DeliveryPath) -> DryRun:
+    """Show what a webhook delivery would cause now, or why it would not. Changes nothing."""
+    return views.deliveries.dry_run(id)

@@ -28,13 +28,15 @@ from bot.web.api.commands import (
 from bot.web.api.events import follow_events, follow_log
 from bot.web.api.overview import (
     get_agent,
+    get_delivery,
     list_agents,
-    list_failed_deliveries,
+    list_deliveries,
     list_freezes,
     list_incidents,
     list_projects,
     list_queue,
     list_usage,
+    try_delivery,
 )
 from bot.web.api.problems import MOST_BYTES, as_problem
 from bot.web.api.sessions import (
@@ -56,7 +58,8 @@ ROUTES: Final = (
     *(list_sessions, get_session, list_history, list_messages, read_log, follow_log),
     *(explain_session, start_session, give_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_projects, list_usage, list_queue),
-    *(list_incidents, list_freezes, freeze, unfreeze, list_failed_deliveries, retry_delivery),
+    *(list_incidents, list_freezes, freeze, unfreeze),
+    *(list_deliveries, get_delivery, try_delivery, retry_delivery),
 )
 
 _TAGS = {

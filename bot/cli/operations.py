@@ -1,0 +1,37 @@
+"""The commands about the whole bot: its webhook deliveries."""
+
+from typing import Annotated
+
+import typer
+
+from bot.cli.options import Config, Json
+
+app = typer.Typer()
+
+
+@app.command()
+def deliveries(
+    config: Config = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List the last ones, with what followed from each.")
+    ] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List webhook deliveries that could not be decoded, or process them again."""
+    from bot.cli import cleanup, context, screens, tables
+    from bot.show.deliveries import delivery_entries
+    from bot.store import DeliveryQuery
+
+    settings, redact = context.redacting(config)
+    with context.store(settings, redact if retry else None) as store:
+        failed = store.deliveries.failed()
+        retried = store.deliveries.retry(one.id for one in failed) if retry else 0
+        last = delivery_entries(store, store.deliveries.page(DeliveryQuery())[0]) if every else []
+    if every:
+        screens.report(last, tables.deliveries(last), as_json=as_json)
+        return
+    screen = cleanup.failed_deliveries(failed, retried=retry)
+    screens.report({"failed": failed, "retried": retried}, screen, as_json=as_json)

@@ -1,0 +1,48 @@
+"""What followed from a webhook delivery, in words."""
+
+from collections.abc import Mapping
+from typing import Final
+
+#: Why nothing followed, by the word that the store has for it.
+_IGNORED: Final[Mapping[str, str]] = {
+    "event": "the bot does not read this kind of event or action",
+    "own": "the bot wrote this comment itself",
+    "repository": "{repository} is not a configured project: add it to `[projects]`, or install the"
+    " App there",
+    "bot": "a bot wrote this that `policy.bots` does not list",
+    "session": "no session works on what changed, and it does not ask for one by a label or an"
+    " assignee",
+}
+_SUBJECTS: Final[Mapping[str, str]] = {
+    "issue": "issue #{name}",
+    "pull": "pull request #{name}",
+    "other": "pull request #{name}",
+    "number": "#{name}",
+    "branch": "branch {name}",
+    "access": "access",
+    "repository": "everything",
+}
+
+
+def why_ignored(reason: str, repository: str) -> str:
+    """Return why nothing followed from a delivery; `reason` is a value of `Ignored`."""
+    named = f"the repository {repository}" if repository else "its repository"
+    return _IGNORED.get(reason, reason).replace("{repository}", named)
+
+
+def refresh_words(repository: str, subject: str) -> str:
+    """Return what is read from GitHub again."""
+    return f"read {subject_words(subject)} of {repository} again"
+
+
+def command_words(actor: str, command: str, subject: str) -> str:
+    """Return who gave which command where."""
+    return f"@{actor} commands {command} on {subject_words(subject)}"
+
+
+def subject_words(subject: str) -> str:
+    """Return a subject, such as `issue:12`, as people write it."""
+    kind, _, name = subject.partition(":")
+    if kind == "sha":
+        return f"commit {name[:7]}"
+    return _SUBJECTS[kind].format(name=name) if kind in _SUBJECTS else subject

@@ -1,0 +1,61 @@
+"""The webhook deliveries that pages and the API show; missing ones are HTTP errors."""
+
+from litestar.exceptions import NotFoundException
+from msgspec.structs import replace
+
+from bot.intake.dry_run import DryRun, dry_run
+from bot.intake.inbox import Inbox
+from bot.show.deliveries import (
+    DeliveryDetail,
+    DeliveryEntry,
+    delivery_detail,
+    delivery_entries,
+)
+from bot.store import DeliveryQuery, DeliveryRecord, Store
+from config.settings import Settings
+
+
+class DeliveryViews:
+    """Reads deliveries, tries them without an effect, and has failed ones processed again."""
+
+    def __init__(self, store: Store, settings: Settings, inbox: Inbox) -> None:
+        self._store = store
+        self._settings = settings
+        self._inbox = inbox
+
+    def page(self, query: DeliveryQuery, project: str = "") -> tuple[list[DeliveryEntry], str]:
+        """Return a page and its cursor; empty: there are no more.
+
+        `project` selects those that name its repository.
+        """
+        known = self._settings.projects.get(project)
+        among = replace(query, repository=known.repository if known else project)
+        records, cursor = self._store.deliveries.page(among)
+        return delivery_entries(self._store, records), cursor
+
+    def detail(self, id: str) -> DeliveryDetail:
+        """Return a delivery with what happened next, or raise 404."""
+        return delivery_detail(self._store, self._record(id))
+
+    def dry_run(self, id: str) -> DryRun:
+        """Return what a delivery would cause now, or raise 404."""
+        record, delivery = self._record(id), self._store.deliveries.get(id)
+        if delivery is None:
+            raise _missing(id)
+        return dry_run(self._store, self._inbox, delivery, record.repository)
+
+    def retry(self, id: str) -> bool:
+        """Process a failed delivery again; False if it has not failed. Raises 404."""
+        self._record(id)
+        return self._store.deliveries.retry([id]) == 1
+
+    def _record(self, id: str) -> DeliveryRecord:
+        record = self._store.deliveries.record(id)
+        if record is None:
+            raise _missing(id)
+        return record
+
+
+def _missing(id: str) -> NotFoundException:
+    remedy = "Deliveries are kept for `retention.transient-days`. GitHub can send one again."
+    return NotFoundException(f"No delivery {id[:100]}.", extra={"remedy": remedy})
