@@ -91,6 +91,7 @@ def agent(
     add(rows, "first pass", f"{_first_pass(one)} merged without repairs or review rounds")
     add(rows, "repairs", f"{one.repairs}; {one.review_rounds} review rounds")
     add(rows, "cost", _cost(one))
+    add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")
     add(rows, "to merge", _time_to_merge(one))
     if identity and identity.system_prompt:
         add(rows, "prompt", identity.system_prompt)

@@ -70,7 +70,7 @@ from bot.store.session_list import (
     SessionSort,
 )
 from bot.store.sessions import MetadataTable, SessionsTable
-from bot.store.slots import AgentsTable, SlotsTable
+from bot.store.slots import AgentEnd, AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
 from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable
 from bot.store.values import (

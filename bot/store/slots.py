@@ -65,9 +65,14 @@ MESSAGES = """SELECT session, action ->> 'run' AS run,
         AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict', 'address_review')
     GROUP BY 1, 2 ORDER BY 1, 2"""
 #: Of the runs that an agent had, also in sessions that were handed over since.
-COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced
-    FROM (SELECT agent, cost_usd, unpriced FROM usage
-        UNION ALL SELECT agent, cost_usd, unpriced FROM ledger) GROUP BY agent"""
+COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced,
+        sum(tokens) AS tokens, sum(active_seconds) AS active_seconds
+    FROM (SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced,
+            sum(tokens) AS tokens, sum(active_seconds) AS active_seconds
+        FROM usage GROUP BY agent
+        UNION ALL SELECT agent, cost_usd, unpriced, input + output + cache_write + reasoning,
+            active_seconds
+        FROM ledger) GROUP BY agent"""
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
     SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?
@@ -80,6 +85,14 @@ _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ?, taken_back = NULL
 
 #: The outcome of an agent whose session another one has taken over.
 HANDED_OVER = "handed_over"
+
+
+class AgentEnd(Struct, frozen=True):
+    """The end of a session of an agent."""
+
+    at: datetime
+    outcome: str  #: The status that the session ended with.
+
 
 _contender = RowDecoder(Contender, "sessions", "session")
 _queued = RowDecoder(QueuedSession, "sessions", "session")
@@ -196,15 +209,29 @@ class AgentsTable(StoreTable):
 
     def records(self, configured: Iterable[str] = ()) -> list[AgentRecord]:
         """The records of the configured agents and of all that ever had a session, by name."""
+        shares, costs = self._parts(), self._costs()
+        names = sorted({*shares, *costs, *configured})
+        return [_record(name, shares[name], costs.get(name)) for name in names]
+
+    def history(self, agent: str) -> tuple[AgentRecord, list[AgentEnd]]:
+        """The record of an agent, known or not, and the ends of its sessions in their order."""
+        shares = self._parts()[agent]
+        ends = [AgentEnd(one.ended, one.outcome) for one in shares if one.ended and one.outcome]
+        record = _record(agent, shares, self._costs().get(agent))
+        return record, sorted(ends, key=lambda end: end.at)
+
+    def _parts(self) -> defaultdict[str, list["_Share"]]:
+        """Each agent's part in each of its sessions."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):
             found = _shares(row, earlier.get(row["id"], ()), messages.get(row["id"], ()))
             for agent, share in found.items():
                 shares[agent].append(share)
-        costs = {str(row["agent"]): row for row in self._all(COSTS)}
-        names = sorted({*shares, *costs, *configured})
-        return [_record(name, shares[name], costs.get(name)) for name in names]
+        return shares
+
+    def _costs(self) -> dict[str, Row]:
+        return {str(row["agent"]): row for row in self._all(COSTS)}
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:
@@ -238,6 +265,7 @@ class _Share(Struct):
     """One agent's part in one session."""
 
     outcome: str | None = HANDED_OVER  #: None: it has the session, which has not ended.
+    ended: datetime | None = None  #: When the session ended.
     seconds: float = 0.0  #: From the creation of the session to its end.
     first_pass: bool = True  #: Whether no agent of the session got a message.
     repairs: int = 0
@@ -258,8 +286,9 @@ def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[s
     shares[present] = _Share()
     shares[earner].outcome = row["outcome"]
     if row["outcome"]:
-        ended = datetime.fromisoformat(row["ended_at"]).timestamp()
-        shares[earner].seconds = ended - float(row["created"])
+        ended = datetime.fromisoformat(row["ended_at"])
+        shares[earner].ended = ended
+        shares[earner].seconds = ended.timestamp() - float(row["created"])
         shares[earner].first_pass = not messages
     for one in messages:
         agents = (each["agent"] for each in earlier if one["run"] <= each["last_run"])
@@ -282,5 +311,7 @@ def _record(agent: str, shares: Sequence[_Share], cost: Row | None) -> AgentReco
         review_rounds=sum(share.rounds for share in shares),
         cost_usd=cost["cost_usd"] if cost else 0.0,
         unpriced=cost["unpriced"] if cost else 0,
+        tokens=cost["tokens"] if cost else 0,
+        active_seconds=cost["active_seconds"] if cost else 0.0,
         seconds_to_merge=median(share.seconds for share in merged) if merged else None,
     )

@@ -204,6 +204,8 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
     review_rounds: int = 0  #: Messages about reviews and comments.
     cost_usd: float = 0.0
     unpriced: int = 0  #: Tokens without a price, which `cost_usd` lacks.
+    tokens: int = 0
+    active_seconds: float = 0.0
     seconds_to_merge: float | None = None  #: Median of the merged ones; None without any.
 
     @property

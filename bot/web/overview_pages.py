@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from bot.intake.events import EVENTS
 from bot.show.costs import DEFAULT_DAYS, MOST_DAYS, CostFilter, as_csv, days_until, ranges
-from bot.store import DeliveryQuery
+from bot.store import DeliveryQuery, SessionQuery
 from bot.web.access import Access
 from bot.web.api.operations import Cursor
 from bot.web.rendering import templates
@@ -20,7 +20,7 @@ from bot.web.views import Views
 _Request = Request[object, object, State]
 #: A field of a filter.
 _Word = Annotated[str, QueryParameter(max_length=400)]
-_DELIVERIES = 40  #: On one page.
+_SESSIONS, _DELIVERIES = 25, 40  #: On one page.
 _DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 _First = Annotated[str, QueryParameter(name="from", pattern=_DAY)]
 _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
@@ -34,6 +34,15 @@ def overview_routes(views: Views, access: Access) -> Router:
     @page("/agents")
     def agents() -> str:
         return render("agents.html", agents=views.agents())
+
+    @page("/agents/{name:str}")
+    def agent(name: FromPath[str], after: Cursor = None) -> str:
+        query = SessionQuery(agent=name, cursor=after or "", limit=_SESSIONS)
+        detail = views.agent(name)
+        sessions, cursor = views.page(query)
+        return render(
+            "agent.html", detail=detail, sessions=sessions, cursor=cursor, after=after or ""
+        )
 
     @page("/costs")
     def costs(
@@ -49,7 +58,7 @@ def overview_routes(views: Views, access: Access) -> Router:
             costs=views.costs(chosen),
             ranges=ranges(views.store.clock()),
             choices=views.choices(),
-            agents=[one.agent for one in views.agents() if one.agent],
+            agents=views.agent_names,
         )
 
     @get("/costs.csv", guards=[access.guard], sync_to_thread=True)
@@ -98,7 +107,7 @@ def overview_routes(views: Views, access: Access) -> Router:
             csrf=access.csrf_token(request),
         )
 
-    return Router("/", route_handlers=[agents, costs, costs_as_csv, deliveries, delivery])
+    return Router("/", route_handlers=[agents, agent, costs, costs_as_csv, deliveries, delivery])
 
 
 def cost_filter(

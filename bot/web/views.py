@@ -9,6 +9,7 @@ from msgspec import Struct
 from bot.intake.commands import InvalidArgument
 from bot.intake.inbox import Inbox
 from bot.intake.local_commands import HeadChanged, KeyReused
+from bot.show.agents import AgentDetail, agent_detail
 from bot.show.ansi import Piece, pieces
 from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
@@ -255,6 +256,19 @@ class Views:
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
         return self.store.agents.records(self._settings.identities)
+
+    @property
+    def agent_names(self) -> list[str]:
+        """The names of the configured agents."""
+        return sorted(self._settings.identities)
+
+    def agent(self, name: str) -> AgentDetail:
+        """Return an agent with its history, or raise 404."""
+        identities = self._settings.identities
+        found = agent_detail(self.store, identities, name, self.store.clock())
+        if found is None:
+            raise unknown(f"No agent {name[:80]!r}.", sorted(identities))
+        return found
 
     def costs(self, filter: CostFilter) -> Costs:
         """Return what agents cost."""

@@ -1,8 +1,10 @@
 """The record of an agent, computed from its sessions."""
 
+from datetime import timedelta
+
 from msgspec.structs import replace
 
-from bot.store import AgentRecord, Observation, Store
+from bot.store import AgentEnd, AgentRecord, Observation, Store
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Prompt, SendMessage, Start
 from lifecycle.model.facts import Agent, Ended, Usage, Work
@@ -60,9 +62,17 @@ def test_an_agents_record_counts_sessions_outcomes_repairs_cost_and_time(
         repairs=2,
         review_rounds=1,
         cost_usd=1.5,
+        tokens=5,
         seconds_to_merge=90.0,
     )
     assert ada.first_pass_rate == 0.5
+    assert store.agents.history("ada") == (
+        ada,
+        [
+            AgentEnd(scenario.now - timedelta(seconds=seconds), outcome)
+            for seconds, outcome in ((720, "merged"), (600, "merged"), (0, "killed"))
+        ],
+    )
     assert (ben.agent, ben.sessions, ben.seconds_to_merge, ben.first_pass_rate) == (
         "ben",
         1,

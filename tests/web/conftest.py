@@ -41,7 +41,7 @@ TABLES = (
     *("delivery_outcomes", "deliveries", "refreshes", "commands", "outbox", "history"),
     "session_pulls",
     *("usage", "model_usage", "ledger"),
-    *("metadata", "refused_hosts", "freezes", "incidents", "sessions"),
+    *("handovers", "metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(
     projects={"widgets": ProjectSettings(repository="acme/widgets", agent="shell")},

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from litestar.exceptions import NotFoundException
 from litestar.openapi.spec import Example
 from litestar.params import FromQuery, PathParameter, QueryParameter
 from msgspec import Meta, Struct
 
 from bot.intake.dry_run import DryRun
+from bot.show.agents import AgentWeek
 from bot.show.deliveries import DeliveryDetail, DeliveryEntry
 from bot.store import (
     AgentRecord,
@@ -70,10 +70,13 @@ def list_agents(views: AllViews) -> list[AgentRecord]:
 @read("/agents/{name:str}", "agents")
 def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
     """Show one agent with its sessions, outcomes and cost."""
-    for agent in views.agents():
-        if agent.agent == name:
-            return agent
-    raise NotFoundException(f"No agent {name[:80]!r}.")
+    return views.agent(name).record
+
+
+@read("/agents/{name:str}/weeks", "agents")
+def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
+    """List how the sessions of an agent ended, week by week, the earliest first."""
+    return list(views.agent(name).weeks)
 
 
 @read("/projects", "bot")

@@ -124,12 +124,15 @@ events.addEventListener("sessions", (event) => {
   }
 });
 
+// What j and k step through.
+const ITEMS = ".row, .pull, tr";
+
 function step(forward) {
-  const titles = [...document.querySelectorAll(".row .title, tr .title")];
-  const now = titles.findIndex((title) => title.closest(".row, tr").contains(document.activeElement));
+  const titles = [...document.querySelectorAll(`:is(${ITEMS}) .title`)];
+  const now = titles.findIndex((title) => title.closest(ITEMS).contains(document.activeElement));
   const next = titles[now < 0 ? 0 : now + (forward ? 1 : -1)];
   next?.focus();
-  next?.closest(".row, tr").scrollIntoView({ block: "nearest" });
+  next?.closest(ITEMS).scrollIntoView({ block: "nearest" });
 }
 
 const keys = {
