@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -110,7 +110,18 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "protected_paths": _any,  # Those of the server stay protected with them.
 }
 
+#: What a repository's file may do to a value: nothing, only narrow it, or choose it.
+Right = Literal["none", "narrow", "choose"]
+
 _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
+
+
+def right_to(name: str) -> Right:
+    """Return what a repository's file may do to a field of the policy."""
+    if name not in MAY_SET:
+        return "none"
+    # Protected paths are added to those of the server.
+    return "choose" if MAY_SET[name] is _any and name != "protected_paths" else "narrow"
 
 
 def narrowed(text: str, server: Policy) -> Policy:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from bot.store.commands import add_commands
 from bot.store.database import StoreTable
 from bot.store.refreshes import add_refreshes
-from bot.store.rows import RowDecoder, encoded, skip_corrupt
+from bot.store.rows import RowDecoder, encoded, from_timestamp, skip_corrupt
 from bot.store.values import (
     Delivery,
     DeliveryOutcome,
@@ -53,6 +53,7 @@ RECENT = _RECORD.format(
     ORDER BY deliveries.at DESC, id DESC LIMIT :limit"""
 )
 ONE = "SELECT id, event, at, body FROM deliveries WHERE id = ?"
+LAST = "SELECT repository, max(at) AS at FROM delivery_outcomes GROUP BY repository"
 _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
 
 
@@ -201,6 +202,10 @@ class DeliveriesTable(StoreTable):
         """Return a delivery as it arrived."""
         row = self._first(ONE, (id,))
         return None if row is None else _delivery(row)
+
+    def last(self) -> dict[str, datetime]:
+        """Return when the last processed delivery of each repository arrived."""
+        return {row["repository"]: from_timestamp(row["at"]) for row in self._all(LAST)}
 
     def retry(self, ids: Iterable[str]) -> int:
         """Have failed deliveries processed again; returns how many of these had failed."""

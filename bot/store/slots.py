@@ -48,6 +48,9 @@ _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 OPEN_SESSIONS = (
     "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
 )
+#: Of one project.
+OPEN_IN_PROJECT = """SELECT agent_name, count(*) AS sessions FROM sessions
+    WHERE ended IS NULL AND project = ? GROUP BY 1 ORDER BY 1"""
 LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
 RECORDS = """SELECT id, project, agent_name AS agent, created, head,
@@ -181,6 +184,11 @@ class AgentsTable(StoreTable):
     def open_sessions(self) -> dict[str, int]:
         """The number of open sessions by agent name."""
         return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
+
+    def open_in(self, project: str) -> dict[str, int]:
+        """The number of open sessions of a project by agent name; empty: not assigned."""
+        rows = self._all(OPEN_IN_PROJECT, (project,))
+        return {row["agent_name"]: row["sessions"] for row in rows}
 
     def last(self, project: str, requester: str) -> str:
         """Return the agent of a person's newest session in a project; empty if there is none."""

@@ -1,4 +1,4 @@
-"""The pages about more than one session: agents, costs and deliveries."""
+"""The pages about more than one session: agents, projects, costs and deliveries."""
 
 from datetime import date, timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from bot.web.access import Access
 from bot.web.api.operations import Cursor
 from bot.web.rendering import templates
 from bot.web.views import Views
+from config.repository import PATH
 
 _Request = Request[object, object, State]
 #: A field of a filter.
@@ -43,6 +44,15 @@ def overview_routes(views: Views, access: Access) -> Router:
         return render(
             "agent.html", detail=detail, sessions=sessions, cursor=cursor, after=after or ""
         )
+
+    @page("/projects")
+    def projects() -> str:
+        return render("projects.html", projects=views.project_entries(), polls=views.polls)
+
+    @page("/projects/{name:str}")
+    def project(name: FromPath[str]) -> str:
+        found = views.project_detail(name)
+        return render("project.html", project=found, path=PATH, polls=views.polls)
 
     @page("/costs")
     def costs(
@@ -107,7 +117,12 @@ def overview_routes(views: Views, access: Access) -> Router:
             csrf=access.csrf_token(request),
         )
 
-    return Router("/", route_handlers=[agents, agent, costs, costs_as_csv, deliveries, delivery])
+    return Router(
+        "/",
+        route_handlers=[
+            *(agents, agent, projects, project, costs, costs_as_csv, deliveries, delivery),
+        ],
+    )
 
 
 def cost_filter(

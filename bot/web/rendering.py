@@ -41,6 +41,7 @@ TONES: Final[Mapping[str, str]] = {
 PAGES: Final = (
     ("b", "/", "Sessions"),
     ("a", "/agents", "Agents"),
+    ("p", "/projects", "Projects"),
     ("c", "/costs", "Costs"),
     ("d", "/deliveries", "Deliveries"),
     ("i", "/api", "API"),

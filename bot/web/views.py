@@ -15,6 +15,12 @@ from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.check_reports import PullReport, pull_report
 from bot.show.costs import CostFilter, Costs, costs, usage_filter
+from bot.show.projects import (
+    ProjectDetail,
+    ProjectEntry,
+    project_detail,
+    project_entries,
+)
 from bot.show.run_log import LogPage, NoLog
 from bot.show.session_detail import (
     LAST_EVENT,
@@ -235,6 +241,16 @@ class Views:
     def projects(self) -> Mapping[str, ProjectSettings]:
         """Return the projects by name."""
         return dict(sorted(self._settings.projects.items()))
+
+    def project_entries(self) -> tuple[ProjectEntry, ...]:
+        """Return the projects with what runs in them."""
+        return project_entries(self.store, self._settings.projects)
+
+    def project_detail(self, name: str) -> ProjectDetail:
+        """Return everything about a project, or raise 404."""
+        self.project(name)
+        policy = self.policy_of(name)
+        return project_detail(self.store, self._settings, name, policy, self._caps())
 
     def project(self, name: str) -> ProjectSettings:
         """Return a configured project, or raise 404."""

@@ -7,7 +7,7 @@ import pytest
 
 from bot.intake.inbox import Inbox
 from bot.store import DeliveryEffect, Ignored, Store
-from tests.intake.test_inbox import OUR_REPORT, comment, delivery, inbox, store, woken
+from tests.intake.test_inbox import NOW, OUR_REPORT, comment, delivery, inbox, store, woken
 
 __all__ = ["inbox", "store", "woken"]  # Fixtures.
 
@@ -57,3 +57,4 @@ def test_what_follows_from_a_delivery_is_stored_with_it(store: Store, inbox: Inb
             repository="acme/widgets", subject="number:12", command="stop", actor="mara"
         ),
     )
+    assert store.deliveries.last() == {"acme/widgets": NOW}

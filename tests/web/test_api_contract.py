@@ -25,7 +25,12 @@ BODIES: dict[str, Any] = {
     "give_command": {"kind": "stop"},
     "set_metadata": {"ticket": "A-1"},
 }
-PATHS = {"{id:str}": "widgets-1", "{name:str}": "ada", "{target:str}": "all"}
+PATHS = {
+    "{id:str}": "widgets-1",
+    "{name:str}": "ada",
+    "{target:str}": "all",
+    "{project:str}": "widgets",
+}
 READS = [route for route in ROUTES if "GET" in route.http_methods]
 WRITES = [route for route in ROUTES if "GET" not in route.http_methods]
 

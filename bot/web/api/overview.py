@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from bot.intake.dry_run import DryRun
 from bot.show.agents import AgentWeek
 from bot.show.deliveries import DeliveryDetail, DeliveryEntry
+from bot.show.projects import ProjectDetail, ProjectEntry
 from bot.store import (
     AgentRecord,
     DeliveryQuery,
@@ -27,6 +28,9 @@ _UsageGroup = Annotated[
 ]
 
 
+_Project = Annotated[
+    str, PathParameter(description="The name of a project.", examples=[Example(value="widgets")])
+]
 _Person = Annotated[str, QueryParameter(description="The login of the requester.")]
 _DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 _First = Annotated[
@@ -53,14 +57,6 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     cursor: Annotated[str | None, Meta(description="Of this page; null: there are no more.")]
 
 
-class ConfiguredProject(Struct, frozen=True, kw_only=True):
-    """A project."""
-
-    name: str
-    repository: str
-    agent: str
-
-
 @read("/agents", "agents")
 def list_agents(views: AllViews) -> list[AgentRecord]:
     """List the agents with their sessions, outcomes and cost."""
@@ -80,12 +76,15 @@ def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
 
 
 @read("/projects", "bot")
-def list_projects(views: AllViews) -> list[ConfiguredProject]:
+def list_projects(views: AllViews) -> list[ProjectEntry]:
     """List the projects with their repositories."""
-    return [
-        ConfiguredProject(name=name, repository=one.repository, agent=one.agent)
-        for name, one in views.projects().items()
-    ]
+    return list(views.project_entries())
+
+
+@read("/projects/{project:str}", "bot")
+def get_project(views: AllViews, project: _Project) -> ProjectDetail:
+    """Show a project: its labels, agents and sessions, and where its policy is set."""
+    return views.project_detail(project)
 
 
 @read("/usage", "costs")

@@ -29,6 +29,7 @@ from bot.web.api.events import follow_events, follow_log
 from bot.web.api.overview import (
     get_agent,
     get_delivery,
+    get_project,
     list_agent_weeks,
     list_agents,
     list_deliveries,
@@ -58,7 +59,8 @@ PATH: Final = "/api/v1"
 ROUTES: Final = (
     *(list_sessions, get_session, list_history, list_messages, read_log, follow_log),
     *(explain_session, start_session, give_command, set_metadata, follow_events),
-    *(list_agents, get_agent, list_agent_weeks, list_projects, list_usage, list_queue),
+    *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
+    *(list_usage, list_queue),
     *(list_incidents, list_freezes, freeze, unfreeze),
     *(list_deliveries, get_delivery, try_delivery, retry_delivery),
 )
