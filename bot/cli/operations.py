@@ -1,12 +1,34 @@
-"""The commands about the whole bot: its webhook deliveries."""
+"""The commands about the whole bot: its health and its webhook deliveries."""
 
 from typing import Annotated
 
 import typer
 
-from bot.cli.options import Config, Json
+from bot.cli.options import PROBLEM, Config, Json, Server
 
 app = typer.Typer()
+
+
+@app.command()
+def health(config: Config = None, server: Server = "", as_json: Json = False) -> None:
+    """Show whether the bot is healthy, and why not; exit 1 if it is not."""
+    from contextlib import closing
+
+    from bot.cli import context, remote, screens, tables
+    from bot.decide.assignment import caps
+    from bot.show.health import health_report
+    from bot.system.clock import utc_now
+
+    if server:
+        with closing(remote.RemoteServer(server)) as api:
+            report = api.health()
+    else:
+        settings = context.settings(config)
+        with context.store(settings) as store:
+            report = health_report(store, settings, caps(settings), None, utc_now())
+    screens.report(report, tables.health(report), as_json=as_json)
+    if not report.healthy:
+        raise typer.Exit(PROBLEM)
 
 
 @app.command()

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from bot.cli.options import PROBLEM, CliError
+from bot.show.health import HealthReport
 from bot.show.session_summary import SessionSummary
 from bot.show.waiting import Goal, is_over
 from bot.store import Freeze, SessionQuery
@@ -146,6 +147,10 @@ class RemoteServer:
         """Freeze or unfreeze a scope (see `Freeze`). Returns all freezes."""
         path = f"freezes/{quote(scope or 'all')}"
         return self._send("PUT" if frozen else "DELETE", path, list[Freeze])
+
+    def health(self) -> HealthReport:
+        """Return whether the server is healthy."""
+        return self._send("GET", "health", HealthReport)
 
     def _session(self, id: str, **params: object) -> RemoteSession:
         return self._send("GET", f"sessions/{quote(id)}", RemoteSession, params=params)

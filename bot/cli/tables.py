@@ -1,4 +1,4 @@
-"""Tables of the queue, deliveries, agents and model usage, for 80 columns."""
+"""Tables of the queue, health, deliveries, agents and model usage, for 80 columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,9 +10,11 @@ from bot.cli import screens
 from bot.cli.screens import add, age, duration, until
 from bot.show.costs import unpriced_models
 from bot.show.deliveries import DeliveryEntry
+from bot.show.health import HealthReport
 from bot.show.session_summary import summarize
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
 from bot.system.clock import utc_now
+from bot.text.page_text import sentence
 from config.settings import AgentSettings, ModelPrice
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
@@ -48,6 +50,34 @@ def _reason(one: QueuedSession) -> str:
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     person = "; a person waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
+
+
+def health(report: HealthReport) -> RenderableType:
+    """Whether the bot is healthy, and what that is concluded from."""
+    state, process = report.state, report.process
+    rows = screens.grid()
+    for name, one in (
+        ("deliveries", state.inbox),
+        ("refreshes", state.refreshes),
+        *((f"{name} actions", each) for name, each in state.outbox.items()),
+    ):
+        add(rows, name, f"{one.rows:,}{f', oldest {age(one.since)}' if one.since else ''}")
+    add(rows, "failed", f"{state.failed_deliveries:,} deliveries")
+    add(rows, "slots", f"{state.slots_used} of {state.slots} in use")
+    add(rows, "leader", report.leader or "none: no bot is running")
+    if process is not None and process.sweep_age_seconds is not None:
+        add(rows, "sweep", f"{duration(process.sweep_age_seconds)} ago")
+    for limit in process.rate_limits if process else ():
+        left = f"{limit.remaining:,} of {limit.limit:,} left"
+        add(rows, "GitHub", f"{limit.account} {limit.resource}: {left}")
+    for used in report.isolations:
+        add(rows, used.isolation or "no isolation", ", ".join(used.agent_types))
+    for name, version in report.versions.items():
+        add(rows, name, version)
+    lines = [Text(sentence(plain(one)), "red") for one in report.problems]
+    lines += [Text(sentence(plain(one)), "yellow") for one in report.warnings]
+    word = Text("healthy", "bold green") if report.healthy else Text("not healthy", "bold red")
+    return Group(word, *lines, rows)
 
 
 def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:

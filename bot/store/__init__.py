@@ -1,5 +1,6 @@
 """The store: everything Mergewright remembers, in one SQLite file."""
 
+import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -197,6 +198,11 @@ class Store:
     def damage(self) -> str:
         """The damage of the file that a read or a write met, with the remedy; empty: none."""
         return self.db.damage
+
+    @property
+    def engine(self) -> str:
+        """The version of the database's engine."""
+        return f"SQLite {sqlite3.sqlite_version}"
 
     def writable(self) -> bool:
         """Whether writes reach the disk now."""

@@ -15,6 +15,7 @@ SENT = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state =
 FAILED = """SELECT count(*) AS rows, min(outbox.created) AS since
     FROM outbox JOIN sessions ON sessions.id = session
     WHERE state = 'failed' AND ended IS NULL"""
+SLOTS = "SELECT count(*) AS rows FROM sessions WHERE slot = 1"
 REFRESHES = "SELECT count(*) AS rows, min(since) AS since FROM refreshes"
 _COLUMNS = "input, output, cache_read, cache_write, reasoning, cost_usd, active_seconds"
 _SUMS = ", ".join(f"sum({name}) AS {name}" for name in _COLUMNS.split(", "))
@@ -55,6 +56,11 @@ class StatisticsTable(StoreTable):
     def sessions(self) -> dict[tuple[str, str], int]:
         """The number of sessions by project and status."""
         return {(row["project"], row["status"]): row["sessions"] for row in self._all(SESSIONS)}
+
+    def slots(self) -> int:
+        """The number of sessions that hold a slot."""
+        (row,) = self._all(SLOTS)
+        return int(row["rows"])
 
     def inbox(self) -> Backlog:
         """The deliveries that are not processed yet."""

@@ -6,8 +6,10 @@ server; what has to be watched is what the bot does after it has answered them.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from time import time
 
+from msgspec import Struct
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -15,7 +17,10 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
 )
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.process_collector import ProcessCollector
+
+from lifecycle.model.times import from_seconds
 
 # A series more for each counter and histogram, with the time it began, which nothing reads.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -81,6 +86,67 @@ _SUCCESS = Gauge(
 )
 
 
+#: When the last failed run of each worker ended, in seconds since 1970.
+_failed_at: dict[str, float] = {}
+
+
+class WorkerState(Struct, frozen=True, kw_only=True):
+    """What the runs of a worker were like since this process began."""
+
+    name: str
+    runs: int
+    failures: int
+    seconds: float  #: The mean duration of a run.
+    succeeded_at: datetime | None  #: When the last run that did not fail ended.
+    failing: bool  #: Whether the last run failed.
+
+
+class RateLimit(Struct, frozen=True, kw_only=True):
+    """A rate limit of GitHub, as its last response says."""
+
+    account: str
+    resource: str
+    remaining: int
+    limit: int
+
+
+def workers() -> list[WorkerState]:
+    """Return the workers that have run, by name."""
+    runs, succeeded = _samples(_RUNS, "_count"), _samples(_SUCCESS)
+    seconds, failures = _samples(_RUNS, "_sum"), _samples(_FAILURES, "_total")
+    return [
+        WorkerState(
+            name=name,
+            runs=int(count),
+            failures=int(failures.get((name,), 0)),
+            seconds=seconds[name,] / count if count else 0.0,
+            succeeded_at=from_seconds(succeeded[name,]) if (name,) in succeeded else None,
+            failing=_failed_at.get(name, 0.0) > succeeded.get((name,), 0.0),
+        )
+        for (name,), count in sorted(runs.items())
+    ]
+
+
+def rate_limits() -> list[RateLimit]:
+    """Return the rate limits that responses have named, by account and resource."""
+    limits = _samples(_LIMIT)
+    return [
+        RateLimit(account=key[0], resource=key[1], remaining=int(left), limit=int(limits[key]))
+        for key, left in sorted(_samples(_REMAINING).items())
+        if key in limits
+    ]
+
+
+def _samples(metric: MetricWrapperBase, suffix: str = "") -> dict[tuple[str, ...], float]:
+    """The values of a metric by its labels."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in metric.collect()
+        for sample in family.samples
+        if sample.name == f"{family.name}{suffix}"
+    }
+
+
 def show_rate_limit(account: str, resource: str, headers: Mapping[str, str]) -> None:
     """Show what a response says of a rate limit.
 
@@ -100,5 +166,6 @@ def worker_run(worker: str) -> Iterator[None]:
             yield
     except Exception:
         failures.inc()
+        _failed_at[worker] = time()
         raise
     _SUCCESS.labels(worker).set(time())

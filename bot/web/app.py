@@ -57,7 +57,7 @@ def build(
     says that this bot is on standby. `policy_of` returns a project's policy, `caps` the limits of
     the queue. An empty `page_token` disables the pages and the API.
     """
-    views = Views(store, settings, policy_of, caps, terminal, inbox)
+    views = Views(store, settings, policy_of, caps, terminal, inbox, health)
     access, watchers = Access(page_token), Watchers()
     https = settings.public_url.startswith("https:")
     feed = EventFeed(watchers, views.events, store.history.newest_seq)

@@ -6,7 +6,10 @@ from contextlib import suppress
 from litestar import Response, Router, get
 from msgspec import Struct
 
+from bot.show.health import ProcessState
 from bot.store import Store, StoreFailure
+from bot.system.metrics import rate_limits, workers
+from runtimes.local_host import free_mb
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -31,6 +34,39 @@ class Readiness(Struct, frozen=True, kw_only=True):
     incidents: tuple[str, ...]  #: Keys of the open incidents.
 
 
+def readiness(store: Store, health: Callable[[], Health]) -> Readiness:
+    """Return whether this instance can do its work."""
+    writable, incidents = store.writable(), tuple[str, ...]()
+    with suppress(StoreFailure):
+        incidents = tuple(incident.key for incident in store.incidents.current())
+    now = health()  # After the store was used, which may have met damage.
+    able = writable and now.scheduler and not now.standby_reason and not now.sweep_late
+    return Readiness(
+        ready=able,
+        store_writable=writable,
+        scheduler_running=now.scheduler,
+        standby_reason=now.standby_reason,
+        sweep_age_seconds=None if now.sweep_age is None else round(now.sweep_age, 1),
+        incidents=incidents,
+    )
+
+
+def process_state(store: Store, health: Callable[[], Health]) -> ProcessState:
+    """Return what only this process knows of its health."""
+    found = readiness(store, health)
+    return ProcessState(
+        ready=found.ready,
+        store_writable=found.store_writable,
+        scheduler_running=found.scheduler_running,
+        standby_reason=found.standby_reason,
+        sweep_age_seconds=found.sweep_age_seconds,
+        sweep_late=health().sweep_late,
+        workers=tuple(workers()),
+        rate_limits=tuple(rate_limits()),
+        free_memory_mb=free_mb(),
+    )
+
+
 def health_routes(store: Store, health: Callable[[], Health]) -> Router:
     """Return the two routes."""
 
@@ -40,19 +76,7 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
 
     @get("/readyz", sync_to_thread=True)
     def ready() -> Response[Readiness]:
-        writable, incidents = store.writable(), tuple[str, ...]()
-        with suppress(StoreFailure):
-            incidents = tuple(incident.key for incident in store.incidents.current())
-        now = health()  # After the store was used, which may have met damage.
-        able = writable and now.scheduler and not now.standby_reason and not now.sweep_late
-        answer = Readiness(
-            ready=able,
-            store_writable=writable,
-            scheduler_running=now.scheduler,
-            standby_reason=now.standby_reason,
-            sweep_age_seconds=None if now.sweep_age is None else round(now.sweep_age, 1),
-            incidents=incidents,
-        )
-        return Response(answer, status_code=200 if able else 503)
+        answer = readiness(store, health)
+        return Response(answer, status_code=200 if answer.ready else 503)
 
     return Router("/", route_handlers=[alive, ready], cache_control=None)

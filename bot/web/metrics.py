@@ -1,7 +1,6 @@
 """`/metrics`: the state of the bot for Prometheus."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +11,8 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from bot.store import Backlog, Store
+from bot.show.health import age_seconds, bot_state
+from bot.store import Store
 from bot.system.metrics import COUNTERS
 from bot.web.access import Access
 from bot.web.health import Health
@@ -50,29 +50,30 @@ class _State(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics of the state."""
-        health, caps, now = self._health(), self._caps(), self._store.clock()
-        counts, inbox = self._store.statistics, self._store.statistics.inbox()
+        health, now = self._health(), self._store.clock()
+        state, counts = bot_state(self._store, self._caps()), self._store.statistics
         yield InfoMetricFamily(
             "mergewright_build", "The program.", {"version": version("mergewright")}
         )
         acts = health.scheduler and not health.standby_reason
         yield _gauge("acts", "Whether this instance leads and acts.", int(acts))
-        yield _gauge("incidents", "Open incidents.", len(self._store.incidents.current()))
-        yield _gauge("freezes", "Freezes in effect.", len(self._store.freezes.all()))
-        yield _gauge("database_bytes", "Size of the database.", self._store.path.stat().st_size)
-        yield _gauge("slots", "Sessions whose programs may run at the same time.", caps.sessions)
+        yield _gauge("incidents", "Open incidents.", len(state.incidents))
+        yield _gauge("freezes", "Freezes in effect.", len(state.freezes))
+        yield _gauge("database_bytes", "Size of the database.", state.database_bytes)
+        yield _gauge("slots", "Sessions whose programs may run at the same time.", state.slots)
         yield _table("sessions", "Sessions.", ("project", "status"), counts.sessions())
-        yield _gauge("inbox_deliveries", "Deliveries that wait to be processed.", inbox.rows)
-        yield _gauge("inbox_age_seconds", "Age of the oldest of them.", _age(inbox, now))
-        failed = self._store.deliveries.failed_count()
+        yield _gauge("inbox_deliveries", "Deliveries that wait to be processed.", state.inbox.rows)
+        age = age_seconds(state.inbox, now)
+        yield _gauge("inbox_age_seconds", "Age of the oldest of them.", age)
+        failed = state.failed_deliveries
         yield _gauge("failed_deliveries", "Deliveries that could not be decoded.", failed)
-        reads = counts.refreshes()
+        reads = state.refreshes
         yield _gauge("refreshes", "Issues and pull requests to read again.", reads.rows)
-        yield _gauge("refresh_age_seconds", "Age of the oldest of them.", _age(reads, now))
-        outbox = counts.outbox()
-        rows = {(state,): one.rows for state, one in outbox.items()}
+        age = age_seconds(reads, now)
+        yield _gauge("refresh_age_seconds", "Age of the oldest of them.", age)
+        rows = {(name,): one.rows for name, one in state.outbox.items()}
         yield _table("outbox_actions", "Actions that are not done.", ("state",), rows)
-        ages = {(state,): _age(one, now) for state, one in outbox.items()}
+        ages = {(name,): age_seconds(one, now) for name, one in state.outbox.items()}
         yield _table("outbox_age_seconds", "Age of the oldest of them.", ("state",), ages)
         yield from self._usage()
 
@@ -89,10 +90,6 @@ class _State(Collector):
         yield _table("cost_usd", "Cost in US dollars, of all time.", who, cost)
         active = {(one.repository, one.agent): one.active_seconds for one in usage}
         yield _table("active_seconds", "Time agents have worked, of all time.", who, active)
-
-
-def _age(backlog: Backlog, now: datetime) -> float:
-    return (now - backlog.since).total_seconds() if backlog.since else 0.0
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

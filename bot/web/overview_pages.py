@@ -1,4 +1,4 @@
-"""The pages about more than one session: agents, projects, costs and deliveries."""
+"""The pages about more than one session: agents, projects, costs, deliveries, health."""
 
 from datetime import date, timedelta
 from functools import partial
@@ -117,10 +117,15 @@ def overview_routes(views: Views, access: Access) -> Router:
             csrf=access.csrf_token(request),
         )
 
+    @page("/health")
+    def health() -> str:
+        return render("health.html", health=views.health())
+
     return Router(
         "/",
         route_handlers=[
             *(agents, agent, projects, project, costs, costs_as_csv, deliveries, delivery),
+            health,
         ],
     )
 

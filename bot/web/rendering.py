@@ -44,6 +44,7 @@ PAGES: Final = (
     ("p", "/projects", "Projects"),
     ("c", "/costs", "Costs"),
     ("d", "/deliveries", "Deliveries"),
+    ("h", "/health", "Health"),
     ("i", "/api", "API"),
 )
 _CODE = re.compile("`([^`]+)`")

@@ -15,6 +15,7 @@ from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.check_reports import PullReport, pull_report
 from bot.show.costs import CostFilter, Costs, costs, usage_filter
+from bot.show.health import HealthReport, health_report
 from bot.show.projects import (
     ProjectDetail,
     ProjectEntry,
@@ -58,6 +59,7 @@ from bot.store import (
 from bot.system.isolation import problems, unisolated
 from bot.text import page_text
 from bot.web.delivery_views import DeliveryViews
+from bot.web.health import Health, process_state
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
@@ -104,9 +106,11 @@ class Views:
         caps: Callable[[], Caps],
         terminal: Terminal,
         inbox: Inbox,
+        health: Callable[[], Health],
     ) -> None:
         self.store = store
         self.deliveries = DeliveryViews(store, settings, inbox)
+        self._health = health
         self.policy_of = policy_of
         self._caps = caps
         self._settings = settings
@@ -302,6 +306,11 @@ class Views:
         incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
         warnings = (*problems(self._settings), *filter(None, [unisolated(self._settings)]))
         return Notices(warnings=warnings, incidents=tuple(incidents), freezes=tuple(freezes))
+
+    def health(self) -> HealthReport:
+        """Return whether the bot is healthy."""
+        process, now = process_state(self.store, self._health), self.store.clock()
+        return health_report(self.store, self._settings, self._caps(), process, now)
 
     def freeze(self, scope: str, actor: str) -> list[Freeze]:
         """Freeze everything or a project and return all freezes, or raise 400 or 404."""

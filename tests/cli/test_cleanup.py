@@ -111,6 +111,19 @@ def test_a_system_error_is_one_line(mergewright: CommandLine, deployment: Deploy
     assert output.err.endswith(": Is a directory\n")
 
 
+def test_without_a_bot_the_installation_is_not_healthy(
+    deployment: Deployment, mergewright: CommandLine
+) -> None:
+    deployment.has_session(12)
+    result = mergewright("health")
+    assert result.code == 1
+    assert "No bot is running: start it by `mergewright serve`." in result.out
+    assert re.search(r"slots +0 of ", result.out)
+    with closing(Store(deployment.paths.database)) as store:
+        assert store.lease.acquire(this_process(), deployment.now, 3600) is not None
+        assert mergewright("health").out.startswith("healthy\n")
+
+
 def test_undecodable_deliveries_are_listed_and_processed_again(
     deployment: Deployment, mergewright: CommandLine
 ) -> None:

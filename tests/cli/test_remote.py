@@ -8,6 +8,7 @@ import pytest
 import respx
 
 from bot.cli import remote
+from bot.web.health import Health
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Pull
@@ -56,6 +57,16 @@ def test_sessions_are_listed_page_by_page(
     assert mergewright("ls", "--project", "gears").out == "No sessions match.\n"
     assert mergewright("ls", "--agent", "ada").out == "No sessions match.\n"
     assert mergewright("ls", "--person", "bob").out == "No sessions match.\n"
+
+
+def test_the_health_of_a_server_is_shown(site: Site, mergewright: CommandLine) -> None:
+    assert mergewright("health").out.startswith("healthy\n")
+    site.health = Health(scheduler=False)
+    result = mergewright("health")
+    assert result.code == 1
+    assert "The scheduler is not running" in result.out
+    report = json.loads(mergewright("health", "--json").out)
+    assert report["process"]["scheduler_running"] is False
 
 
 def test_a_command_is_given_and_its_reply_printed(

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from bot.intake.dry_run import DryRun
 from bot.show.agents import AgentWeek
 from bot.show.deliveries import DeliveryDetail, DeliveryEntry
+from bot.show.health import HealthReport
 from bot.show.projects import ProjectDetail, ProjectEntry
 from bot.store import (
     AgentRecord,
@@ -110,6 +111,12 @@ def list_usage(
         last=last,
     )
     return views.store.usage.totals(by, session, among)
+
+
+@read("/health", "bot")
+def get_health(views: AllViews) -> HealthReport:
+    """Show whether the bot is healthy: backlogs, incidents, workers, rate limits, isolation."""
+    return views.health()
 
 
 @read("/queue", "bot")

@@ -29,6 +29,7 @@ from bot.web.api.events import follow_events, follow_log
 from bot.web.api.overview import (
     get_agent,
     get_delivery,
+    get_health,
     get_project,
     list_agent_weeks,
     list_agents,
@@ -61,7 +62,7 @@ ROUTES: Final = (
     *(explain_session, start_session, give_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
     *(list_usage, list_queue),
-    *(list_incidents, list_freezes, freeze, unfreeze),
+    *(get_health, list_incidents, list_freezes, freeze, unfreeze),
     *(list_deliveries, get_delivery, try_delivery, retry_delivery),
 )
 
