@@ -12,7 +12,7 @@ IGNORE` in `repositories`.
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
-from bot.store.schema_additions import DELIVERY_OUTCOMES, PERSONS
+from bot.store.schema_additions import DELIVERY_OUTCOMES, NOTIFICATIONS, PERSONS
 
 #: The versions of the schema. A released one never changes: a change is a new one below it.
 migrations = Migrations("mergewright")
@@ -357,30 +357,6 @@ _LEDGER = (
 )
 
 
-_NOTIFICATIONS = (
-    "ALTER TABLE sessions ADD COLUMN cause TEXT NOT NULL DEFAULT ''",
-    "CREATE INDEX sessions_cause ON sessions (cause) WHERE cause <> ''",
-    "CREATE INDEX sessions_ended ON sessions (ended ->> 'at') WHERE ended IS NOT NULL",
-    # session: empty if it concerns the whole bot. raised: its cause lasts, until gone_at; once: it
-    # has no end. attempting: an attempt has begun and has not ended.
-    """CREATE TABLE notifications (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        notifier TEXT NOT NULL, session TEXT NOT NULL, cause TEXT NOT NULL,
-        event TEXT NOT NULL CHECK (event IN ('raised', 'resolved', 'once')),
-        state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'sent', 'failed')),
-        attempting INTEGER NOT NULL DEFAULT 0 CHECK (attempting IN (0, 1)),
-        next_at REAL NOT NULL, created REAL NOT NULL, gone_at REAL, done_at REAL,
-        error TEXT NOT NULL DEFAULT '', priority TEXT NOT NULL, message TEXT NOT NULL
-    ) STRICT""",
-    "CREATE INDEX notifications_due ON notifications (notifier, next_at) WHERE state = 'due'",
-    """CREATE UNIQUE INDEX notifications_raised ON notifications (notifier, session, cause)
-        WHERE event = 'raised' AND gone_at IS NULL""",
-    """CREATE UNIQUE INDEX notifications_once ON notifications (notifier, session, cause)
-        WHERE event = 'once'""",
-    "CREATE INDEX notifications_done_at ON notifications (done_at) WHERE done_at IS NOT NULL",
-)
-
-
 @migrations()
 def version_1(db: Database) -> None:
     """Create all tables."""
@@ -398,7 +374,7 @@ def version_2(db: Database) -> None:
 @migrations()
 def version_3(db: Database) -> None:
     """Record what people are needed for, and the messages of notifiers."""
-    for statement in _NOTIFICATIONS:
+    for statement in NOTIFICATIONS:
         db.execute(statement)
 
 

@@ -1,5 +1,27 @@
 """What versions of the schema after the second one add; see `bot.store.schema`."""
 
+NOTIFICATIONS = (
+    "ALTER TABLE sessions ADD COLUMN cause TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_cause ON sessions (cause) WHERE cause <> ''",
+    "CREATE INDEX sessions_ended ON sessions (ended ->> 'at') WHERE ended IS NOT NULL",
+    # session: empty if it concerns the whole bot. raised: its cause lasts, until gone_at; once: it
+    # has no end. attempting: an attempt has begun and has not ended.
+    """CREATE TABLE notifications (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        notifier TEXT NOT NULL, session TEXT NOT NULL, cause TEXT NOT NULL,
+        event TEXT NOT NULL CHECK (event IN ('raised', 'resolved', 'once')),
+        state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'sent', 'failed')),
+        attempting INTEGER NOT NULL DEFAULT 0 CHECK (attempting IN (0, 1)),
+        next_at REAL NOT NULL, created REAL NOT NULL, gone_at REAL, done_at REAL,
+        error TEXT NOT NULL DEFAULT '', priority TEXT NOT NULL, message TEXT NOT NULL
+    ) STRICT""",
+    "CREATE INDEX notifications_due ON notifications (notifier, next_at) WHERE state = 'due'",
+    """CREATE UNIQUE INDEX notifications_raised ON notifications (notifier, session, cause)
+        WHERE event = 'raised' AND gone_at IS NULL""",
+    """CREATE UNIQUE INDEX notifications_once ON notifications (notifier, session, cause)
+        WHERE event = 'once'""",
+    "CREATE INDEX notifications_done_at ON notifications (done_at) WHERE done_at IS NOT NULL",
+)
 PERSONS = (
     # The view of version 2, with the person who requested the session.
     "DROP VIEW all_usage",

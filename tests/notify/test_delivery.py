@@ -210,9 +210,13 @@ def test_sent_messages_expire_but_not_those_whose_cause_lasts(desk: Desk) -> Non
 
 
 def test_an_idle_bot_writes_nothing(desk: Desk) -> None:
+    desk.starts(team=settings(digest="03:05"))
     desk.needs(desk.scenario.session(12))
-    desk.ends(desk.scenario.session(13), Status.MERGED, Reason.PR_MERGED, "#34 was merged")
     desk.looks()
+    desk.clock.passes(1)
+    desk.ends(desk.scenario.session(13), Status.MERGED, Reason.PR_MERGED, "#34 was merged")
+    desk.later(120)
+    assert desk.team.types == ["session.needs_person", "session.ended", "digest"]
     seen: list[str] = []
     desk.store.db.write(lambda connection: connection.set_trace_callback(seen.append))
     seen.clear()
