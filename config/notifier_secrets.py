@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 
 #: How secrets begin that are written as Standard Webhooks wants them.
 _PREFIX = "whsec_"

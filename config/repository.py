@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from config.contradictions import unfit_paths
 from config.load import misfits
-from config.settings import SettingsTable
+from config.tables import SettingsTable
 from lifecycle.model.policy import AutoMerge, Mode, Policy
 
 #: The file's path on the default branch.

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 
 
 def zone_of(settings: NotifierSettings) -> ZoneInfo | None:

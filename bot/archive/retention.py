@@ -20,7 +20,7 @@ from bot.archive.archiver import Archive
 from bot.store import DatedKind, ResourceOwner, Store
 from bot.system.clock import Clock
 from bot.system.locations import Locations
-from config.settings import RetentionSettings as Days
+from config.tables import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
 from runtimes.host import Folder, FolderKind, home_of, session_of

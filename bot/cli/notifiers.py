@@ -23,7 +23,8 @@ from bot.text.notifications import trial
 from config.contradictions import nearest
 from config.load import secret_values
 from config.notifier_secrets import unfit_secrets
-from config.settings import NotifierSettings, Settings
+from config.settings import Settings
+from config.tables import NotifierSettings
 from lifecycle.judge.reasons import Priority
 
 _SECONDS = 10.0

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bot.notify.message import Notification
 from bot.store import EndedSession, Incident, NotificationsTable, WaitingSession
 from bot.text import notifications as say
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 from lifecycle.judge.reasons import ADVICE, Priority, advice_on
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.shared.dialogs import choices_in

@@ -36,7 +36,7 @@ from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.metrics import NOTIFICATIONS
 from bot.text.notifications import undelivered
 from config.schedules import is_quiet, last_digest
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 from lifecycle.model.policy import delay
 from lifecycle.read import sentences
 

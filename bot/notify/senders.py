@@ -7,7 +7,7 @@ from bot.notify import apprise_sender
 from bot.notify.apprise_sender import AppriseSender
 from bot.notify.message import Sender
 from bot.notify.webhook import WebhookSender
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 
 
 class NotifierUnavailable(Exception):

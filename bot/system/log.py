@@ -11,7 +11,7 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter
 
 from bot.system.redaction import Redaction
-from config.settings import LogSettings
+from config.tables import LogSettings
 from lifecycle.model.text import plain
 from lifecycle.model.times import from_seconds
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from config.settings import TracingSettings
+from config.tables import TracingSettings
 
 if TYPE_CHECKING:  # An extra that need not be installed.
     from opentelemetry.trace import SpanContext

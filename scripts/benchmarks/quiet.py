@@ -19,7 +19,8 @@ from bot.observe.refresh_budget import FULL_READ, RefreshBudget
 from bot.observe.resync import Resync
 from bot.store import NewSession, Observation, Store
 from bot.system.clock import utc_now
-from config.settings import ProjectSettings, TimingSettings
+from config.settings import ProjectSettings
+from config.tables import TimingSettings
 from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.status import Mover
 from scripts.benchmarks.figure import Figure

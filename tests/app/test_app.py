@@ -33,8 +33,8 @@ from config.settings import (
     RuntimeSettings,
     ServerSettings,
     Settings,
-    TimingSettings,
 )
+from config.tables import TimingSettings
 from tests.world.waiting import PATIENCE, eventually
 
 SECRETS = Secrets(token="the-token", webhook_secret="the-secret")

@@ -8,7 +8,7 @@ import pytest
 
 from config.load import load, missing, secret_values
 from config.schedules import is_quiet, last_digest
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 
 Complaints = Callable[[str], list[str]]
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bot.act.runs import release
 from bot.archive.retention import Item, Retention, Thing
 from bot.store import Observation
-from config.settings import RetentionSettings as Days
+from config.tables import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from tests.harness.site import Site
 

@@ -13,7 +13,7 @@ from bot.notify.notifier import Notifications, Notifier
 from bot.store import SessionDecision
 from bot.system.crash_points import log_crash_point
 from bot.system.redaction import Redaction
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status
 from tests.harness.fixtures import Scenario, clock, scenario

@@ -18,7 +18,7 @@ from bot.store import Store
 from bot.system.clock import utc_now
 from bot.system.crash_points import CrashPoint
 from bot.system.redaction import Redaction
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 
 
 def main(database: Path, kind: str, url: str, secret: str, point: str = "") -> None:

@@ -13,7 +13,7 @@ from bot.notify.message import Notification, NotSent, Sender
 from bot.notify.senders import NotifierUnavailable, sender_of
 from bot.system.log import NOISY
 from bot.text.notifications import Words
-from config.settings import NotifierSettings
+from config.tables import NotifierSettings
 from tests.world.notification_receivers import (
     HttpReceiver,
     SmtpReceiver,

@@ -6,7 +6,7 @@ import pytest
 
 from bot.system import tracing
 from bot.system.tracing import set_up_tracing, stop_tracing
-from config.settings import TracingSettings
+from config.tables import TracingSettings
 from tests.world.trace_receiver import Span, TraceReceiver, trace_receiver
 from tests.world.waiting import PATIENCE, eventually
 from tests.world.world import ALICE, World

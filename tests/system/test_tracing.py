@@ -9,7 +9,7 @@ import pytest
 
 from bot.system import tracing
 from bot.system.tracing import TracingUnavailable, hand_on, note, set_up_tracing, span, stop_tracing
-from config.settings import TracingSettings
+from config.tables import TracingSettings
 from tests.world.trace_receiver import TraceReceiver, trace_receiver
 from tests.world.waiting import PATIENCE, eventually
 
@@ -99,7 +99,7 @@ def test_nothing_is_loaded_where_nothing_is_traced() -> None:
     script = """
 import sys
 from bot.system.tracing import hand_on, note, set_up_tracing, span, stop_tracing
-from config.settings import TracingSettings
+from config.tables import TracingSettings
 def names():
     print("asked for names")
     yield "widgets-12"

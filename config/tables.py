@@ -1,0 +1,89 @@
+"""The types of settings, and the tables of `mergewright.toml` for running the bot."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1)]
+AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Days = Annotated[float, Meta(gt=0, le=36_500)]
+Dollars = Annotated[float, Meta(ge=0)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+#: What agents' programs are wrapped in; see `runtimes.isolation.ISOLATIONS`. Empty for an
+#: installation: the strongest that works on its machine; for a project or agent type: as there.
+Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
+
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+
+
+class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """A table of the file: keys in kebab-case, unknown keys rejected."""
+
+
+class LimitSettings(SettingsTable, frozen=True, kw_only=True):
+    """Limits on concurrency and sizes: `[limits]`."""
+
+    sessions: Count = 4  #: Running programs; further sessions are `queued`.
+    per_person: AtMost = 0  #: Of these, for one requester.
+    reserved_for_people: AtMost = 0  #: Of these, for sessions that a command waits for.
+    priority_seconds: Seconds = 3600.0  #: Waiting time that `priority:high` adds.
+    memory_per_session_mb: AtMost = 1536  #: Free memory to start a program; 0: not checked.
+    memory_reserve_mb: AtMost = 512  #: Free memory left for the system.
+    webhook_bytes: Count = 26_214_400  #: GitHub sends at most 25 MiB.
+    unverified_bytes: Count = 134_217_728  #: Total of bodies before their verification.
+
+
+class TimingSettings(SettingsTable, frozen=True, kw_only=True):
+    """Intervals and retries: `[timing]`."""
+
+    sweep_seconds: Seconds = 5.0  #: Interval of checks of the agents.
+    poll_seconds: Seconds = 30.0  #: Interval of polls of GitHub.
+    resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub.
+    write_interval_seconds: Seconds = 1.0  #: Minimum interval between writes of one installation.
+    lease_seconds: Seconds = 15.0  #: Time until another instance takes over.
+    action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.
+    action_tries: Count = 8
+
+
+class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
+    """Retention of data, in days after the end of a session: `[retention]`.
+
+    Workspaces have `policy.workspace_days`.
+    """
+
+    transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
+    #: Everything else about ended sessions, except their cost, which is kept for ever.
+    durable_days: Annotated[float, Meta(ge=1, le=36_500)] = 365.0
+    preserved_days: Days = 90.0  #: Preserved work, counted from its preservation.
+    archive_seconds: Seconds = 60.0  #: Interval between copies of transcripts.
+
+
+class LogSettings(SettingsTable, frozen=True, kw_only=True):
+    """The log on standard error: `[log]`."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
+    """Whom the bot notifies, of what and when: `[notify.NAME]`."""
+
+    kind: Literal["webhook", "apprise"]
+    url: str  #: The environment variable with the URL.
+    secret: str = ""  #: Of a webhook: the environment variable with the secret that signs.
+    projects: tuple[str, ...] = ()  #: Empty: all, and what concerns no project.
+    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The least one.
+    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Only urgent messages.
+    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Of every day; empty: none.
+    time_zone: str = "UTC"  #: Of these two.
+
+
+class TracingSettings(SettingsTable, frozen=True, kw_only=True):
+    """OpenTelemetry traces: `[tracing]`. They need the extra `mergewright[tracing]`."""
+
+    #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`; empty: no traces.
+    endpoint: Annotated[
+        str,
+        Meta(pattern=r"^(https?://[^\s]+)?$", description="a URL such as http://127.0.0.1:4318"),
+    ] = ""
