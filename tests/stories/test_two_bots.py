@@ -16,7 +16,7 @@ from bot.system.crash_points import CrashPoint
 from config.settings import Settings
 from lifecycle.model.key import KeyKind
 from tests.world.waiting import PATIENCE, eventually
-from tests.world.world import SECRET, TOKEN, IssueStory, World
+from tests.world.world import SECRET, TOKEN, World
 
 
 def test_a_second_bot_waits_on_standby_and_takes_over(world: World) -> None:
@@ -78,53 +78,10 @@ def test_a_suspended_bot_does_nothing_once_it_lost_its_lease(
     assert len(world.repo.pulls) == 2
 
 
-def test_what_a_frozen_bot_does_late_is_removed(world: World) -> None:
-    """It froze after the last check of four actions; another bot did all of them meanwhile."""
-    settings, folder = world.settings(resync_seconds=1), world.folder / "frozen"
-    with a_bot("frozen_bot", folder) as frozen:
-        issues = [world.issue(f"Add widget {number}").is_labelled() for number in range(1, 5)]
-        for number, issue in enumerate(issues):
-            issue.agent.commits({f"widget-{number}.txt": "one\n"})
-        for effect, place in {"start": 0, "comment": 1, "pull": 3, "push": 2}.items():
-            # The push comes last, because it keeps others from fetching and pushing.
-            if effect in ("pull", "push"):
-                issues[place].agent.ends_its_turn()
-            eventually((folder / effect).exists, f"it is frozen before its {effect}")
-        suspend(frozen)
-        app = succeeds(world, settings)
-        for issue in issues[:2]:
-            issue.agent.ends_its_turn()
-        pulls = [issue.pull for issue in issues]
-        for pull in pulls:
-            pull.ci_passes().reviewer_approves()
-        for issue in issues:
-            issue.becomes("merged")
-        eventually(lambda: set(world.repo.heads) == {"main"}, "the branches are deleted")
-
-        facts = world.store.facts
-        eventually(lambda: not any(facts.get(one.id).pending for one in issues), "all is done")
-        commented = len(posts(world, issues[1]))
-        resume(frozen, folder)
-
-    pushed = pulls[2].pull.head_branch
-    assert len(posts(world, issues[1])) == commented + 1, "the comment was posted again"
-    eventually(
-        lambda: len([move for move in world.repo.moves if move.branch == pushed]) == 4,
-        "the branch was pushed and deleted twice",
-    )
-    assert set(world.repo.heads) == {"main"}
-    eventually(lambda: len(issues[1].comments_by()) == commented, "the comment is there once")
-    assert len(world.repo.pulls) == 4
-    workspaces = world.folder / "data" / "workspaces"
-    runtime = app.wiring.locations.host.runtime
-    eventually(lambda: not any(workspaces.iterdir()), "no workspace is left")
-    eventually(lambda: not runtime.look(), "no program is left")
-
-
 def test_a_suspended_bot_leaves_the_workspace_that_its_successor_made(world: World) -> None:
     """It was suspended right before it made the workspace; the successor's agent works in it."""
     settings, folder = world.settings(), world.folder / "frozen"
-    with a_bot("frozen_bot", folder, "workspace") as frozen:
+    with a_bot("frozen_bot", folder) as frozen:
         issue = world.issue("Add a widget").is_labelled()
         eventually((folder / "workspace").exists, "it is frozen before it makes the workspace")
         suspend(frozen)
@@ -141,7 +98,7 @@ def test_a_suspended_bot_leaves_the_workspace_that_its_successor_made(world: Wor
 
 
 @contextmanager
-def a_bot(module: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+def a_bot(module: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A bot of `tests.world` as a process, with its own folder in the world's."""
     folder.mkdir()
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": TOKEN, "MERGEWRIGHT_WEBHOOK_SECRET": SECRET}
@@ -149,7 +106,7 @@ def a_bot(module: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[by
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(
-            [sys.executable, "-m", f"tests.world.{module}", config, str(folder), *more],
+            [sys.executable, "-m", f"tests.world.{module}", config, str(folder)],
             env={**os.environ, **secrets},
             stdout=log,
             stderr=log,
@@ -185,10 +142,3 @@ def succeeds(world: World, settings: Settings) -> App:
     world.app = App(replace(settings, server=replace(settings.server, port=0)), world.secrets)
     world.app.start()
     return world.app
-
-
-def posts(world: World, issue: IssueStory) -> list[str]:
-    """The comments that were posted on an issue, also those deleted since."""
-    end = f"issues/{issue.issue.number}/comments"
-    requests = world.github.requests
-    return [one.path for one in requests if one.method == "POST" and one.path.endswith(end)]
