@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
+_REMOVAL_SECONDS = 60.0
 _CHUNK = 65536
 _PR_SET_PDEATHSIG = 1
 
@@ -200,13 +201,22 @@ def _size() -> list[int]:
 
 
 def _wait_for_removal(engine: "Engine", name: str) -> None:
-    """Wait until nothing of the container is left, if its engine answers."""
-    from engine import EngineError
+    """Wait until nothing of the container is left, if its engine answers.
 
-    try:
-        engine.call("POST", f"/containers/{name}/wait", condition="removed")
-    except EngineError:
-        pass  # It is removed already, or will be when the engine answers.
+    Docker 20.10 does not answer a request that arrives while it removes the container (measured:
+    1 of 300), so that the wait consists of short ones.
+    """
+    from engine import Engine, EngineError, EngineTimeout
+
+    patient = Engine(engine.path, seconds=_REMOVAL_SECONDS / 30)
+    for _ in range(30):
+        try:
+            patient.call("POST", f"/containers/{name}/wait", condition="removed")
+        except EngineTimeout:
+            continue
+        except EngineError:
+            pass  # It is removed already, or will be when the engine answers.
+        return
 
 
 def _say(text: str) -> None:

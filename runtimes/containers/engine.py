@@ -26,6 +26,10 @@ class EngineError(Exception):
         self.status = status
 
 
+class EngineTimeout(EngineError):
+    """The engine accepted the request, and did not answer in time."""
+
+
 class Engine:
     """An engine at a UNIX socket. Every request has a connection of its own."""
 
@@ -73,6 +77,8 @@ class Engine:
             top, _, said = answer.partition(b"\r\n\r\n")
             first, *headers = top.decode("latin-1").split("\r\n")
             status = int(first.split()[1])
+        except TimeoutError as error:
+            raise EngineTimeout(f"no answer at {self.path}: {error}") from None
         except (OSError, ValueError, IndexError) as error:
             raise EngineError(f"no answer at {self.path}: {error}") from None
         value = _value(said)

@@ -3,8 +3,10 @@
 import json
 import shutil
 import socket
+import socketserver
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ from msgspec.structs import replace
 from lifecycle.model.status import Probe
 from runtimes.agents.base import RunFiles
 from runtimes.base import RuntimeFailure
+from runtimes.containers import client
 from runtimes.containers.engine import Engine, EngineError
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Container, Limits
@@ -273,3 +276,35 @@ def test_an_engine_that_refuses_this_user_is_asked_once(
     runs.look([], _NOW)
     assert asked == [ISOLATIONS[name] for name in _ENGINES]
     assert caplog.messages == []
+
+
+def test_the_removal_of_a_container_is_asked_for_again_where_docker_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(client.__file__).parent))
+    monkeypatch.setattr(client, "_REMOVAL_SECONDS", 3.0)
+    asked: list[str] = []
+
+    class Deaf(socketserver.StreamRequestHandler):
+        """Docker as it was seen: the first wait is never answered, the next finds nothing."""
+
+        def handle(self) -> None:
+            asked.append(self.rfile.readline().split()[1].decode())
+            if "/_ping" in asked[-1]:
+                self.wfile.write(b"HTTP/1.0 200 OK\r\nApi-Version: 1.41\r\n\r\nOK")
+            elif sum("/wait" in path for path in asked) == 1:
+                while self.rfile.read(1):  # Until the client gives up.
+                    pass
+            else:
+                self.wfile.write(b'HTTP/1.0 404 Not Found\r\n\r\n{"message": "none"}')
+
+    path = str(tmp_path / "engine.sock")
+    with socketserver.ThreadingUnixStreamServer(path, Deaf) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        client._wait_for_removal(Engine(path), NAME)
+        server.shutdown()
+        thread.join()
+    assert [path for path in asked if "/wait" in path] == 2 * [
+        f"/v1.41/containers/{NAME}/wait?condition=removed"
+    ]
