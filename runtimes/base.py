@@ -14,7 +14,7 @@ from msgspec import Struct
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 
-#: The socket in a run's folder by which the bot asks a program in a sandbox.
+#: The name of the UNIX socket in a run's folder that leads to the port of a program in a sandbox.
 PORT_SOCKET = "port.sock"
 
 
@@ -26,24 +26,25 @@ class Launch(Struct, frozen=True, kw_only=True):
     cwd: Path
     env: Mapping[str, str]  #: Complete: the program inherits only PATH, LANG and TERM.
     dir: Path  #: The run's own folder, 0700, for the supervisor's files and `output.log`.
-    #: Whether `argv` is a sandbox: it reports the end of the program in it at the descriptor
-    #: `supervise.REPORT`, ignores every signal but SIGKILL, and ends with all that is in it.
+    #: Whether `argv` is a sandbox: it reports the end of the program inside it at the descriptor
+    #: `supervise.REPORT`, ignores every signal but SIGKILL, and its end ends all processes in it.
     contained: bool = False
-    opens: Mapping[int, Path] = {}  #: Files that `argv` reads, by the descriptor it gets.
-    #: UNIX sockets to make in `dir`, by the descriptor at which `argv` accepts connections. The bot
-    #: connects to them by a path that no agent can replace.
+    opens: Mapping[int, Path] = {}  #: Files to open for `argv`, by descriptor number.
+    #: Names of UNIX sockets to make in `dir`, by the number of the descriptor at which `argv`
+    #: accepts connections. The bot connects to them by a path that no agent can replace.
     listens: Mapping[int, str] = {}
-    #: Control groups that `argv` begins in: folders to make, with the limits to write there.
+    #: Control groups (cgroups(7)) in which `argv` starts: the folders to make, each with the values
+    #: to write there by file name.
     groups: Mapping[str, Mapping[str, str]] = {}
 
 
 class Seen(Struct, frozen=True, kw_only=True):
     """The result of probing one program."""
 
-    runtime: Probe
+    runtime: Probe  #: Of its terminal.
     program: Probe
-    exit: Exit | None = None  #: The supervisor's record, which proves the end.
-    output_at: datetime | None = None  #: When the program last printed.
+    exit: Exit | None = None  #: How the program ended; None: nothing proves an end.
+    output_at: datetime | None = None  #: When the program last printed; None: unknown.
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -59,7 +60,7 @@ class RuntimeFailure(Exception):
 
 
 class Unavailable(RuntimeFailure):
-    """The runtime does not answer (tmux is missing, a server hangs), so nothing is known."""
+    """The runtime does not answer (tmux is missing, a server hangs): programs may still run."""
 
 
 class Gone(RuntimeFailure):
@@ -67,7 +68,7 @@ class Gone(RuntimeFailure):
 
 
 class Runtime(Protocol):
-    """Runs programs in terminals, addressed by `Launch.name`, which is known after a crash too.
+    """Runs programs in terminals. `Launch.name` addresses a program, also after the bot crashed.
 
     Every method may be called from any thread.
     """
@@ -75,15 +76,16 @@ class Runtime(Protocol):
     def start(self, launch: Launch) -> None:
         """Start a program, unless one with this name was started before.
 
-        The run's folder records the start, also after `stop`: a name is used once. Raises
-        `RuntimeFailure` if the program cannot be started.
+        The run's folder records the start and keeps the record after `stop`, so a name can be used
+        only once. Raises `RuntimeFailure` if the program cannot be started.
         """
         ...
 
     def look(self) -> Mapping[str, Seen]:
         """Probe every program that was started and not stopped, in one call.
 
-        A program that is missing does not run. Raises `Unavailable` if the probe itself failed.
+        Returns the results by `Launch.name`; a program without a result does not run. Raises
+        `Unavailable` if the probe itself failed.
         """
         ...
 
@@ -100,14 +102,16 @@ class Runtime(Protocol):
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
         """Press keys (letters, digits, names such as `Enter`) at the program's terminal.
 
-        Once for each `key`, as in `send`. Raises `Gone`.
+        They are pressed only once for each `key`, as in `send`. Raises `Gone` if the program does
+        not run.
         """
         ...
 
     def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
-        """The visible lines of these terminals, in one call, without terminals that are gone.
+        """Return the visible text of these terminals by name, in one call; omit missing ones.
 
-        `coloured`: with the sequences for colours and weights (SGR of ECMA-48).
+        `coloured`: whether to keep the escape sequences for colours and weights (SGR of ECMA-48).
+        Raises `Unavailable`.
         """
         ...
 
@@ -115,16 +119,17 @@ class Runtime(Protocol):
         """End the program and every process it left, then forget the program.
 
         SIGTERM comes first, SIGKILL after `grace_seconds`. Does nothing if the program is gone.
+        Raises `RuntimeFailure` if a process cannot be ended.
         """
         ...
 
     def attach(self, name: str) -> tuple[str, ...]:
-        """The command line with which a person opens the program's terminal."""
+        """Return the command line with which a person opens the program's terminal."""
         ...
 
 
 class Options(Struct, frozen=True, kw_only=True):
     """The settings of a runtime."""
 
-    data: Path  #: A folder of its own, 0700.
+    data: Path  #: The runtime's own folder, mode 0700.
     path: str = "/usr/local/bin:/usr/bin:/bin"  #: PATH of the programs.

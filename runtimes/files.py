@@ -1,10 +1,10 @@
-"""Files that an agent may have replaced: nothing here follows a link or waits at a named pipe.
+"""Opens files that an agent may have replaced, without following links or waiting at named pipes.
 
 Agents write to their checkout, repository, home and run folder, also while the bot reads. So a path
 is resolved by the kernel in one step in which no part may be a symbolic link (`openat2`, see
-openat2(2)), files must be regular and have one name only (a second one may be another session's
-file), and reads are bounded. Nothing maps such files into memory: an agent that truncates a mapped
-file kills the process that reads it.
+openat2(2)), files must be regular and have one hard link only (a second one may be another
+session's file), and reads are bounded. Nothing maps such files into memory: an agent that truncates
+a mapped file kills the process that reads it.
 
 Paths are absolute, and the folder that holds all sessions has been resolved by the caller.
 """
@@ -97,7 +97,7 @@ def open_regular(path: Path | str, names: int = 1) -> Iterator[BinaryIO]:
 
 
 def is_about_file(error: OSError) -> bool:
-    """Whether an error of opening or reading a file comes from the file, not from the machine."""
+    """Whether the file, not the machine (disk, memory), caused an error of opening or reading."""
     return error.errno not in _UNRELATED
 
 
@@ -121,7 +121,7 @@ def read_text(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and those above it with mode 0700, through no link. Raises `OSError`."""
+    """Create a folder and its missing parents with mode 0700; follow no link. Raises `OSError`."""
     os.close(_made(path))
 
 
@@ -141,10 +141,10 @@ def _made(path: Path) -> int:
 
 @contextmanager
 def replacing(path: Path, suffix: str = ".new") -> Iterator[BinaryIO]:
-    """Open a new file with mode 0600 that takes the path's place at the end, through no link.
+    """Open a new file with mode 0600 that replaces `path` when the block ends without an error.
 
-    Until then it has the path's name with a suffix. Creates its folder with mode 0700. Raises
-    `OSError`, also where a link leads to the folder.
+    Until then the file's name is that of `path` with the suffix. Creates its folder with mode 0700.
+    Raises `OSError`, also if the path of the folder contains a symbolic link.
     """
     folder, new = _made(path.parent), f"{path.name}{suffix}"
     try:
@@ -161,16 +161,16 @@ def replacing(path: Path, suffix: str = ".new") -> Iterator[BinaryIO]:
 def write_private(path: Path, text: str) -> None:
     """Write a file with mode 0600 atomically, and create its folder with mode 0700.
 
-    Raises `OSError`, also where a link leads to its folder.
+    Raises `OSError`, also if the path of the folder contains a symbolic link.
     """
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The paths below a folder that match a pattern such as `*/a.jsonl`, through no link.
+    """Return the paths below a folder that match a pattern such as `*/a.jsonl`; follow no link.
 
-    At most 10,000 entries of each folder are examined. What cannot be read has no entries.
+    At most 10,000 entries of each folder are examined. An unreadable folder counts as empty.
     """
     name, _, rest = pattern.partition("/")
     names = [name]
@@ -184,10 +184,10 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def walk(folder: Path, without: str = "") -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield what is below a folder, except folders, with its status: links are not followed.
+    """Yield every entry below a folder, except folders, with its `lstat` result; follow no link.
 
-    However deep the folders are nested. What cannot be read is left out, and so are entries with
-    the name `without` and what is in them.
+    Folders may be nested to any depth. Unreadable entries are omitted, and so are entries with the
+    name `without` and everything below them.
     """
     waiting = [os.fspath(folder)]
     while waiting:

@@ -1,7 +1,7 @@
 """The values that a host takes and returns; a host is a machine on which sessions run.
 
-They name runs, folders and files, so that no path inside a session's folders leaves the host: it
-may be this machine, a sandbox or another machine. `runtimes.local_host` is this machine.
+They refer to runs, folders and files by name instead of by path, because a host may be this
+machine, a sandbox or another machine. `runtimes.local_host` is this machine.
 """
 
 import re
@@ -19,12 +19,12 @@ _NAME = re.compile(r"(?P<session>.+)_(r\d+|home)")
 
 
 def run_name(session: str, run: int) -> str:
-    """The name of a run at its host: `widgets-12_r1`."""
+    """Return the name of a run at its host: `widgets-12_r1`."""
     return f"{session}_r{run}"
 
 
 def session_of(name: str) -> str:
-    """The session in the name of a run or home; any other name is returned as it is."""
+    """Return the session in the name of a run or home; any other name is returned unchanged."""
     match = _NAME.fullmatch(name)
     return match["session"] if match else name
 
@@ -34,8 +34,8 @@ class RunRef(Struct, frozen=True, kw_only=True):
 
     session: str
     run: int
-    agent_type: str = ""  #: A name in `[agent-types]` of the configuration.
-    branch: str = ""
+    agent_type: str = ""  #: A name in `[agent-types]`; empty where a call does not use it.
+    branch: str = ""  #: The session's branch; empty where a call does not use it.
 
     @property
     def name(self) -> str:
@@ -44,46 +44,46 @@ class RunRef(Struct, frozen=True, kw_only=True):
 
 
 class RunQuery(Struct, frozen=True, kw_only=True):
-    """One run to look at."""
+    """A request to probe one run and read its files."""
 
     run: RunRef
-    alive: bool = True  #: Whether the caller knows of no end of its program.
+    alive: bool = True  #: False: the caller knows that the run's program has ended.
     #: Whether the caller has stored the last reading, and only new output can change it: without
     #: new output, the run's files need not be read.
     unchanged: bool = False
-    awaiting: tuple[str, ...] = ()  #: Visible marks of messages that may have arrived.
+    awaiting: tuple[str, ...] = ()  #: Texts in sent messages, to check which have arrived.
 
 
 class RunReading(Struct, frozen=True, kw_only=True):
     """The state of a run as read from its files and screen."""
 
-    #: Without the end of a program that vanished and left no record of its exit.
+    #: Does not show the end of a program that vanished without a record of its exit.
     agent: Agent
     head: str | None = None  #: The commit of the session's branch; None: unreadable.
-    received: frozenset[str] = frozenset()  #: Those of the awaited marks that have arrived.
+    received: frozenset[str] = frozenset()  #: Those of `RunQuery.awaiting` that arrived.
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """The result of one look at many runs, by `RunRef.name`."""
+    """The probes and readings of several runs, by `RunRef.name`."""
 
-    probes: Mapping[str, Seen] = {}  #: One that is missing does not run.
-    #: Of the runs whose files were read. What cannot be read is left out, and so is what has not
-    #: changed (`RunQuery.unchanged`).
+    probes: Mapping[str, Seen] = {}  #: A run that is missing here does not run.
+    #: Of the runs whose files were read. Runs that cannot be read are omitted, and so are those
+    #: without a change (`RunQuery.unchanged`).
     readings: Mapping[str, RunReading] = {}
-    failure: str = ""  #: Why the probes failed: nothing is known of any program.
+    failure: str = ""  #: Why probing failed, so `probes` is empty; empty: it succeeded.
 
 
 class Resources(Struct, frozen=True, kw_only=True):
-    """What all processes of a run use together."""
+    """The memory and processor time that all processes of a run use together."""
 
-    memory_mb: int  #: At this moment.
-    cpu_seconds: float  #: Of all processors, since the run's start.
+    memory_mb: int  #: Now, in units of 1024 * 1024 bytes.
+    cpu_seconds: float  #: Since the run's start, summed over all processors.
 
 
 class StartSpec(Struct, frozen=True, kw_only=True):
-    """How a run begins."""
+    """How to start a run."""
 
-    prompt: str
+    prompt: str  #: The first message to the agent.
     isolation: IsolationSpec
     resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.
     limits: RunLimits = NO_LIMITS
@@ -93,17 +93,17 @@ class StartSpec(Struct, frozen=True, kw_only=True):
 class OpenDialog(Struct, frozen=True, kw_only=True):
     """A dialog that a program shows."""
 
-    id: str  #: The same as long as the same question is open; empty: it is not understood.
-    state: str  #: Differs after each step of an answer that takes several.
-    accepts: bool = False  #: Whether it takes the answer that was asked about.
+    id: str  #: The same while the same question is open; empty: the dialog is not recognised.
+    state: str  #: Changes with each step of an answer that takes several steps.
+    accepts: bool = False  #: Whether it takes the answer given to `LocalRuns.dialog`.
 
 
 class UnsentInput(RuntimeFailure):
-    """Somebody types at the terminal; a message would be sent together with it."""
+    """The terminal's input box holds unsent text, which would be sent together with a message."""
 
     def __init__(self, words: str) -> None:
         super().__init__("the agent's input box holds words that were not sent")
-        self.words = words
+        self.words = words  #: The unsent text.
 
 
 class Unreadable(RuntimeFailure):
@@ -113,11 +113,11 @@ class Unreadable(RuntimeFailure):
 class HandoverTexts(Struct, frozen=True, kw_only=True):
     """The texts that an agent has written for people and for its successor."""
 
-    writable: bool  #: Whether its program can write there, outside its workspace.
-    summary_path: str  #: As the agent knows it.
+    writable: bool  #: Whether its program can write these files, outside its workspace.
+    summary_path: str  #: The path by which the agent knows the file.
     progress_path: str
-    summary: str = ""  #: For the pull request: a title, then the rest.
-    progress: str = ""  #: For the agent that resumes the work.
+    summary: str = ""  #: For the pull request: title, then text; empty: not written.
+    progress: str = ""  #: For the agent that resumes the work; empty: not written.
 
 
 class FolderKind(StrEnum):
@@ -126,7 +126,7 @@ class FolderKind(StrEnum):
     RUN = "run folder"
     HOME = "home"
     WORKSPACE = "workspace"
-    REMOVED = "removed"  #: Its removal was interrupted.
+    REMOVED = "removed"  #: A workspace whose removal was interrupted.
 
 
 class Folder(Struct, frozen=True, kw_only=True):
@@ -138,10 +138,10 @@ class Folder(Struct, frozen=True, kw_only=True):
 
 
 def home_of(session: str) -> Folder:
-    """The home of a session's programs."""
+    """Return the folder that is HOME of a session's programs."""
     return Folder(kind=FolderKind.HOME, name=f"{session}_home", session=session)
 
 
 def output_of(session: str, run: int) -> str:
-    """The name of the recorded file with all that a run's program printed."""
+    """Return the name of the recorded file with everything that a run's program printed."""
     return f"{run_name(session, run)}/output.log"

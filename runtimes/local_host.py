@@ -26,7 +26,7 @@ class LocalHost:
     def __init__(
         self, runtime: Runtime, adapters: Mapping[str, AgentAdapter], folder: Path
     ) -> None:
-        """`adapters` by agent type."""
+        """Keep all files below `folder`; `adapters` are by agent type."""
         self.runtime, folder = runtime, folder.resolve()
         self._workspaces = folder / "workspaces"
         self.records = LocalRecords(adapters, folder)
@@ -41,14 +41,14 @@ class LocalHost:
         isolation: Callable[[], Isolation],
         sign_off: bool = False,
     ) -> Worktree:
-        """The session's workspace, which may not have been created yet; see `Worktree`."""
+        """Return the session's workspace, which may not have been created yet; see `Worktree`."""
         return Worktree(self._workspaces, session, branch, origin, isolation, sign_off)
 
 
 def free_mb(memory: Path = _MEMORY) -> int | None:
-    """The megabytes that programs can use without swapping (`MemAvailable` of proc(5)).
+    """Return the memory that programs can use without swapping (`MemAvailable` of proc(5)).
 
-    None if the system does not report it.
+    In units of 1024 * 1024 bytes; None if the system does not report it.
     """
     try:
         for line in memory.read_text(encoding="ascii").splitlines():

@@ -29,25 +29,25 @@ _OPEN = 16
 
 
 class LocalRecords:
-    """The files that programs and agents write, below one folder: a host's, or an unpacked archive.
+    """The files that agents and their programs write, below a host's folder or in an archive.
 
     Methods that read may raise `OSError`.
     """
 
     def __init__(self, adapters: Mapping[str, AgentAdapter], folder: Path) -> None:
-        """`adapters` by agent type; `folder` is that of the host."""
+        """Read below `folder`: a host's, or an unpacked archive. `adapters` are by agent type."""
         folder = folder.resolve()  # Below it no link is followed.
         self._sessions = folder / "sessions"
         self._workspaces = folder / "workspaces"
         self._adapters = adapters
-        #: Conversations by run and the place of their next message, and what was read ahead.
+        #: Conversations by run and position of their next message, with messages read ahead.
         self._open: OrderedDict[tuple[str, int], tuple[MessageReader, list[Message]]] = (
             OrderedDict()
         )
         self._lock = threading.Lock()
 
     def run_files(self, run: RunRef) -> RunFiles:
-        """The paths of a run's files."""
+        """Return the paths of a run's files."""
         return RunFiles(
             session=run.session,
             run=run.run,
@@ -57,7 +57,7 @@ class LocalRecords:
         )
 
     def handover(self, run: RunRef) -> HandoverTexts:
-        """The agent's texts for people and for its successor, at most 64 KiB each."""
+        """Return the agent's texts for people and its successor, at most 65,536 characters each."""
         files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
         return HandoverTexts(
             writable=adapter is not None and adapter.writes_outside,
@@ -68,38 +68,38 @@ class LocalRecords:
         )
 
     def files(self, run: RunRef) -> Mapping[str, tuple[int, ...]]:
-        """The recorded files of a run and its session's home that exist.
+        """Return the existing recorded files of a run and its session's home, with their versions.
 
-        By name, which is relative, with `/`: the place in the archive. The value is the version,
-        which differs once anything was written.
+        Keys are the names of the files: paths below the folder of all runs, as in the archive.
+        A version changes with every write to its file. Empty if the agent type is unknown.
         """
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
             return {}
         found = {}
         for path in (*adapter.records(files), files.progress):
-            with suppress(OSError):  # One that is missing or replaced has no record.
+            with suppress(OSError):  # A missing or replaced file is left out.
                 version = _version(path)
-                with suppress(OSError):  # What a database has not merged into itself.
+                with suppress(OSError):  # A database's write-ahead log.
                     version += _version(path.with_name(f"{path.name}-wal"))
                 found[path.relative_to(self._sessions).as_posix()] = version
         return found
 
     def read(self, session: str, name: str, start: int, end: int) -> bytes:
-        """Bytes of a recorded file; fewer where it is shorter."""
+        """Return the bytes from `start` to `end` of a recorded file; fewer if it is shorter."""
         with open_regular(self._path(session, name)) as file:
             file.seek(start)
             return file.read(end - start)
 
     def size(self, session: str, name: str) -> int:
-        """The size of a recorded file in bytes."""
+        """Return the size of a recorded file in bytes."""
         with open_regular(self._path(session, name)) as file:
             return os.fstat(file.fileno()).st_size
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
-        """Write one state of a recorded SQLite database, with its log, to a path of the caller's.
+        """Copy a recorded SQLite database, with its log, in one consistent state to `into`.
 
-        It is hostile input: `runtimes.agents.shared.databases.open_copy` opens it.
+        The copy is hostile input: open it with `runtimes.agents.shared.databases.open_copy`.
         """
         try:
             copy_database(self._path(session, name), into)
@@ -107,7 +107,7 @@ class LocalRecords:
             raise OSError(str(error)) from error
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """Which of these recorded files are gone and can be restored."""
+        """Return those of these recorded files that do not exist, so that they can be restored."""
         found = []
         for name in names:
             try:
@@ -120,15 +120,15 @@ class LocalRecords:
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
-        """Write a recorded file that is gone; `source` is a file of the caller's."""
+        """Write a recorded file that does not exist any more; its content is that of `source`."""
         with open_regular(source) as kept, replacing(self._path(session, name)) as out:
             shutil.copyfileobj(kept, out, _STEP_BYTES)
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
         """Return at most `most` messages from a run's files, from the position `start` on.
 
-        Positions begin at 0. Where a program has one conversation for all runs of a session,
-        those of all runs are counted. Continuing where the last call ended reads only what is new.
+        Positions begin at 0. If a program has one conversation for all runs of a session, they
+        count the messages of all runs. Continuing where the last call ended reads only what is new.
         """
         with self._lock:
             conversation, ahead = self._open.pop((run.name, start), (None, []))
@@ -143,9 +143,9 @@ class LocalRecords:
         return found
 
     def adopt(self, run: RunRef, conversation: str) -> None:
-        """Copy a conversation of the host's own user into a session's home, before its runs.
+        """Copy a conversation of the host's own user into a session's home, before its first run.
 
-        Raises `NotAdopted`, and `FileExistsError` where the session has a home.
+        `conversation` is its id. Raises `NotAdopted`, and `FileExistsError` if the home exists.
         """
         files = self.run_files(run)
         make_folder(files.home.parent)
@@ -153,7 +153,7 @@ class LocalRecords:
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def folders(self) -> Sequence[Folder]:
-        """All folders kept for sessions, including unknown sessions."""
+        """Return all folders kept for sessions, also for sessions that the bot does not know."""
         found = []
         for name in _folders_in(self._sessions):
             session = session_of(name)
@@ -166,11 +166,11 @@ class LocalRecords:
         return found
 
     def folder_bytes(self, folder: Folder) -> int:
-        """The approximate size of a folder on disk, in bytes, without unreadable files."""
+        """Return the approximate size of a folder on disk, in bytes, without unreadable files."""
         return sum(status.st_blocks * 512 for _, status in walk(self._folder(folder)))
 
     def remove(self, folder: Folder) -> None:
-        """Remove a folder. Idempotent."""
+        """Remove a folder. Idempotent. Raises `OSError`."""
         remove_tree(self._folder(folder))
 
     def _folder(self, folder: Folder) -> Path:
@@ -178,7 +178,7 @@ class LocalRecords:
         return (self._sessions if in_sessions else self._workspaces) / folder.name
 
     def _path(self, session: str, name: str) -> Path:
-        """A recorded file, to be opened through no link. Raises `OSError`."""
+        """Return a recorded file's path, to be opened without following links. Raises `OSError`."""
         path = self._sessions / name
         if session_of(name.partition("/")[0]) != session or ".." in path.parts:
             raise OSError(f"{name} is not a file of {session}")

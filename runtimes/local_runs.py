@@ -42,16 +42,16 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN)
 _MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: Without a sign at the terminal, files are read again after this time, or up to twice as long.
+#: Without output at the terminal, files are read again after this time, or up to twice as long.
 _AGAIN = timedelta(seconds=60)
 #: Runtimes give the time of the last output in whole seconds: what came just after counts too.
 _OUTPUT_TICK = timedelta(seconds=2)
-#: A run that nobody asks for is forgotten after this time.
+#: A run that no query names is forgotten after this time.
 _FORGOTTEN = timedelta(hours=1)
 
 
 class _Watched(Struct, kw_only=True):
-    """The state of a run that is kept between two looks."""
+    """The state of a run that is kept between two calls of `LocalRuns.look`."""
 
     run: int
     reader: Reader
@@ -66,15 +66,15 @@ class _Watched(Struct, kw_only=True):
 class LocalRuns:
     """The runs of agents: processes, terminals, states.
 
-    Every method may be called from any thread and repeated after a crash. It raises `Unavailable`
-    if the runtime does not answer; then nothing is known, and no run may be taken for ended.
+    Every method may be called from any thread and repeated after a crash. Except `look`, it raises
+    `Unavailable` if the runtime does not answer; then no run may be taken for ended.
     """
 
     runtime: Runtime
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
-    files_of: Callable[[RunRef], RunFiles]
+    files_of: Callable[[RunRef], RunFiles]  #: Returns the paths of a run's files.
     workspaces: Path  #: The folder of all workspaces.
-    sessions: Path  #: That of all runs.
+    sessions: Path  #: The folder of all runs.
 
     def __post_init__(self) -> None:
         self._watched: dict[str, _Watched] = {}  # By session.
@@ -84,10 +84,10 @@ class LocalRuns:
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
-        """Probe all of these and read what is new in their files and on their screens.
+        """Probe these runs, and read what is new in their files and on their screens.
 
-        One call for all sessions of a sweep: its cost grows with what is new, because each look
-        continues where the last one stopped reading.
+        Call it once for all sessions: its cost grows with what is new, because each call continues
+        where the last one stopped reading. If the runtime does not answer, see `Look.failure`.
         """
         with self._lock:
             for session, watched in list(self._watched.items()):
@@ -161,7 +161,8 @@ class LocalRuns:
     def send(self, run: RunRef, text: str, key: str) -> None:
         """Paste a message into the program's terminal and submit it, once for each key.
 
-        Raises `UnsentInput`, and `Gone` where the program does not run.
+        Raises `UnsentInput` if the input box holds unsent text, and `Gone` if the program does not
+        run.
         """
         adapter = self.adapters[run.agent_type]
         if words := adapter.unsent_text(self.screen(run)):
@@ -171,7 +172,7 @@ class LocalRuns:
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
         """Return the open dialog, and whether it accepts `answer`; None: no dialog is open.
 
-        Raises `Unreadable`.
+        Raises `Unreadable` if the screen, or the program's port, cannot be read.
         """
         found = self._dialog(run)
         if found is None:
@@ -200,21 +201,21 @@ class LocalRuns:
         return True
 
     def screen(self, run: RunRef) -> str:
-        """The lines that the terminal shows; empty where there is none."""
+        """Return the text that the run's terminal shows; empty if it has no terminal."""
         return self.runtime.screens([run.name]).get(run.name, "")
 
     def output(self, session: str, run: int) -> str:
-        """The last lines that the program printed, as plain text; empty before the first."""
+        """Return the last 20 lines that the program printed, as plain text; empty if none."""
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def resources(self, session: str, run: int) -> Resources | None:
-        """What a run uses; None: it does not run, or nobody can say."""
+        """Return what a run uses; None: it does not run, or its engine does not answer."""
         return resources_of(self.files_of(RunRef(session=session, run=run)).dir)
 
     def _remove_orphans(self) -> None:
-        """Remove what ended runs have left.
+        """Remove what ended runs have left, such as containers.
 
-        An engine without any run of ours is asked once. It may be one that refuses this user.
+        An engine without any run of ours is asked once: it may refuse this user.
         """
         for kind in list(self._kinds):
             found = False
@@ -303,10 +304,10 @@ def launch_of(
     spec: StartSpec,
     hidden: Sequence[Path],
 ) -> Launch:
-    """Return the launch of a run's command, isolated, after its project's setup lines.
+    """Return the launch of a run's command in its sandbox, after its project's setup lines.
 
-    It sees the files that `program` needs, but nothing in the folders `hidden`. No path comes from
-    a file that an agent can write. Raises `RuntimeFailure`.
+    The sandbox shows the files that `program`, the adapter's command, needs; see `program_files`
+    for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **command.env}

@@ -1,7 +1,7 @@
-"""Sandboxes for people on this machine: a workspace, and one command as a run would have it.
+"""Sandboxes in which a person on this machine runs one command as an agent's program would run.
 
-ROOT/NAME/lock       locked by the process of the sandbox; what a killed process left is removed
-ROOT/NAME/origin.git what the workspace is made from
+ROOT/NAME/lock       locked while the sandbox is used; folders that are not locked are removed
+ROOT/NAME/origin.git the repository that the workspace is made from
 ROOT/NAME/proxy      the folder of its proxy's socket
 ROOT/NAME/sessions, ROOT/NAME/workspaces   as at a host (`runtimes.local_host`)
 """
@@ -41,7 +41,7 @@ from runtimes.workspaces.worktree import Worktree
 
 _RUN = RunRef(session="sandbox-1", run=1, branch="sandbox")
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
-#: Shows where one is, and allows Ctrl-Z again, which is off until there is job control.
+#: Shows the folder, and allows Ctrl-Z again, which is off until a shell has job control.
 _BASHRC = """PS1='[sandbox] \\W\\$ '
 stty susp '^Z'
 """
@@ -54,14 +54,14 @@ _CHUNK = 65_536
 
 
 class SandboxEnd(Struct, frozen=True, kw_only=True):
-    """The end of a command in a sandbox, with the set-up before it."""
+    """How a command in a sandbox ended, and the set-up before it."""
 
-    code: int  #: As a shell has it: 128 and the signal that ended it.
-    seconds: float
-    #: How long the set-up took; None: it did not succeed, so the command was not started.
+    code: int  #: The exit code; as in a shell, 128 + N if signal N ended the command.
+    seconds: float  #: From the start of the set-up to the end of the command.
+    #: The duration of the set-up; None: it failed, so the command was not started.
     setup_seconds: float | None
     expired: bool  #: Whether it was ended at the time limit.
-    memory_kills: int  #: Processes that were killed at the limit of memory.
+    memory_kills: int  #: How many processes were killed at the memory limit.
 
 
 class LocalSandbox:
@@ -70,14 +70,14 @@ class LocalSandbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files = LocalRecords({}, folder).run_files(_RUN)
-        self.socket = folder / "proxy" / PROXY_SOCKET  #: Where its proxy listens.
+        self.socket = folder / "proxy" / PROXY_SOCKET  #: Its proxy's UNIX socket.
         self._origin = folder / "origin.git"
 
     def make_workspace(self, mirror: Mirror, base: str, *, sign_off: bool) -> None:
-        """Check out a branch of GitHub as it is now.
+        """Check out GitHub's branch `base` as it is now.
 
-        `mirror` is the bot's, whose objects are used; it is not changed, and need not exist. Raises
-        `GitFailure`.
+        `mirror` is the bot's mirror of the project: its URL and password are used, and its objects
+        if it exists; it is not changed. `sign_off` is as for `Worktree`. Raises `GitFailure`.
         """
         lender = [mirror.path] if mirror.path.is_dir() else []
         init(self._origin, borrow=lender)
@@ -103,15 +103,15 @@ class LocalSandbox:
     ) -> SandboxEnd:
         """Run the set-up and a command to their end; without a command, a shell for a person.
 
-        It has the environment of an agent of this type and sees the files that `program`, its
-        command, needs, but nothing in the folders `hidden`. It has this process's terminal or, with
-        `on_output`, no input, and what it prints is passed there. At the time limit it is ended; 0:
-        none. Raises `RuntimeFailure`.
+        The command has the environment of an agent of the type `agent`, and sees the files that
+        `program`, the agent's own command, needs; see `program_files` for `hidden`. It uses this
+        process's terminal; with `on_output`, it has no input, and its output is passed there. It is
+        ended after `seconds`; 0: no limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")
         ready = files.outputs / "ready"
-        # What called this says that the set-up failed; see `SandboxEnd.setup_seconds`.
+        # The caller reports a failed set-up: see `SandboxEnd.setup_seconds`.
         first, argv = ["trap - EXIT"], tuple(command)
         if not argv:
             first, argv = [_SHELL_ANYWAY], (next(filter(os.path.exists, _SHELLS)), "-i")
@@ -153,16 +153,16 @@ class LocalSandbox:
         )
 
     def end(self) -> None:
-        """End what still runs in it."""
+        """End the processes that still run in the sandbox. Raises `RuntimeFailure`."""
         if self._files.dir.is_dir():
             supervised.end(self._files.dir, _GRACE_SECONDS)
 
 
 @contextmanager
 def opened(root: Path) -> Iterator[LocalSandbox]:
-    """Make a sandbox in a folder for sandboxes, and remove it with all that is in it.
+    """Make a sandbox in the folder `root`, and remove it at the end with everything in it.
 
-    What killed processes left there is removed first.
+    Sandboxes that killed processes left in `root` are removed first.
     """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     root = root.resolve()
@@ -192,7 +192,7 @@ def _locked(file: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def _supervise(folder: Path, path: str, on_output: Callable[[bytes], object] | None) -> int:
-    """Run a prepared launch to its end and return its exit code. It ends with this process."""
+    """Run a prepared launch, which ends with this process, to its end; return its exit code."""
     supervisor = Path(supervised.__file__).with_name("supervise.py")
     argv = (sys.executable, "-I", "-S", supervisor, folder, str(os.getpid()))
     env = {"PATH": path, MARK: str(folder)}
@@ -212,9 +212,9 @@ def _supervise(folder: Path, path: str, on_output: Callable[[bytes], object] | N
 
 @contextmanager
 def _lent_terminal() -> Iterator[None]:
-    """Take the terminal back at the end, as it was.
+    """Lend the terminal to a command without Ctrl-Z, and restore it at the end.
 
-    Ctrl-Z would stop a command for good: no shell outside knows of it.
+    Ctrl-Z would stop the command for ever: no shell outside could continue it.
     """
     if not os.isatty(0):
         yield

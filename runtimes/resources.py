@@ -1,7 +1,7 @@
 """Measures the memory and the processor time of runs.
 
-Those of a container are what its engine counts. Otherwise they are a sum over the processes below
-the run's supervisor (proc(5)), in which memory that several of them share counts for each.
+For a run in a container, its engine measures both. Otherwise they are sums over the processes below
+the run's supervisor (proc(5)): memory that several processes share counts for each of them.
 """
 
 import os
@@ -17,16 +17,16 @@ from runtimes.host import Resources
 from runtimes.supervise import descendants, stat
 
 _MB = 1024 * 1024
-_SECONDS = 2.0  #: For an engine: somebody waits for the page.
+_SECONDS = 2.0  #: Time-out for an engine: a person waits for the page.
 #: Fields of /proc/PID/stat, counted from the third: utime to cstime, and rss.
 _TIMES, _PAGES = slice(11, 15), 21
-#: Files that were read and can be dropped, with control groups of version 1 and 2: no engine counts
-#: them as used.
+#: The page cache that can be dropped, as control groups of versions 1 and 2 name it: no engine
+#: counts it as used.
 _CACHED = ("total_inactive_file", "inactive_file")
 
 
 def resources_of(run: Path) -> Resources | None:
-    """What the run with this folder uses; None: it does not run, or its engine does not answer."""
+    """Return what the run with this folder uses; None: it has ended, or its engine is silent."""
     container = run / "sandbox" / "container.json"
     return _of_container(container) if container.exists() else _of_processes(run)
 

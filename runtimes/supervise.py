@@ -4,9 +4,9 @@ A program of its own, with the standard library alone, because it runs wherever 
 DIR it reads `launch.json` (`runtimes.base.Launch`; removed once read: env may hold secrets) and
 writes `pid.json` (its own pid, start time and boot) and, when the program and all processes it left
 have ended, `exit.json` (code, signal, at, `ordered_by`: the signal that ordered the end, or 0, and
-`memory_kills`: how many processes were killed at the limit of memory). SIGTERM or SIGHUP ends the
-program: with SIGTERM, and with SIGKILL after the seconds in the file `grace` (or 5). So does the
-end of PARENT, the process that started this one, if its pid is given.
+`memory_kills`: how many processes were killed at the limit of memory). SIGTERM or SIGHUP to this
+process ends the program: with SIGTERM, and with SIGKILL after the seconds in the file `grace` (5
+without the file). The end of PARENT, which started this process, does the same if its pid is given.
 """
 
 # Importing pathlib takes a third of the time that a start may take (measured).
@@ -20,9 +20,10 @@ import sys
 import time
 from collections.abc import Callable
 
-#: The variable with the run's folder in the environment of all its processes: it finds survivors.
+#: The environment variable with the run's folder, by which processes that outlive it are found.
 MARK = "MERGEWRIGHT_RUN_DIR"
-#: The descriptor at which a sandbox reports the end of its program, as JSON: status, at.
+#: The descriptor at which a sandbox reports its program's end, as JSON: `status` as of waitpid(2),
+#: and `at` in seconds since 1970.
 REPORT = 3
 
 _PR_SET_PDEATHSIG = 1
@@ -35,7 +36,11 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 
 
 def main(folder: str, parent: int = 0) -> int:
-    """Run the program of this folder to its end; returns the exit code for the terminal's owner."""
+    """Run the program that `folder` describes to its end, and return its exit code.
+
+    Returns 128 + N if signal N ended it, and 125 if it was not started. The end of the process with
+    the pid `parent` ends it too; 0: none.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.
         signal.signal(number, signal.SIG_DFL)
@@ -91,7 +96,7 @@ def main(folder: str, parent: int = 0) -> int:
 
 
 def identity(pid: int) -> dict[str, object] | None:
-    """Pid, start time and boot: unique to a process. None: there is no such process."""
+    """Return pid, start time (in clock ticks) and boot id; None: no such process runs."""
     fields = stat(pid)
     if fields is None or fields[0] in "ZX":
         return None
@@ -100,7 +105,10 @@ def identity(pid: int) -> dict[str, object] | None:
 
 
 def stat(pid: int | str) -> list[str] | None:
-    """The fields of /proc/PID/stat (proc(5)) from the third on: state, parent; start time at 19."""
+    """Return the fields of /proc/PID/stat (proc(5)) from the third on; None: no such process.
+
+    Index 0 has the state, 1 the parent's pid, 19 the start time in clock ticks since boot.
+    """
     try:
         text = _read(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -237,7 +245,7 @@ def _reap(ended: dict[int, int]) -> bool:
 
 
 def descendants(parent: int) -> list[int]:
-    """The processes below this one, its children first."""
+    """Return the pids of the processes below this one, its children first."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat(entry)):

@@ -1,4 +1,4 @@
-"""Reads and ends a supervised run through the files that `supervise.py` keeps in its folder."""
+"""Reads and ends a supervised run through the files of `supervise.py` in the run's folder."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ from runtimes.files import is_about_file, open_regular, write_private
 from runtimes.supervise import MARK, identity
 
 _T = TypeVar("_T")
-#: Why a program was lost whose supervisor was killed. What it had started may still run.
+#: `Exit.lost` of a program whose supervisor was killed: processes that it left may still run.
 VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
@@ -85,9 +85,10 @@ def spent(folder: Path) -> bool:
 
 
 def outcome(folder: Path) -> Exit | None:
-    """The exit of a run: the supervisor's record, or, if there is none, that its pid is gone.
+    """Return how a run ended, as its supervisor recorded; without a record, `Exit.lost` says why.
 
-    None while it runs, and if it was never started. The answer does not change afterwards.
+    None while it runs, and if it was never started. Any other result is final. Raises `OSError` if
+    the machine is the reason that a file cannot be read.
     """
     if not started(folder) or supervisor(folder):  # Before the record is read: it may end now.
         return None
@@ -108,7 +109,7 @@ def outcome(folder: Path) -> Exit | None:
 
 
 def memory_kills(folder: Path) -> int:
-    """How many processes of a run that has ended were killed at its limit of memory."""
+    """Return how many processes of a run that has ended were killed at its memory limit."""
     try:
         return _read(folder / "exit.json", _Record).memory_kills
     except _UNREADABLE:
@@ -116,7 +117,7 @@ def memory_kills(folder: Path) -> int:
 
 
 def tail(log: Path) -> str:
-    """The last 20 lines that a program printed, as plain text; empty if they cannot be read."""
+    """Return the last 20 lines that a program printed, as plain text; empty if unreadable."""
     try:
         with open_regular(log.parent.resolve() / log.name) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -131,7 +132,8 @@ def tail(log: Path) -> str:
 def end(folder: Path, grace_seconds: float) -> None:
     """End a run's supervisor with all its processes, and those that outlived the supervisor.
 
-    Raises `RuntimeFailure` if a process cannot be ended.
+    SIGTERM comes first, SIGKILL after `grace_seconds`. Raises `RuntimeFailure` if a process cannot
+    be ended.
     """
     with suppress(OSError):  # A full disk must not keep a program alive.
         (folder / "grace").write_text(str(grace_seconds))
@@ -152,7 +154,7 @@ def end(folder: Path, grace_seconds: float) -> None:
 
 
 def supervisor(folder: Path) -> int | None:
-    """The supervisor's pid while it runs."""
+    """Return the pid of a run's supervisor; None if it has ended or was never started."""
     born = _born(folder)
     return born.pid if born and identity(born.pid) == msgspec.structs.asdict(born) else None
 
@@ -175,9 +177,10 @@ def _read(file: Path, kind: type[_T]) -> _T:
 
 
 def end_orphans(folders: Iterable[Path]) -> set[Path]:
-    """Kill the processes that outlived their supervisor, found by their mark; one look at all.
+    """Kill the processes of runs that outlived their supervisor, found by the variable `MARK`.
 
-    Returns the folders of runs that had some: look again, because one may fork while it is killed.
+    Returns the folders of runs that had such processes: call it again for them, because a process
+    may fork while it is killed. Raises `OSError` if a process cannot be examined.
     """
     marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
     found = set()
@@ -190,7 +193,7 @@ def end_orphans(folders: Iterable[Path]) -> set[Path]:
 def remove_groups(folder: Path) -> bool:
     """Remove the control groups of a run, which a killed supervisor leaves. Idempotent.
 
-    False: one has a process that has not ended yet.
+    Returns False if a group still has a process.
     """
     busy = False
     with suppress(*_UNREADABLE):

@@ -45,8 +45,8 @@ class Tmux:
     """The tmux runtime. Its folder has the socket, and `runs/NAME`: a link to each run's folder.
 
     Targets are exact (`=NAME:`, see tmux(1)), because tmux also matches prefixes: `app-1` would
-    find `app-10`. What tmux says of an exit is a hint; the supervisor's record in the run's folder
-    counts.
+    find `app-10`. What tmux reports of an exit counts only if the run's folder has no record of its
+    supervisor.
     """
 
     def __init__(self, options: Options) -> None:
@@ -101,8 +101,8 @@ class Tmux:
     def look(self) -> Mapping[str, Seen]:
         """Probe all runs with one `list-panes`; see `Runtime.look`.
 
-        Ends what outlived killed supervisors: a test server, for example, would keep its port, and
-        a tool that still writes would disturb the next run in the same workspace.
+        Ends processes that outlived a killed supervisor: a test server would keep its port, for
+        example, and a tool that still writes would disturb the next run in the same workspace.
         """
         # Listed before the panes, so that a run that starts in between does not count as lost.
         try:
@@ -168,7 +168,7 @@ class Tmux:
             raise Gone(f"the program of {name} has ended")
 
     def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
-        """See `Runtime.screens`."""
+        """Capture all terminals with one `source-file`; see `Runtime.screens`."""
         mark = secrets.token_hex(16)
         capture = "capture-pane -e -p" if coloured else "capture-pane -p"
         script = "\n".join(
@@ -204,7 +204,7 @@ class Tmux:
         self._exits.pop(name, None)
 
     def attach(self, name: str) -> tuple[str, ...]:
-        """The tmux command that opens the session; `C-b d` detaches."""
+        """Return the tmux command that opens the session; `C-b d` detaches."""
         return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={name}")
 
     def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
