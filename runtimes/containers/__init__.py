@@ -1,1 +1,1 @@
-"""What runs at both sides of a container, with the standard library alone."""
+"""Programs at both sides of a container, which need the standard library alone."""

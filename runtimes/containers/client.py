@@ -5,8 +5,8 @@ supervisor and the container. It makes the container that FOLDER/container.json 
 (`runtimes.isolation.containers`) and starts it. Its first process (`first.py`) connects to the
 socket in FOLDER/link, twice:
 
-* One connection carries what the terminal shows and what is typed. The engine is no part of it, so
-  that its restart does not concern the program.
+* One connection carries what the terminal shows and what is typed. It does not go through the
+  engine, so that the program survives the engine's restart.
 * The other carries the program's command and environment, which the engine must not keep because
   they hold secrets; sizes of the terminal and signals; and at the end, the report for
   `supervise.REPORT`. When it closes, because this program was killed, all in the container ends.
@@ -45,7 +45,11 @@ class _Failed(Exception):
 
 
 def main(folder: str, argv: list[str]) -> int:
-    """Run the program to its end; returns the exit code where the program has not reported it."""
+    """Run a program to its end in the container that `folder` describes; return an exit code.
+
+    Without a terminal, that is the program's code; with one, 0: the code is in the report at
+    `supervise.REPORT`. 125: it was not started. 137: the container was killed.
+    """
     from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
 
     with open(f"{folder}/container.json", encoding="utf-8") as file:
@@ -84,7 +88,7 @@ def main(folder: str, argv: list[str]) -> int:
 
 
 def _listening(folder: str) -> socket.socket:
-    """Listen for the first process, and for nobody once it has connected."""
+    """Make the socket to which the container's first process connects, twice."""
     os.chdir(folder)  # The path of a socket is limited to 107 bytes: unix(7).
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("first.sock")
@@ -108,7 +112,7 @@ def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.sock
 
 
 def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
-    """Have the program run at this terminal; returns what is reported of its end."""
+    """Have the program run at this terminal; return the report of its end, empty if none."""
     at_terminal = os.isatty(0)
     saved = termios.tcgetattr(0) if at_terminal else []
     _begin(control, {**program, "size": _size()}, [_PORT] if program["port"] else [])
@@ -133,7 +137,7 @@ def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, 
 
 
 def _run(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
-    """Have the program run with this one's descriptors; returns what is reported of its end."""
+    """Have the program run with this process's descriptors; return the report of its end."""
     _begin(control, {**program, "size": None}, [0, 1, 2])
     reported = _reported(control)
     if failure := _receive(terminal):
@@ -148,7 +152,7 @@ def _begin(control: socket.socket, message: dict[str, object], descriptors: list
 
 
 def _reported(control: socket.socket) -> bytes:
-    """Wait for the program's end; returns what is reported of it."""
+    """Wait for the program's end; return the report of it, empty if there is none."""
     reported = b""
     while said := _receive(control):
         reported += said

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-#: The newest version of the API that this is written for; older engines are asked in theirs.
+#: The newest version of the API that this client uses; older engines are asked in their version.
 _VERSION = (1, 44)
 _VERSION_IN = "api-version:"
 _REFUSED = 400  #: Status codes from here on.
@@ -19,7 +19,7 @@ _CHUNK = 65536
 
 
 class EngineError(Exception):
-    """The engine refused a request, or does not answer (`status` 0)."""
+    """The engine refused a request with the HTTP code `status`, or does not answer (`status` 0)."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Engine:
     """An engine at a UNIX socket. Every request has a connection of its own."""
 
     def __init__(self, path: str, seconds: float = 60.0) -> None:
-        """`seconds` is the time-out of each step of a request."""
+        """Use the socket at `path`. `seconds` is the time-out of each step of a request."""
         self.path = path
         self._seconds = seconds
         self._version = ""
@@ -46,7 +46,11 @@ class Engine:
         body: Mapping[str, object] | bytes | None = None,
         **query: str | Mapping[str, object],
     ) -> object:
-        """Make a request, and return the JSON or text that answers it. Raises `EngineError`."""
+        """Make a request, and return the response: decoded JSON, or text. Raises `EngineError`.
+
+        Bytes in `body` are sent as a tar archive, anything else as JSON. `query` is the query
+        string; its mappings are sent as JSON.
+        """
         if not self._version:
             found = self._request("GET", "/_ping", None)[1]
             offered = tuple(int(part) for part in (found or "1.40").split("."))
@@ -61,7 +65,7 @@ class Engine:
     def _request(
         self, method: str, path: str, body: Mapping[str, object] | bytes | None
     ) -> tuple[object, str]:
-        """Return the answer, and the version of the API that the engine offers."""
+        """Return the response, and the API version that the engine offers; empty: unknown."""
         kind = "application/x-tar" if isinstance(body, bytes) else "application/json"
         sent = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
         # With HTTP/1.0 the answer ends with the connection, so there is nothing else to parse.

@@ -44,7 +44,7 @@ class _Filter(ctypes.Structure):
 
 
 def main() -> int:
-    """Run the program that the client names to its end."""
+    """Run the client's program to its end. Returns 0, or 1 if the container cannot be used."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     control, terminal = _connected(), _connected()
@@ -96,13 +96,13 @@ def _connected() -> socket.socket:
 
 
 def _moved(number: int) -> int:
-    """A copy of a descriptor that is out of the way."""
+    """Return a copy of a descriptor with a number that the program does not use."""
     copy: int = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _FREE)
     return copy
 
 
 def _received(control: socket.socket) -> tuple[dict[str, Any], bytes, list[int]]:
-    """The client's first message, what follows it, and the descriptors that come with it."""
+    """Return the client's first message, the bytes after it, and the descriptors sent with it."""
     data, received, _, _ = socket.recv_fds(control, _CHUNK, 3)
     moved = [_moved(number) for number in received]
     for number in received:
@@ -172,7 +172,7 @@ def _type(terminal: socket.socket, master: int) -> None:
 
 
 def _obey(control: socket.socket, data: bytes, master: int) -> None:
-    """Follow the client's messages. Its end is that of everything here."""
+    """Follow the client's messages; end the container when the client ends."""
     while True:
         *lines, data = data.split(b"\n")
         for line in lines:

@@ -1,4 +1,4 @@
-"""Isolation: what keeps a run's program to the files and the network that it needs."""
+"""Isolation: sandboxes with only the files and the network that a run's program needs."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ ISOLATIONS: Mapping[str, Isolation] = {
 
 
 def strongest() -> str:
-    """The name of the strongest that works on this machine; `none` always does.
+    """Return the name of the strongest isolation that works on this machine; `none` always does.
 
     For demonstrations and tests: agents of an installation are not started without a sandbox
     unless a person has chosen that (`bot.system.isolation`).

@@ -11,7 +11,7 @@ from runtimes.base import Launch
 
 #: The port of 127.0.0.1 at which programs in a sandbox reach the bot's proxy.
 PROXY_PORT = 18089
-#: The proxy's socket, in `Sandbox.proxy`.
+#: The name of the proxy's socket in the folder `Sandbox.proxy`.
 PROXY_SOCKET = "proxy.sock"
 
 
@@ -23,22 +23,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
 
     memory_mb: int = 0  #: In units of 1024 * 1024 bytes.
-    processes: int = 0
+    processes: int = 0  #: Their number, threads included.
     cpus: float = 0.0  #: Processors; 1.5 is the time of one and a half.
 
 
-#: The machine's own.
+#: No limits but the machine's own.
 UNLIMITED = Limits()
 
 
 class Container(Struct, frozen=True, kw_only=True):
-    """What containers are made from; other isolations do not need it."""
+    """What containers are made from; other isolations ignore it."""
 
-    image: str = ""  #: Empty: the programs of this machine.
+    image: str = ""  #: Empty: an image with the programs of this machine.
     oci_runtime: str = ""  #: As the engine knows it, such as `runsc`; empty: the engine's default.
 
 
-#: With the programs of this machine.
+#: A container with the programs of this machine and the engine's default OCI runtime.
 OF_THIS_MACHINE = Container()
 
 
@@ -48,9 +48,9 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     The bot chooses every path itself. None may come from a file that an agent can write.
     """
 
-    writable: tuple[Path, ...]
-    readable: tuple[Path, ...] = ()
-    #: The folder with the proxy's socket; it may appear later. None: no network.
+    writable: tuple[Path, ...]  #: Files and folders, which must exist.
+    readable: tuple[Path, ...] = ()  #: Files and folders.
+    #: The folder in which the proxy's socket is or will be made. None: no network.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
     #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`; 0: none.
@@ -62,14 +62,14 @@ class IsolationSpec(Struct, frozen=True, kw_only=True):
     """How a run is isolated, as far as the configuration decides it and not the run's host."""
 
     kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
-    readable: tuple[Path, ...] = ()  #: As in `Sandbox`, as are the next three.
+    readable: tuple[Path, ...] = ()  #: This and the next three are as in `Sandbox`.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
     container: Container = OF_THIS_MACHINE
-    env: Mapping[str, str] = {}  #: For programs that reach the network through the proxy.
+    env: Mapping[str, str] = {}  #: Variables with which programs use the proxy.
 
 
-#: With all rights of the bot's user.
+#: No sandbox: the program has all rights of the bot's user.
 NOT_ISOLATED = IsolationSpec(kind="none")
 
 
@@ -77,14 +77,14 @@ class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return why this isolation does not work on this machine, with the remedy; empty: it does.
+        """Return why this isolation does not work on this machine, and a remedy; empty: it works.
 
         It runs a program in a sandbox to find out.
         """
         ...
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which of these limits cannot be set for all processes of a run; empty: none."""
+        """Return which limits cannot be set for a whole run, such as `memory, cpu`; empty: none."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
@@ -100,15 +100,16 @@ class Isolation(Protocol):
     ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
         """Yield a short program's command line in a sandbox, and descriptors it must inherit.
 
-        It runs with this machine's programs, without terminal, network and others' processes, and
+        It uses this machine's programs, has no terminal, no network and no other processes, and
         gets the caller's environment; `proxy`, `port`, `container` and a limit of processors do not
         apply. It ends with the thread that starts it. Raises `RuntimeFailure` as `wrap` does.
         """
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove what is left of the ended runs in this folder of all runs, besides processes.
+        """Remove what ended runs have left besides processes and files, such as containers.
 
-        Returns whether there is anything of its runs. Raises `RuntimeFailure`.
+        `sessions` is the folder of all runs. Returns whether there was anything of these runs,
+        running ones included. Raises `RuntimeFailure`.
         """
         ...

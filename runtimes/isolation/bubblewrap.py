@@ -92,7 +92,7 @@ class Bubblewrap:
         return groups
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Run a program in a sandbox, until one has worked; see `Isolation.unavailable`."""
+        """Try a program in a sandbox, until that has worked once; see `Isolation.unavailable`."""
         why = "" if self._worked else self._failure()
         self._worked = not why
         return why
@@ -121,7 +121,7 @@ class Bubblewrap:
 
     @property
     def limited(self) -> frozenset[str]:
-        """The controllers that can limit a run here, of `memory`, `pids` and `cpu`."""
+        """The cgroup controllers that can limit a run here: any of `memory`, `pids` and `cpu`."""
         return self._groups.limited
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
@@ -181,7 +181,7 @@ class Bubblewrap:
             yield tuple(map(str, wrapped)), (file.fileno(),)
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Return that there are only processes."""
+        """Return False: runs leave nothing but processes and files."""
         return False
 
 
@@ -223,7 +223,7 @@ def _given(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> Iterato
 
 
 def _try(launch: Launch) -> str:
-    """Run a wrapped program without a supervisor; returns why it failed."""
+    """Run a wrapped program without a supervisor; return why it failed, empty if it did not."""
     opened = " ".join(f"{number}<{shlex.quote(str(path))}" for number, path in launch.opens.items())
     done = subprocess.run(
         ("/bin/sh", "-c", f'exec "$@" {REPORT}>&1 {opened}', "sh", *launch.argv),

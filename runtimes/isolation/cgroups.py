@@ -1,4 +1,4 @@
-"""Control groups that limit all processes of a run together, where the bot may make some.
+"""Control groups that limit all processes of a run together, where the bot may make groups.
 
 https://man7.org/linux/man-pages/man7/cgroups.7.html
 """
@@ -40,13 +40,13 @@ class ControlGroups:
 
     @property
     def limited(self) -> frozenset[str]:
-        """The controllers that can limit a run here, of `memory`, `pids` and `cpu`."""
+        """The controllers that can limit a run here: any of `memory`, `pids` and `cpu`."""
         return frozenset(self._places)
 
     def groups(self, name: str, limits: Limits) -> dict[str, Mapping[str, str]]:
-        """Return the groups of a run with their limits, as in `Launch.groups`.
+        """Return the control groups of a run with their limits, as in `Launch.groups`.
 
-        The name must be unique on the machine.
+        `name` must be unique on the machine. Empty: there are no limits, or none can be set.
         """
         found: dict[str, Mapping[str, str]] = {}
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
@@ -92,9 +92,9 @@ def _memberships(own: Path) -> Iterator[tuple[str, str]]:
 
 
 def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
-    """The nearest group above this process in which this user may make limited groups.
+    """Return the nearest group above this process in which this user may make limited groups.
 
-    Also what it can limit: nothing where there is no such group.
+    Also return the controllers it can limit: none if there is no such group.
     """
     place = root / path.lstrip("/")
     for folder in (place, *place.parents):

@@ -1,6 +1,6 @@
 """Isolation by containers of Docker or Podman, which offer the same API.
 
-Nothing of a run but its container is the engine's: the terminal, the program's command and its
+The engine gets nothing of a run but its container: the terminal, the program's command and its
 environment go through a socket between `runtimes.containers.client`, which the supervisor starts,
 and the container's first process. So the engine keeps no secrets, and may be restarted.
 
@@ -85,7 +85,7 @@ class Containers:
         self._user = f"{os.getuid()}:{os.getgid()}"
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Ask the engine, and run a program once; see `Isolation.unavailable`."""
+        """Ask the engine, and try a program in a container once; see `Isolation.unavailable`."""
         try:
             engine = self._engine()
             self._make_image(engine, container)  # Each time: people clean up images.
@@ -154,8 +154,8 @@ class Containers:
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
         """Yield a command line for the program in a sandbox; see `Isolation.command`.
 
-        That of bubblewrap where it works, which starts a hundred times faster (measured). Else that
-        of the client, with a container for this command alone.
+        It runs in bubblewrap where that works, which starts a hundred times faster (measured), and
+        otherwise in a container for this command alone.
         """
         if not self._bubblewrap.unavailable():
             with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
@@ -175,7 +175,7 @@ class Containers:
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove the containers whose supervisor has ended; see `Isolation.remove_orphans`.
 
-        Those that are about to start have a supervisor already.
+        A container that is about to start has a supervisor already.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():
@@ -236,7 +236,7 @@ class Containers:
         return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
-        """Have the image of this machine's programs; any other is the operator's to make."""
+        """Import the image of this machine's programs; the operator makes any other image."""
         name = container.image or machine_image.name()
         try:
             engine.call("GET", f"/images/{name}/json")
@@ -278,7 +278,7 @@ class Containers:
     def _container(
         self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool
     ) -> dict[str, object]:
-        """What the engine makes: https://docs.docker.com/reference/api/engine/version/v1.41/."""
+        """The container to make: https://docs.docker.com/reference/api/engine/version/v1.41/."""
         container, limits = sandbox.container, sandbox.limits
         size = (limits.memory_mb // _TMP_SHARE or _TMP_MB) * 1024 * 1024
         tmpfs = f"rw,exec,nosuid,nodev,mode=1777,size={size}"
@@ -362,7 +362,7 @@ def _id(folder: Path) -> str:
 
 
 def _try(launch: Launch) -> str:
-    """Run a wrapped program without a supervisor; returns why it failed."""
+    """Run a wrapped program without a supervisor; return why it failed, empty if it did not."""
     command = shlex.join(launch.argv)
     done = subprocess.run(
         ("/bin/sh", "-c", f"exec {command} {REPORT}>&1"),

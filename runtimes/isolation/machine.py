@@ -1,4 +1,4 @@
-"""What sandboxes show of this machine, and how they are given a run's own files."""
+"""The files of this machine and of a run that a sandbox shows."""
 
 import os
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from runtimes.base import RuntimeFailure
 from runtimes.files import write_private
 from runtimes.isolation.base import Sandbox
 
-#: The machine's settings that programs read; nothing else of /etc is visible.
+#: Files and folders of /etc that sandboxes show: settings that programs read.
 ETC = (
     *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies"),
     *("fonts", "inputrc", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "localtime", "magic", "magic.mime", "mime.types", "pki/ca-trust"),
     *("pki/tls/certs", "profile", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
 )
-#: Files of /etc that are made here, without the machine's users, hosts and name servers.
+#: Contents of files of /etc that hide the machine's users, hosts and name servers.
 ETC_MADE = {
     "passwd": "agent:x:{user}:{user}:agent:{home}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "group": "agent:x:{user}:\nnogroup:x:65534:\n",
@@ -26,15 +26,16 @@ ETC_MADE = {
 
 
 def write_etc(folder: Path, user: int, home: str) -> None:
-    """Write `ETC_MADE` for a program with this user."""
+    """Write the files of `ETC_MADE` into a folder; `user` is a user ID, `home` its HOME."""
     for name, text in ETC_MADE.items():
         write_private(folder / name, text.format(user=user, home=home))
 
 
 def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Path, bool]:
-    """Return a program's own files, and whether they are writable, outer folders first.
+    """Return the paths that a sandbox shows, each with whether it is writable; outer folders first.
 
-    `further` are readable. Raises `RuntimeFailure`, also if `cwd` is not among them.
+    `further` paths are readable. Raises `RuntimeFailure` if `cwd` is in none of the paths, or a
+    writable one is missing or leads through a symbolic link.
     """
     writable = dict.fromkeys((*sandbox.readable, *further), False)
     writable |= dict.fromkeys(sandbox.writable, True)

@@ -15,19 +15,19 @@ _LINKS = ("bin", "sbin", "lib", "lib32", "lib64")
 
 
 def folders() -> list[Path]:
-    """The folders of this machine that hold programs: those that containers mount."""
+    """Return the folders of this machine that hold programs, which containers mount."""
     apart = [Path("/", name) for name in _LINKS]
     return [Path("/usr"), *(one for one in apart if one.is_dir() and not one.is_symlink())]
 
 
 def name() -> str:
-    """The image's name, which differs where its content does; Podman imports without a tag."""
+    """Return the image's name with a hash of its content; no tag: Podman imports without one."""
     return f"localhost/mergewright-machine-{hashlib.sha256(content()).hexdigest()[:12]}"
 
 
 @cache
 def content() -> bytes:
-    """The image's files, as an archive that engines import."""
+    """Return the image's files, as a tar archive that engines import."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in _EMPTY:

@@ -1,7 +1,7 @@
 """Finds the interpreters and environments that a program needs outside the system's folders.
 
-Only links and files that an operator or installer wrote are followed. A path is omitted if it is in
-a session's folders, or is a folder that holds more than programs, such as a home directory.
+Only links and files that an operator or installer wrote are followed. In place of a folder in the
+bot's data, or one that holds more than programs, such as a home directory, only a file is shown.
 """
 
 import os
@@ -13,18 +13,19 @@ from pathlib import Path
 #: Folders of the system that every sandbox has.
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc")))
 _HEAD_BYTES = 256  #: Linux reads as much of a script's first line: execve(2).
-_MOST = 100  #: Links and interpreters of one program.
+_MOST = 100  #: The most links and interpreters followed for one program.
 
 
 def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
-    """Return folders and files that a command needs, outside those of the system.
+    """Return folders and files that a command needs, without those below `SYSTEM`.
 
     `command` is from the configuration: its program, and files it names by absolute path. `path` is
-    PATH. No folder that contains one of the folders `hidden` is returned, and nothing inside them.
+    PATH. In place of a folder that contains a `hidden` one, or is in one, the file alone is
+    returned.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
-    # What is in the configuration by name may be anywhere, so it is not looked for in `hidden`.
+    # The configuration may name a file anywhere, also in a folder of `hidden`.
     open_ends = [Path(word) for word in words if word.startswith("/") and Path(word).is_file()]
     found: dict[Path, None] = {}
     seen: set[Path] = set()
@@ -39,7 +40,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 
 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
-    """Return the folders of the Python that runs this, outside those of the system."""
+    """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`."""
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))
 

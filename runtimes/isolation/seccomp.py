@@ -22,13 +22,14 @@ class _Machine(NamedTuple):
     column: int
 
 
-#: By the machine's name (uname(1)).
+#: Architectures by the machine's name, as `uname -m` prints it.
 MACHINES: Mapping[str, _Machine] = {
     "x86_64": _Machine(0xC000003E, 0),
     "aarch64": _Machine(0xC00000B7, 1),
 }
 
-#: Refused with EPERM: number on x86_64 and on aarch64 (asm/unistd.h). None: there is no such call.
+#: System calls refused with EPERM, with their numbers on x86_64 and on aarch64 (asm/unistd.h);
+#: None: the architecture has no such call.
 DENIED: Mapping[str, tuple[int, int | None]] = {
     # Other processes' memory and descriptors.
     "ptrace": (101, 117),
@@ -80,7 +81,7 @@ DENIED: Mapping[str, tuple[int, int | None]] = {
     "ioperm": (173, None),
 }
 
-#: Refused with ENOSYS, so that programs use the older calls, whose arguments a filter can see.
+#: System calls refused with ENOSYS, so that programs use older ones, whose arguments a filter sees.
 MISSING: Mapping[str, tuple[int, int]] = {
     "clone3": (435, 435),
     "io_uring_setup": (425, 425),
@@ -92,14 +93,15 @@ _CLONE, _UNSHARE, _IOCTL, _SOCKET = (56, 220), (272, 97), (16, 29), (41, 198)
 #: CLONE_NEW* of linux/sched.h: NS, CGROUP, UTS, IPC, USER, PID, NET.
 _NAMESPACES = 0x7E020000
 _NEW_TIME = 0x80  #: CLONE_NEWTIME, for unshare only: in clone it is part of the signal.
-#: ioctl_tty(2): they type into the terminal, reach the console, or change the line discipline.
+#: Refused requests of ioctl_tty(2): they type into the terminal, reach the console, or change the
+#: line discipline.
 TERMINAL: Mapping[str, int] = {
     "TIOCSTI": 0x5412,
     "TIOCLINUX": 0x541C,
     "TIOCCONS": 0x541D,
     "TIOCSETD": 0x5423,
 }
-#: Others, such as AF_VSOCK, leave the network namespace or lead to little used code.
+#: Allowed; others, such as AF_VSOCK, leave the network namespace or lead to little used code.
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 # https://docs.kernel.org/networking/filter.html; struct seccomp_data in linux/seccomp.h.
@@ -110,9 +112,9 @@ _X32 = 0x40000000  #: Calls of the x32 ABI of x86_64 have this bit.
 
 
 def program(machine: str = "") -> bytes:
-    """Return the filter for a machine, by default this one.
+    """Return the filter, as BPF, for an architecture of `MACHINES`; empty: this machine's.
 
-    Raises `ValueError` if its system calls are not known here.
+    Raises `ValueError` for any other architecture.
     """
     machine = machine or platform.machine()
     if machine not in MACHINES:

@@ -21,16 +21,16 @@ class Unisolated:
         return ", ".join(name for name, value in wanted.items() if value)
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
-        """Return the launch itself."""
+        """Return the launch unchanged."""
         return launch
 
     @contextmanager
     def command(
         self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
-        """Yield the command line itself."""
+        """Yield the command line unchanged, and no descriptors."""
         yield argv, ()
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Return that there are only processes."""
+        """Return False: runs leave nothing but processes and files."""
         return False
