@@ -1,4 +1,4 @@
-"""What was changed in a workspace or on a branch, for people to read."""
+"""Lists changes in a workspace or on a branch, for people to read."""
 
 import tempfile
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _SECONDS = 10.0
 class WorkspaceChanges(Struct, frozen=True, kw_only=True):
     """The work in a workspace, as lines of git's output."""
 
-    commits: tuple[str, ...]  #: A line for each, oldest first; at most 250.
+    commits: tuple[str, ...]  #: `HASH SUBJECT` of each, oldest first; at most 250.
     uncommitted: tuple[str, ...]  #: Entries of `git status --porcelain`.
 
 
@@ -24,13 +24,14 @@ class Patch(Struct, frozen=True):
     """A patch as git prints it: hostile text."""
 
     text: str
-    complete: bool  #: Whether it is all of it; what exceeds the limit is cut off.
+    complete: bool  #: Whether `text` is all of the patch; the rest is cut off.
 
 
 def patch_between(run: Callable[..., object], base: str, head: str, most: int) -> Patch:
-    """Return what `head` changes since it left `base`, in at most `most` bytes.
+    """Return what `head` changes since its merge base with `base`, in at most `most` bytes.
 
-    `run` is `git` in the mirror, or that of a session in its sandbox. Raises `GitFailure`.
+    `run` runs git in the mirror, or in a session's sandbox. Raises `GitFailure`, and `ValueError`
+    if `base` or `head` is no full SHA.
     """
     if not is_sha(base) or not is_sha(head):
         raise ValueError(f"{base!r} or {head!r} is no commit")

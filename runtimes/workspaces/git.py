@@ -23,7 +23,7 @@ from typing import IO
 from runtimes.base import RuntimeFailure
 from runtimes.workspaces.git_login import GitLogin, offered
 
-LOCAL_SECONDS = 120.0
+LOCAL_SECONDS = 120.0  #: The time-out of commands without the network.
 NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
 _TEXT_BYTES = 64 * 1024**2  #: The most that is kept in memory of what git prints.
 _ERROR_BYTES = 64 * 1024
@@ -97,10 +97,10 @@ _REMEDIES = (
 class GitFailure(Exception):
     """A git command failed; the message names the command, the repository and the remedy."""
 
-    command: str
-    place: str
-    words: str
-    remedy: str = ""  #: By default the one that fits the words.
+    command: str  #: Such as `fetch`.
+    place: str  #: The repository's path, or a session's name.
+    words: str  #: Why it failed: mostly what git printed.
+    remedy: str = ""  #: Empty: the one that fits `words`.
     _: KW_ONLY
     code: int | None = None  #: Git's exit code; None: it was not run to its end.
     out: str = ""  #: Its standard output.
@@ -108,7 +108,7 @@ class GitFailure(Exception):
     def __post_init__(self) -> None:
         matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, self.words))
         self.remedy = self.remedy or next(matching, "run the command by hand there to see more")
-        #: Whether the output had more bytes than it may have. A full disk is no such case.
+        #: Whether a limit of bytes was exceeded; a full disk does not count.
         self.too_much = re.search(_TOO_LARGE, self.words) is not None
         #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, self.words) is not None
@@ -119,7 +119,10 @@ class GitFailure(Exception):
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
-    """Make a bare repository without hooks that borrows objects (gitrepository-layout(5))."""
+    """Make a bare repository without hooks that borrows the objects of the repositories `borrow`.
+
+    See `objects/info/alternates` in gitrepository-layout(5). Raises `GitFailure`.
+    """
     repository.mkdir(mode=0o700)
     git(repository, "init", "--quiet", "--bare", "--template=")
     if borrow:
@@ -145,13 +148,13 @@ def git(
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
-    `settings` is configuration for this call, without secrets: it is passed in the environment.
-    `login` is the password for a remote. `protocol` is the only transport allowed; empty: none.
-    `stdin` is text, or a file. With `into` the output goes to that file, and `most` is its limit in
-    bytes; `GitFailure.too_much` says that there were more, or more than 64 MiB of text. `errors` is
-    the handler for bytes that are not UTF-8, as in names of files: "surrogateescape" keeps them.
-    `memory` is the most it may use, in bytes; 0: no limit. `wrap` runs git in a
-    sandbox. Raises `GitFailure`.
+    `settings` is configuration for this call, without secrets: it is passed in the environment, as
+    are the variables `env`. `login` is the password for a remote. `protocol` is the only transport
+    allowed; empty: none. `seconds` is the time-out. `stdin` is text, or a file. With `into` the
+    output goes to that file. `most` limits the output in bytes; 0: 64 MiB, or no limit with `into`.
+    `errors` is the handler for bytes that are not UTF-8, as in names of files: "surrogateescape"
+    keeps them. `memory` is the most git may use, in bytes; 0: no limit. `wrap` runs git in a
+    sandbox. Raises `GitFailure`, with `too_much` if the output exceeds its limit.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
@@ -219,12 +222,12 @@ def ask(repository: Path, *args: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """Return a text without bytes that are not UTF-8, which names of files may contain."""
+    """Replace surrogate escapes, which hold bytes of file names that are not UTF-8, by U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def redact(text: str, *secrets: str) -> str:
-    """Remove credentials from a text: those in URLs and headers, and the given secrets."""
+    """Replace credentials in a text by `***`: those in URLs and headers, and the given secrets."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     text = re.sub(r"://[^/@\s]+@", "://***@", text)
@@ -250,13 +253,13 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
 
 
 def nested_repositories(status: Iterable[str]) -> list[str]:
-    """Repositories inside a checkout: the untracked entries of its status that are folders."""
+    """Return the repositories in a checkout: untracked folders in `git status --porcelain`."""
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]
 
 
 def _configuration(settings: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables with configuration for git."""
+    """Return the environment variables that pass configuration to git."""
     variables = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
@@ -268,7 +271,7 @@ class _TooMuch(Exception):
 
 
 def _source(stdin: str | Path, errors: str) -> IO[bytes]:
-    """What a command reads. It cannot wait for the bot to write, nor the bot for it to read."""
+    """Open a command's input as a file: with a pipe, the bot and the command could block."""
     if isinstance(stdin, Path):
         return stdin.open("rb")
     file = os.fdopen(os.memfd_create("stdin"), "w+b")

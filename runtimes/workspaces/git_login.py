@@ -1,8 +1,8 @@
 """Gives git the password of a remote through a socket of its own.
 
 Arguments and the environment of a process can be read by every process of the same user, files by
-more. What is on a socket cannot be opened through `/proc`. As git's credential helper this file is
-a script of its own, for the standard library alone: `git_login.py DESCRIPTOR get`.
+more. Data on a socket cannot be read through `/proc`. As git's credential helper this file is a
+script of its own, which needs the standard library alone: `git_login.py DESCRIPTOR get`.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 
@@ -15,22 +15,23 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-#: GitHub takes any name beside a token.
+#: The user name: GitHub accepts any with a token.
 _USER = "x-access-token"
 
 
 class GitLogin(NamedTuple):
     """The password for the server of a URL."""
 
-    url: str
-    password: str  #: Empty: none.
+    url: str  #: Of the remote.
+    password: str  #: Empty: git gets no password.
 
 
 @contextmanager
 def offered(login: GitLogin) -> Iterator[tuple[Mapping[str, str], tuple[int, ...]]]:
-    """Git's settings with which it asks for the password, and the descriptors it must inherit.
+    """Yield the settings with which git asks for the password, and descriptors it must inherit.
 
-    It gets the password once, and for no other server than that of the URL.
+    Git gets the password once, and only for the server of the URL. Without a password, or if the
+    URL is not one of HTTP, both are empty.
     """
     server = urlsplit(login.url)
     if not login.password or server.scheme not in ("http", "https"):
@@ -50,7 +51,7 @@ def offered(login: GitLogin) -> Iterator[tuple[Mapping[str, str], tuple[int, ...
 
 
 def _print_login(descriptor: int) -> None:
-    """Print what is on the socket, for git."""
+    """Print the name and password on the socket, for git."""
     while piece := os.read(descriptor, 4096):
         os.write(sys.stdout.fileno(), piece)
 

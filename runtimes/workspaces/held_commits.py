@@ -31,7 +31,7 @@ class ForeignCommit(NamedTuple):
     """A commit that names somebody else as its author or committer."""
 
     sha: str
-    name: str
+    name: str  #: Of the foreign author or committer.
     email: str
 
 
@@ -39,11 +39,11 @@ class SuspiciousPlace(NamedTuple):
     """A place in a commit that looks like a secret."""
 
     sha: str
-    path: str  #: Empty: the message.
+    path: str  #: Empty: the commit's message.
 
 
 def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
-    """The files of more than this many megabytes (of 1,000,000 bytes), the largest first."""
+    """Return the files of more than this many megabytes (1,000,000 bytes), the largest first."""
     listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
     shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
     found = []
@@ -57,16 +57,17 @@ def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
 def foreign_commits(
     mirror: Mirror, head: str, is_ours: Callable[[str], bool]
 ) -> list[ForeignCommit]:
-    """The commits whose author or committer has an email that is not `is_ours`."""
+    """Return the commits with an email of author or committer that `is_ours` rejects."""
     return list(_foreign(mirror, is_ours, head, "--not", "--branches"))
 
 
 def removed_commits(
     mirror: Mirror, there: str, head: str, base: str, is_ours: Callable[[str], bool]
 ) -> list[ForeignCommit]:
-    """The commits of others that a push removes from the branch: `there` has them, `head` does not.
+    """Return others' commits that a push removes from the branch: in `there`, but not in `head`.
 
-    Merges and commits of the base branch are ignored: an agent may rebase its own commits.
+    `there` is the commit of GitHub's branch. Merges and commits of `base` are ignored, as are those
+    with emails that `is_ours` accepts: an agent may rebase its own commits.
     """
     return list(_foreign(mirror, is_ours, there, "--no-merges", "--not", head, base))
 
@@ -74,7 +75,7 @@ def removed_commits(
 def suspicious_places(
     mirror: Mirror, head: str, suspects: Callable[[str], bool]
 ) -> list[SuspiciousPlace]:
-    """The files with an added line, and the messages, that `suspects` matches; each once."""
+    """Return the places, each once, with an added line or message that `suspects` matches."""
     show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
     # Without context it is smaller than the patch whose size `push_checks.holds` has limited.
     names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")

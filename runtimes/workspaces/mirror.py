@@ -29,9 +29,9 @@ from runtimes.workspaces.worktree import COMMITS, Worktree
 _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
 _FILES = "Keep files that were not committed"
-_UPDATES = 20  #: No more updates of a branch in a row are examined.
-_NEWEST = 50  #: So many of GitHub's branches are named to a host that makes a pack.
-#: Reasons of a remote whose ref another push is changing at that moment.
+_UPDATES = 20  #: The most updates of a branch in a row that are examined.
+_NEWEST = 50  #: The most branches of GitHub whose objects a pack may omit.
+#: Errors of a remote at which another push is changing the ref at the same time.
 _IN_PROGRESS = r"cannot lock ref|failed to update ref|already exists|incorrect old value"
 
 
@@ -43,7 +43,7 @@ class PushRefused(Exception):
         lines = [line for line in words.splitlines() if "remote:" in line]
         reasons = [line.removeprefix("remote:").strip() for line in lines]
         self.reason = " ".join([f"{branch}: {summary}", *reasons])[:1000]
-        #: Whether the branch was not at the commit expected.
+        #: Whether the branch was at another commit than expected.
         self.moved = moved
         super().__init__(self.reason)
 
@@ -64,7 +64,7 @@ class Preserved(Struct, frozen=True, kw_only=True):
     run: int
     ref: str
     sha: str  #: Its first parent is the branch's commit, its files are those of the checkout.
-    at: datetime  #: When it was kept.
+    at: datetime  #: When it was preserved.
 
 
 class Fork(Struct, frozen=True, kw_only=True):
@@ -79,9 +79,9 @@ class Fork(Struct, frozen=True, kw_only=True):
 class Mirror:
     """One project's mirror. Methods raise `GitFailure` and may be called from any thread."""
 
-    path: Path  #: Absolute.
-    url: str
-    password: Callable[[], str] = str  #: The password for `url`; empty: none.
+    path: Path  #: The absolute path of the bare repository.
+    url: str  #: Of the repository at GitHub.
+    password: Callable[[], str] = str  #: Returns the password for `url`; empty: none.
     fork: Fork | None = None  #: Where the bot's branches are pushed to and fetched from, if set.
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ class Mirror:
             self._fetch_branches(self.path)
 
     def head_of(self, branch: str) -> str | None:
-        """The commit of GitHub's branch, as last fetched or pushed."""
+        """Return the commit of GitHub's branch, as last fetched or pushed; None: no such branch."""
         return commit_at(self.path, f"refs/heads/{check_branch(branch)}")
 
     def contains(self, sha: str) -> bool:
@@ -132,7 +132,7 @@ class Mirror:
         return ask(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer)) is not None
 
     def merge_base(self, base: str, sha: str) -> str:
-        """The best common ancestor; `base` if there is none."""
+        """Return the best common ancestor of two commits; `base` if there is none."""
         return (
             base
             if base == sha
@@ -140,7 +140,7 @@ class Mirror:
         )
 
     def pull_template(self, sha: str) -> str:
-        """The repository's pull request template, or nothing.
+        """Return the pull request template in the commit `sha`; empty if there is none.
 
         https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests/about-issue-and-pull-request-templates
         """
@@ -159,9 +159,9 @@ class Mirror:
         return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
 
     def commits(self, sha: str, base: str = "") -> tuple[Commit, ...]:
-        """The commits of `sha` that are not in `base`, oldest first; at most 250.
+        """Return the commits of `sha` that are not in `base`, oldest first; at most the last 250.
 
-        Without `base`: those that are on no branch of GitHub.
+        `base` is a commit; empty: return those that are on no branch of GitHub.
         """
         shown = ("-z", "--reverse", f"--max-count={COMMITS}", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
@@ -198,7 +198,7 @@ class Mirror:
         return kept
 
     def preserved(self, session: str = "") -> list[Preserved]:
-        """The preserved work of one session, or of all, ordered by session and run."""
+        """Return the preserved work of a session (empty: of all), ordered by session and run."""
         folder = f"{_OURS}/preserved/"
         fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
         lines = git(self.path, "for-each-ref", fields, f"{folder}{session}").splitlines()
@@ -210,20 +210,21 @@ class Mirror:
         return sorted(found, key=lambda kept: (kept.session, kept.run))
 
     def size_of(self, kept: Preserved) -> int:
-        """The bytes of the objects that only this preserved work refers to."""
+        """Return the size in bytes, on disk, of objects that only this preserved work refers to."""
         others = ("--not", "--branches", f"--glob={_OURS}/sessions", f"--glob={_OURS}/pushed")
         rest = [other.ref for other in self.preserved() if other.ref != kept.ref]
         shown = ("--objects", "--disk-usage")
         return int(git(self.path, "rev-list", *shown, kept.sha, *others, *rest))
 
     def forget(self, kept: Preserved) -> None:
-        """Drop preserved work, unless its ref has changed since."""
+        """Drop preserved work. Raises `GitFailure` if its ref has changed since."""
         git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
-        """A session's newest commit, and a commit with uncommitted files on top of it, or None.
+        """Return a session's newest commit, and the commit with uncommitted files on top of it.
 
-        GitHub's branch counts; commits that were taken or preserved count if they build on it.
+        GitHub's branch counts; commits that were taken or preserved count if they build on it. The
+        second is None if there are no such files. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -235,10 +236,10 @@ class Mirror:
         return None if start is None else (start, preserved if start == below else None)
 
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
-        """Merge what others pushed to a session's branch with the session's commits.
+        """Merge `theirs`, GitHub's commit of a session's branch, with `ours`, the session's.
 
-        If GitHub has all of the session's commits, or had them before others removed some, the
-        result is `theirs`. None if there is a conflict.
+        Returns the merged commit: `theirs` if GitHub has all of the session's commits, or had them
+        before others removed some. None if there is a conflict.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -276,7 +277,7 @@ class Mirror:
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
     def pushed(self, branch: str) -> str | None:
-        """The commit that the bot last pushed to a branch."""
+        """Return the commit that the bot last pushed to a branch; None: it never did."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def _took_off(self, branch: str, theirs: str) -> bool:
@@ -285,7 +286,7 @@ class Mirror:
         return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:
-        """The tree with the changes of both; None: they conflict."""
+        """Return the tree with the changes of both commits; None: they conflict."""
         tree = ask(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs))
         return None if tree is None else tree.strip()
 
@@ -357,7 +358,7 @@ class Mirror:
         git(self.path, "update-ref", ref, sha)
 
     def _newest(self, session: str) -> list[str]:
-        """Commits that are here and that a session's work most likely builds on."""
+        """Return commits in the mirror that a session's work most likely builds on."""
         shown = ("--sort=-committerdate", f"--count={_NEWEST}", "--format=%(objectname)")
         ours = (f"{_OURS}/sessions/{session}", f"{_OURS}/preserved/{session}")
         own = git(self.path, "for-each-ref", "--format=%(objectname)", *ours).splitlines()

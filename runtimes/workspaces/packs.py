@@ -1,7 +1,7 @@
 """Imports packs that may be hostile into a repository of the bot's.
 
-A pack is examined in a folder of its own, which git takes for more objects of the repository. What
-is refused leaves nothing behind, as with git's own `receive-pack`.
+A pack is examined in a folder of its own, which git reads as further objects of the repository. A
+refused pack leaves nothing behind, as with git's own `receive-pack`.
 """
 
 import tempfile
@@ -10,10 +10,10 @@ from pathlib import Path
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git
 from runtimes.workspaces.preservable import ALL_BYTES, FILE_BYTES
 
-#: No larger pack is taken: whatever may be preserved fits in.
+#: No larger pack is imported: whatever may be preserved fits in.
 PACK_BYTES = ALL_BYTES
 _MOST_OBJECTS = 5_000_000
-#: For all that git keeps of a pack's objects: deltas may make gigabytes of a few bytes.
+#: The most memory for unpacking: deltas may make gigabytes of a few bytes.
 _MEMORY_BYTES = 4 * 1024**3
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 _REMEDY = "have the agent remove it from its commits"
@@ -22,8 +22,8 @@ _REMEDY = "have the agent remove it from its commits"
 def import_pack(repository: Path, pack: Path) -> None:
     """Import a pack, whose objects are checked as by `fetch` with `fsckObjects`.
 
-    A few objects become files of their own. Raises `GitFailure`, also if there are too many
-    objects, or if one is too large.
+    Fewer than 100 objects become loose objects. Raises `GitFailure`, also for more than 5,000,000
+    objects, and for an object of more than `FILE_BYTES`.
     """
     with pack.open("rb") as opened:
         count = int.from_bytes(opened.read(12)[8:])

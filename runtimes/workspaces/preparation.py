@@ -48,8 +48,8 @@ def hold_files(
 ) -> Sequence[str]:
     """Restore the files that steer agents as they are on the base branch, for the next program.
 
-    `base` is the branch's commit on GitHub. What is not committed of these files is preserved
-    first, as the work of `run`. Safe to repeat. Returns those of which the session's branch has
+    `base` is the base branch's commit on GitHub. Uncommitted changes of these files are preserved
+    first, as the work of `run`. Safe to repeat. Returns the files of which the session's branch has
     another version. Raises `GitFailure`.
     """
     if not patterns:

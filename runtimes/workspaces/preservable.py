@@ -9,13 +9,13 @@ from pathlib import Path
 from runtimes.workspaces.git import GitFailure, nested_repositories, readable
 from runtimes.workspaces.repositories import pipe_of_git
 
-#: Larger files, and more bytes together, are not preserved: git would work on them for hours.
+#: The most bytes preserved, of a file and of all together: git would work on more for hours.
 FILE_BYTES, ALL_BYTES = 1024**3, 8 * 1024**3
 _REMEDY = "remove it, or have the agent remove it"
 
 
 def check_pipes(*places: Path) -> None:
-    """Raise `GitFailure` if git would wait at a pipe in one of these until its time-out."""
+    """Raise `GitFailure` if git would wait at a pipe in one of these folders until its time-out."""
     try:
         name = pipe_of_git(*places)
     except subprocess.TimeoutExpired:
@@ -41,9 +41,10 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
 
 
 def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:
-    """The repositories nested in a checkout, and pathspecs of the rest, each ended by a NUL.
+    """Return a checkout's nested repositories, and pathspecs of the rest, each ended by a NUL.
 
-    Git adds nothing at all if a pipe is in the place of a file that it knows. Raises `GitFailure`.
+    The rest has no pipes: git adds nothing at all if a pipe replaces a tracked file. `status` has
+    the entries of `git status --porcelain`. Raises `GitFailure`.
     """
     check_sizes(checkout, (entry[3:] for entry in status))
     nested = nested_repositories(status)

@@ -19,12 +19,12 @@ _SKIPS = re.compile(
 
 #: Patches of more bytes are not searched, and so not pushed.
 _PATCH_BYTES = 256 * 1024**2
-#: So much of a patch is searched at once, with an overlap of more than any secret's length.
+#: A patch is searched in parts of this size, with an overlap of more than any secret's length.
 _PART_BYTES, _OVERLAP_BYTES = 4 * 1024**2, 256 * 1024
 
 
 class PatchTooLarge(Exception):
-    """The patches of the commits are too large to be checked."""
+    """The patches of the commits are larger than `megabytes` (MiB), and so not checked."""
 
     def __init__(self, megabytes: int) -> None:
         self.megabytes = megabytes
@@ -32,7 +32,7 @@ class PatchTooLarge(Exception):
 
 
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
-    """The files matching `paths` in which `head` differs from its base and from GitHub's branch.
+    """Return the files of `paths` in which `head` differs from its base and from GitHub's branch.
 
     `base` is a commit of the base branch. `there` is the commit of the session's branch on GitHub,
     empty if it was never pushed. A change that `there` has was pushed by a person or allowed
@@ -48,16 +48,16 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 
 
 def skips_checks(mirror: Mirror, head: str) -> str:
-    """Return the words in a commit message that make GitHub skip checks; empty if none do."""
+    """Return the words in the message of `head` that make GitHub skip checks; empty if none."""
     found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
     return found[0].strip() if found else ""
 
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds`, called with parts of a patch, matches in a commit that a push publishes.
+    """Whether `finds` is true for a part of the patches of the commits that a push publishes.
 
     The patches are searched in parts, because a few objects may hold gigabytes of text. Raises
-    `PatchTooLarge` for more than 256 MB.
+    `PatchTooLarge` for more than 256 MiB.
     """
     # Of a merge commit only changes made by hand; the merged commits are in the log themselves.
     # `--text` includes files that git takes for binary.
@@ -76,7 +76,7 @@ def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
 
 
 def _parts(file: BinaryIO) -> Iterator[str]:
-    """The text of a file in parts, each with the end of the one before it."""
+    """Yield the text of a file in parts, each after the end of the part before it."""
     before = b""
     while data := file.read(_PART_BYTES):
         yield (before + data).decode(errors="replace")

@@ -1,7 +1,7 @@
 """Reads the refs of a repository that an agent writes to, as plain files, without running git.
 
 Whatever the agent put there (a link, a pipe, a huge file, another format), the result is a commit's
-name or None, and nothing outside the repository is opened.
+SHA or None, and nothing outside the repository is opened.
 """
 
 import os
@@ -21,7 +21,7 @@ _BRANCHES, _FILES = 200, 10_000  #: No more refs and files than this are read.
 
 
 def is_sha(text: str) -> bool:
-    """Whether this is a full object name, which is safe in a command line."""
+    """Whether a text is a full object name (40 or 64 hex digits), so safe in a command line."""
     return _SHA.fullmatch(text) is not None
 
 
@@ -50,7 +50,7 @@ def check_session(session: str) -> str:
 
 
 def commit_at(repository: Path, ref: str) -> str | None:
-    """The commit of a ref; None if there is none, or its file cannot be trusted.
+    """Return the commit of a ref; None if there is none, or its file cannot be trusted.
 
     Raises `OSError` where the machine, not the file, is the reason that it cannot be read.
     """
@@ -65,13 +65,13 @@ class Tip:
     __slots__ = ("_commit", "_marker", "_ref", "_repository", "_seen")
 
     def __init__(self, repository: Path | str, ref: str, marker: str = "") -> None:
-        """While the file `marker` is missing there is no commit."""
+        """While the file `marker` is missing, there is no commit; empty: no such file is needed."""
         self._repository, self._ref, self._marker = str(repository), ref, marker
         self._seen: tuple[int, ...] | None = None
         self._commit: str | None = None
 
     def commit(self) -> str | None:
-        """See `commit_at`. Raises `OSError` as it does."""
+        """Return the ref's commit or None, as `commit_at` does. Raises `OSError`."""
         if self._marker and not os.path.lexists(self._marker):
             return None
         files = (f"{self._repository}/{self._ref}", f"{self._repository}/packed-refs")
@@ -92,7 +92,7 @@ def _identity(path: str) -> tuple[int, ...] | None:
 
 
 def commits(repository: Path, worktree: str) -> list[str]:
-    """The commits of all local branches, stashes and the worktree's HEAD, without duplicates."""
+    """Return the commits of HEAD of a worktree, of stashes and branches: at most 200, each once."""
     refs = (f"worktrees/{worktree}/HEAD", "refs/stash")
     found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs]
     found += branches(repository).values()
@@ -110,7 +110,7 @@ class CheckedOut(Struct, frozen=True):
 
 
 def checked_out(repository: Path, worktree: str) -> CheckedOut:
-    """What a worktree has checked out."""
+    """Return the branch and commit that a worktree has checked out."""
     text = (_read(repository, f"worktrees/{worktree}/HEAD", _REF_BYTES) or "").strip()
     ref = text.removeprefix("ref: refs/heads/")
     if ref == text:
@@ -122,7 +122,7 @@ def checked_out(repository: Path, worktree: str) -> CheckedOut:
 
 
 def branches(repository: Path) -> dict[str, str]:
-    """The commits of all local branches by name."""
+    """Return the commits of local branches by name; at most 200."""
     packed = _packed(repository).items()
     found = {ref: sha for ref, sha in packed if ref.startswith("refs/heads/")}
     for path, _ in islice(walk(repository / "refs" / "heads"), _FILES):
@@ -146,13 +146,13 @@ def _packed(repository: Path) -> dict[str, str]:
 
 
 def _commit(text: str | None) -> str | None:
-    """Parse a ref's file. A symbolic ref gives None: git does not create such branches."""
+    """Return the commit in a ref's file; None for a symbolic ref: git creates no such branches."""
     sha = (text or "").strip()
     return sha if is_sha(sha) else None
 
 
 def _read(repository: Path, name: str, limit: int) -> str | None:
-    """The text of a small regular file, without following links below the repository.
+    """Return the text of a small regular file, without following links below the repository.
 
     None: there is no such file, or it cannot be trusted. Raises `OSError` where the machine is the
     reason that it cannot be read.
@@ -169,12 +169,12 @@ def _read(repository: Path, name: str, limit: int) -> str | None:
 
 
 def branch_tip(root: Path, session: str, branch: str) -> Tip:
-    """Reads the head of a session's branch; None: the workspace is incomplete or unreadable."""
+    """Return a `Tip` of a session's branch; it has no commit until the workspace is complete."""
     place = f"{root}/{check_session(session)}"
     ref = f"refs/heads/{check_branch(branch)}"
     return Tip(f"{place}/repository.git", ref, marker=f"{place}/made")
 
 
 def modified(file: Path) -> int:
-    """When a file was modified, in nanoseconds; 0: there is none."""
+    """Return when a file was modified, in nanoseconds since 1970; 0: there is no such file."""
     return file.stat().st_mtime_ns if file.is_file() else 0

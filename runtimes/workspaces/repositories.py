@@ -27,8 +27,8 @@ def make_repository(
 ) -> None:
     """Make the agent's repository and checkout, with its branch at the commit `start`.
 
-    `origin` is the project's mirror, a folder of this machine. `sign_off` adds the author of the
-    agent's commits as a `Signed-off-by` line.
+    `origin` is the project's mirror, a folder of this machine. `sign_off`: whether a hook adds a
+    `Signed-off-by` line to the agent's commits. Raises `GitFailure`.
     """
     init(repository, borrow=(origin,))
     with (repository / "config").open("a") as config:
@@ -60,7 +60,7 @@ def _quoted(value: str) -> str:
 
 
 def checkout_of(root: Path, session: str) -> Path:
-    """The folder in which a session's agent works."""
+    """Return the folder in which a session's agent works, below `root`, that of workspaces."""
     return Path(os.path.realpath(root)) / session / "checkout"
 
 
@@ -93,14 +93,14 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
 
 
 def pipe_of_git(*places: Path) -> str:
-    """A pipe that git would wait at, because it reads files of this name; empty: there is none.
+    """Return a named pipe in these folders that git would wait at; empty: there is none.
 
-    It is below a checkout, or a folder of objects. Raises `OSError`, and
+    Git reads files of such a name in a checkout or a folder of objects. Raises `OSError`, and
     `subprocess.TimeoutExpired` if there are too many files.
     """
     names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")
     if not (found := [*filter(Path.is_dir, places)]):
-        return ""  # Without a place it would look in the bot's own folder.
+        return ""  # Without a folder `find` would search the bot's working directory.
     done = subprocess.run(
         ("find", *found, "-type", "p", "(", *names, ")", "-print", "-quit"),
         capture_output=True,
@@ -113,7 +113,7 @@ def pipe_of_git(*places: Path) -> str:
 
 
 def files_below(root: Path, folder: str) -> Iterator[str]:
-    """Files and links below a folder, without those in `.git`."""
+    """Yield files and links below `folder`, relative to `root`, without those in `.git`."""
     for path, status in walk(root / folder, without=".git"):
         if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             yield str(path.relative_to(root))

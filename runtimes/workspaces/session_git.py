@@ -32,7 +32,7 @@ class SessionGit:
 
     view: Path  #: The bot's repository of the session.
     checkout: Path
-    repository: Path  #: The agent's.
+    repository: Path  #: The agent's repository.
     origin: Path  #: The project's mirror.
     #: Returns the isolation of the session's runs. Raises `RuntimeFailure` if it does not work.
     isolation: Callable[[], Isolation]
@@ -56,7 +56,7 @@ class SessionGit:
         return self.isolation().command(argv, self.view, sandbox)
 
     def on_files(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> str:
-        """Run a command on the files of the checkout."""
+        """Run a command on the checkout's files and return its output. Raises `GitFailure`."""
         # A link in its place would make other files look like the agent's work.
         if self.checkout.is_symlink() or not self.checkout.is_dir():
             words = "the checkout was removed or replaced"
@@ -70,12 +70,12 @@ class SessionGit:
         return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
 
     def index(self) -> tuple[bytes, int]:
-        """The index of `view`, and when it was modified, in nanoseconds. Raises `OSError`."""
+        """Return the index of `view`, and its modification time in ns. Raises `OSError`."""
         with open_regular(self.view / "index") as file:
             return file.read(_INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
-        """Copy the index of `view` to another name there. Raises `OSError`."""
+        """Copy the index of `view` to a file `name` there; return its path. Raises `OSError`."""
         data, modified = self.index()
         with replacing(self.view / name) as copy:
             copy.write(data)
@@ -85,7 +85,7 @@ class SessionGit:
         return self.view / name
 
     def make(self) -> None:
-        """Make the bot's repository: its own settings only, the objects of others borrowed."""
+        """Make the bot's repository, with its own settings and borrowed objects only."""
         init(self.view, borrow=(self.repository, self.origin))
 
 

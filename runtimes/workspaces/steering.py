@@ -14,12 +14,12 @@ from runtimes.workspaces.git import pathspecs
 
 
 class Steering:
-    """The steering files of one checkout; the caller holds the lock of its view."""
+    """The steering files of one checkout; the caller holds the lock of the bot's repository."""
 
     def __init__(self, note: Path, view: Path, git: Callable[..., str]) -> None:
-        """`git` runs in the bot's repository `view`, on the files of the checkout.
+        """Run git commands with `git` in the bot's repository `view`, on the checkout's files.
 
-        `note` is a file of the bot's: the commit whose versions are held, then the patterns.
+        `note` is a file of the bot's for the commit whose versions are held, and the patterns.
         """
         self._git = git
         self._note = note
@@ -27,7 +27,7 @@ class Steering:
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Hold the files that match from now on, as they are in a commit; `put_back` restores them.
+        """Hold files that match `patterns` at their versions in `commit`; `put_back` restores them.
 
         Returns whether any of them has changes that are not committed.
         """
@@ -36,7 +36,7 @@ class Steering:
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files. Returns those of which `head` has another version.
+        """Restore the held files. Returns those of which the commit `head` has another version.
 
         Files in the way are removed; links are replaced, never followed. If `head` has the same
         version of all, none is held any longer.
@@ -57,21 +57,24 @@ class Steering:
         return _split(changed_files)
 
     def status(self, untracked: str) -> list[str]:
-        """The differences to the branch's commit, without held files in their restored state."""
+        """Return `git status` entries, without held files in their restored state.
+
+        `untracked` is the value of `--untracked-files`.
+        """
         _, patterns = self._held()
         others = pathspecs(patterns, "exclude")
         found = self._status(f"--untracked-files={untracked}", "--", ".", *others)
         return [*found, *self._uncommitted()] if patterns else found
 
     def _uncommitted(self) -> list[str]:
-        """Held files that are neither as they should be nor as committed."""
+        """Return status entries of held files that are neither as restored nor as committed."""
         _, patterns = self._held()
         own = self._status("--untracked-files=all", "--", *pathspecs(patterns))
         changed = set(self._changed()) if own else set()
         return [entry for entry in own if entry[3:] in changed]
 
     def _changed(self) -> list[str]:
-        """Held files that are not as they should be."""
+        """Return the held files that are not in their restored state."""
         _, patterns = self._held()
         shown = ("--untracked-files=all", "--ignored=matching")
         entries = self._status(*shown, "--", *pathspecs(patterns), env=self._env)
@@ -84,7 +87,7 @@ class Steering:
         ]
 
     def _held(self) -> tuple[str, list[str]]:
-        """The held commit and the patterns."""
+        """Return the held commit and the patterns; both empty if nothing is held."""
         if not self._note.is_file():
             return "", []
         commit, *patterns = self._note.read_text().split("\n")

@@ -4,14 +4,14 @@ Once an agent may have worked in it, git runs only as in `runtimes.workspaces.se
 
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
-    ROOT/SESSION/bot.git          the bot's; no file in it is trusted
+    ROOT/SESSION/bot.git          the bot's repository; no file in it is trusted
     ROOT/SESSION/made             marks the workspace as complete
     ROOT/SESSION/making           exists while the workspace is made: there is no work in it yet
-    ROOT/SESSION/moving           the commits from and to which it is being moved
+    ROOT/SESSION/moving           the commits from and to which `move` is moving the branch
     ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
 
-One that is neither complete nor being made is spoiled: its work is kept before it is made again.
+A workspace neither complete nor being made is spoiled: its work is kept before it is made again.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, readable
 from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.steering import Steering
 
-COMMITS = 250  #: No more commits of a branch are listed.
+COMMITS = 250  #: The most commits of a branch that are listed.
 #: What git keeps beside a worktree's HEAD during a rebase, or while it applies patches.
 _REBASES = ("rebase-merge", "rebase-apply")
 _BY_HAND = "look at the session's workspace by hand"
@@ -50,7 +50,10 @@ class Worktree:
         isolation: Callable[[], Isolation],
         sign_off: bool = False,
     ) -> None:
-        """`origin` and `sign_off` are those of `make_repository`, `isolation` of `SessionGit`."""
+        """`origin` is the project's mirror; `sign_off`: see `make_repository`.
+
+        `isolation` returns the isolation of the session's runs, in which git runs as well.
+        """
         self._origin = origin
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
@@ -71,7 +74,7 @@ class Worktree:
         self._making = self.place / "making"
         self._moving = self.place / "moving"
         self._steering = Steering(self.place / "steering", self._view, self._git.on_files)
-        self.made_at = ""  #: The commit whose files `create` has checked out just now, unchanged.
+        self.made_at = ""  #: The commit `create` has just checked out, unchanged; or empty.
 
     @property
     def exists(self) -> bool:
@@ -85,7 +88,7 @@ class Worktree:
 
     @property
     def completed(self) -> int:
-        """When its creation was completed, in nanoseconds; 0: it is not complete."""
+        """When its creation was completed, in nanoseconds since 1970; 0: it is not complete."""
         return refs.modified(self._marker)
 
     @property
@@ -103,19 +106,19 @@ class Worktree:
         return self.made and self.head() is not None and self.path.is_dir()
 
     def base(self) -> str:
-        """The commit the work begins at; empty: it is not known any more."""
+        """Return the commit the work begins at; empty: it is not known."""
         return self._marker.read_text() if self.made else ""
 
     def head(self) -> str | None:
-        """The branch's commit, read without running git; None: it cannot be read."""
+        """Return the branch's commit, read without running git; None: it cannot be read."""
         return self._tip.commit()
 
     def commits(self) -> list[str]:
-        """The commits at branches, HEAD and stashes of the session, read without running git."""
+        """Return the commits of branches, HEAD and stashes, at most 200, without running git."""
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """Make the bot's view again, if an agent has spoiled it, to read the work."""
+        """Make the bot's repository of a spoiled workspace again, so that its work can be read."""
         if self.spoiled:
             repositories.remove_tree(self._view)
             self._make_view()
@@ -128,7 +131,7 @@ class Worktree:
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
         commit the work begins at, which is recorded. False: `may_make`, called right before,
-        forbids it, or another bot has completed the workspace since.
+        forbids making it, or another bot has completed the workspace since.
         """
         before = self.completed
         if not may_make() or not self.remove(before):
@@ -157,7 +160,7 @@ class Worktree:
     def dirty(self) -> bool:
         """Whether files are changed, or untracked and not ignored; submodules do not count.
 
-        Nor do changes of an interrupted move, which is to be repeated.
+        Changes of an interrupted `move`, which is to be repeated, do not count either.
         """
         with self._locked():
             moving = self._moving
@@ -166,7 +169,7 @@ class Worktree:
             return bool(self._status())
 
     def changes(self, base: str) -> WorkspaceChanges:
-        """The commits since `base`, and what is not committed."""
+        """Return the commits since the commit `base`, and the uncommitted changes."""
         with self._locked():
             shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
             log = self._git("log", *shown, f"{base}..{self._checked_out()}", "--")
@@ -174,15 +177,15 @@ class Worktree:
             return WorkspaceChanges(commits=lines, uncommitted=entries)
 
     def patch(self, base: str, head: str, most: int) -> Patch:
-        """What `head` changes since it left `base`, in at most `most` bytes."""
+        """Return what `head` changes since its merge base with `base`; see `patch_between`."""
         with self._locked():
             return patch_between(self._git, base, head, most)
 
     def pack(self, commit: str, have: Collection[str], into: Path, most: int) -> None:
-        """Write the objects of a commit into a file of the caller's, as a thin pack.
+        """Write the objects of a commit to a file as a thin pack of at most `most` bytes.
 
-        Objects of commits that the caller has are omitted. A pack is hostile input, of at most so
-        many bytes: the importer must check its objects.
+        Objects of the commits `have`, which the caller has, are omitted. The pack is hostile input:
+        the importer must check its objects.
         """
         with self._locked():
             kinds = self._git("cat-file", "--batch-check", stdin="\n".join((*have, "")))
@@ -220,7 +223,7 @@ class Worktree:
             moving.unlink()
 
     def off_branch(self, known: str) -> OffBranch | None:
-        """The agent's commits that are not on the session's branch, if there are any.
+        """Return the agent's commits that are not on the session's branch; None: there are none.
 
         They are what is checked out, or, if the session's branch has no commits of its own, the
         newest on any other branch. `known` is the branch's commit where it cannot be read: the
@@ -263,7 +266,7 @@ class Worktree:
             refs.replace_file(self.repository, name, f"ref: refs/heads/{self.branch}\n".encode())
 
     def _newest(self, tips: Iterable[str], known: Iterable[str]) -> str:
-        """The newest commit of these that neither GitHub nor `known` has; empty: there is none."""
+        """Return the newest commit of `tips` that neither GitHub nor `known` has; or empty."""
         remote = git(self._origin, "for-each-ref", "--format=^%(objectname)", "refs/heads")
         wanted = "\n".join((*tips, *(f"^{sha}" for sha in known if sha), remote))
         shown = ("--max-count=1", "--ignore-missing", "--stdin")
@@ -277,7 +280,7 @@ class Worktree:
         return not self._git("rev-list", "--max-count=1", tip, f"^{commit}")
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
-        """Hold the files that match from now on, as they are in a commit.
+        """Hold the files that match `patterns` from now on, at their versions in `commit`.
 
         True: some of them have changes that are not committed, which `put_back` would lose.
         """
@@ -286,14 +289,15 @@ class Worktree:
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files. Returns those of which `head` has another version."""
+        """Restore the held files. Returns those of which the commit `head` has another version."""
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        With `completed`, remove it only if it was completed at that time; False: it was not.
+        With `completed`, remove it only if `Worktree.completed` still has this value; False: it has
+        another one.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)
@@ -334,7 +338,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _tree(self, anchor: str) -> str | None:
-        """A tree of every file as it is; None where all of them are committed."""
+        """Write a tree of every file as it is; None if all of them are committed."""
         if not os.path.lexists(self.path) or not (status := self._status("all", anchor)):
             return None
         index = self._git.copied_index("index.files")
@@ -362,7 +366,7 @@ class Worktree:
         self._git.on_files("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
     def _anchor(self, known: str = "") -> str:
-        """The commit the files are compared with: the branch's, or the newest that is known."""
+        """Return the commit to compare the files with: the branch's, or the newest known one."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"
@@ -370,7 +374,7 @@ class Worktree:
         return found
 
     def _checked_out(self) -> str:
-        """The commit that the files are a checkout of: of the branch, of another one or of none."""
+        """Return the commit that is checked out, on the branch, on another or on none."""
         here = refs.checked_out(self.repository, self.path.name)
         if here.branch != self.branch and here.commit:
             kind = self._git("cat-file", "--batch-check", stdin=f"{here.commit}\n")
@@ -379,7 +383,7 @@ class Worktree:
         return self._anchor()
 
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """Entries of `git status --porcelain` against the commit that is checked out."""
+        """Return status entries against the commit `anchor`; empty: the one checked out."""
         head = anchor or self._checked_out()
         if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.
