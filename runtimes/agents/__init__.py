@@ -10,6 +10,7 @@ from runtimes.agents.opencode import OpenCode
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shell import Shell
 
+#: The adapters by `AgentType.program`.
 AGENTS: Mapping[str, type[AgentAdapter]] = {
     "aider": Aider,
     "claude": Claude,

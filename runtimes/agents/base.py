@@ -20,19 +20,21 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     program: str  #: A name in `AGENTS`.
     command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual ones.
     args: tuple[str, ...] = ()  #: Further arguments, before the prompt.
-    model: str = ""
+    model: str = ""  #: The model's name, as the program takes it; empty: the program's default.
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Additional environment variables.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
     #: Whether it may start subagents inside its session, or how many at a time.
     subagents: bool | int = True
-    preamble: str = ""  #: One of the program's `preambles`; empty: the first of them.
+    #: How it gets the system prompt: one of its `AgentAdapter.preambles` or `first-message`; empty:
+    #: the first of its `preambles`.
+    preamble: str = ""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """The URL of a model API and the key for it. Its repr hides the key."""
 
-    url: str = ""  #: Of the API, without the version in its path; empty: the provider's own.
+    url: str = ""  #: The API's, without a version in its path; empty: the provider's own.
     key: str = ""  #: Empty: the program signs in by itself, or needs no key.
 
     def __repr__(self) -> str:
@@ -51,7 +53,7 @@ PROVIDER_DEFAULT = Endpoint()
 class RunLimits(Struct, frozen=True, kw_only=True):
     """What the configuration sets for a run besides its agent type."""
 
-    system: str = ""  #: The system prompt.
+    system: str = ""  #: The system prompt; empty: none.
     endpoint: Endpoint = PROVIDER_DEFAULT
     #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; empty: all.
     tools: Collection[str] = ()
@@ -91,40 +93,40 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> Path:
-        """The first prompt, as text."""
+        """The file with the first prompt."""
         return self.inputs / "prompt.md"
 
     @property
     def summary(self) -> Path:
-        """Title and text of the session's pull request, written by the agent.
+        """The file with title and text of the session's pull request, which the agent writes.
 
-        In a folder of its own: it is all of the home that a program's sandbox must make writable.
+        It is in a folder of its own: the only one of the home that a sandbox must make writable.
         """
         return self.home / "for-people" / "pull_request.md"
 
     @property
     def progress(self) -> Path:
-        """The agent's notes on what is done and what is next, for the run that continues."""
+        """The file with the agent's notes on what is done and what is next, for the next run."""
         return self.summary.with_name("progress.md")
 
     @property
     def output(self) -> Path:
-        """Everything the program printed, as the runtime recorded it."""
+        """The file with everything the program printed, as the runtime recorded it."""
         return self.dir / "output.log"
 
     @property
     def spool(self) -> Path:
-        """Hook payloads, one JSON object a line, appended by the program's hooks."""
+        """The file to which the program's hooks append their payloads, one JSON object a line."""
         return self.outputs / "hooks.jsonl"
 
     @property
     def port_socket(self) -> Path:
-        """Where the program's port answers the bot, if it is in a sandbox; see `Launch.listens`."""
+        """The UNIX socket to the port of a program in a sandbox; see `Launch.listens`."""
         return self.dir / PORT_SOCKET
 
     @property
     def conversation(self) -> Path:
-        """The program's own id of the run's conversation, written before the program starts."""
+        """The file with the program's own id of the conversation, written before the start."""
         return self.dir / "conversation"
 
     @property
@@ -134,7 +136,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> datetime:
-        """When the run was prepared; earlier records in the home belong to earlier runs."""
+        """When the run was prepared: earlier records in the home belong to earlier runs.
+
+        The earliest possible time if it was not prepared.
+        """
         try:
             return from_seconds(self.conversation.stat().st_mtime)
         except OSError:
@@ -142,7 +147,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def repository(self) -> Path:
-        """The session's own repository; see `runtimes.workspaces.worktree`."""
+        """The session's own bare repository; see `runtimes.workspaces.worktree`."""
         return self.workspace.with_name("repository.git")
 
     @property
@@ -150,7 +155,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
         """The folders a commit writes to: a worktree's own git folder and its repository's.
 
         They are not read from `.git`, which the agent can write. Without a repository of the
-        session's own, as in a trial, it is a plain one.
+        session's own, as in a trial, the only one is `.git` in the workspace.
 
         https://git-scm.com/docs/gitrepository-layout
         """
@@ -179,6 +184,6 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    native_id: str = ""  #: The conversation's id, where the adapter chooses it.
-    port: int = 0  #: Of loopback, at which the bot asks the program; 0: none.
+    native_id: str = ""  #: The conversation's id; empty: the program chooses it later.
+    port: int = 0  #: The port of 127.0.0.1 at which the bot sends requests; 0: none.
     reads: tuple[Path, ...] = ()  #: Scripts of Mergewright's own that `argv` names.

@@ -55,7 +55,7 @@ class ShellReader(Reader):
         self._active_since: datetime | None = None  #: Since when it prints without a pause.
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the reported activity, or else whether the command prints."""
+        """Return the reported activity; without one, that by whether the command prints."""
         if agent.activity is not Activity.NONE or self._touched is None:
             return agent
         if now - self._touched < _SILENCE:
@@ -64,7 +64,7 @@ class ShellReader(Reader):
         return in_state(agent, Activity.READY, self._touched, evidence)
 
     def _received_in(self) -> Sequence[Path]:
-        """Return the output: it has the `received` lines, and the terminal's echo."""
+        """Return the output file: it has the `received` lines, and the terminal's echo."""
         return (self._files.output,)
 
     def _update(self) -> None:
@@ -136,7 +136,7 @@ class Shell(AgentAdapter):
     not_adopted = "a command has no conversation to resume"
     submit_seconds = 0.0
     wants_screen = False
-    remembers = False  #: All that is known of a command is that it gets its prompt.
+    remembers = False  #: A command is only known to get its prompt.
     preambles: Collection[str] = ("system-prompt",)
     permission_modes = False
     supports_subagents = False
@@ -165,10 +165,13 @@ class Shell(AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=files.session)
 
     def dialog(self, files: RunFiles, screen: str) -> None:
-        """Return None: its questions are answered by messages."""
+        """Return None: a command takes answers to its questions as messages."""
 
     def version(self) -> str:
-        """Return the command's path: commands have no common way to print a version."""
+        """Return the command's path: commands have no common way to print a version.
+
+        Raises `FileNotFoundError` if it is not installed.
+        """
         command = self._type.command
         path = shutil.which(command[0]) if command else None
         if path is None:

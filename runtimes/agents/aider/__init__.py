@@ -20,13 +20,13 @@ from runtimes.agents.shared.adapter import option
 from runtimes.agents.shared.hooks import silenced
 from runtimes.files import matching, write_private
 
-#: It runs no command without a person's confirmation, whatever its options are. Nothing is allowed
-#: in the chat mode `ask`, where it only talks.
+#: Aider runs no command without a person's confirmation, whatever its options are. In the chat mode
+#: `ask` it changes nothing and only replies.
 _UNATTENDED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNATTENDED, "confirm": (), "reject": (*_UNATTENDED, "--chat-mode", "ask")}
 #: No updates, questions or analytics; commits run the repository's hooks.
-#: It streams, because the words on the screen are the only sign of progress during a response of
-#: minutes. Then it estimates what a request used, without reasoning and cached tokens; with
+#: Aider streams responses, because text on the screen is the only sign of progress during minutes
+#: of a response. Then it estimates a request's usage, without reasoning and cached tokens; with
 #: `--no-stream` among the `args` of an agent type it takes the provider's numbers.
 _ALWAYS = (
     "--no-check-update",
@@ -44,9 +44,9 @@ _ENV = {
     "BROWSER": "true",  # Open no pages: `true` is the command that does nothing.
     "PYTHON_DOTENV_DISABLED": "1",  # One run must not configure the next by a file `.env`.
 }
-#: Without a list of models of today in this cache it downloads one for each request.
+#: A cache of model prices: without a file of today Aider downloads one for each request.
 _MODEL_CACHE = Path("caches") / "model_prices_and_context_window.json"
-#: The cache it keeps in the workspace; no option moves it.
+#: The cache that Aider keeps in the workspace; no option moves it.
 _TAGS_CACHE = ".aider.tags.cache.v4"
 _TWICE = '"$@" {first} && exec "$@" --restore-chat-history'
 
@@ -56,11 +56,11 @@ class Aider(adapter.AgentAdapter):
     install = "uv tool install aider-chat"
     not_adopted = "Aider has no ids for its conversations"
 
-    #: After one failed write outside it discards all pending edits.
+    #: After one failed write outside the workspace Aider discards all pending edits.
     writes_outside = False
     supports_subagents = False
-    limits_mcp_servers, limits_hooks = True, True  #: It has neither.
-    #: With each of these it has a default model.
+    limits_mcp_servers, limits_hooks = True, True  #: Aider has neither.
+    #: With each of these Aider has a default model.
     login_variables: Collection[str] = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
     reader = AiderReader
@@ -75,7 +75,7 @@ class Aider(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write prompt and system prompt.
+        """Write prompt and system prompt; see `AgentAdapter.prepare`.
 
         Aider has no conversation ids: a chat history is named after the conversation's first run.
         """
@@ -145,7 +145,7 @@ class Aider(adapter.AgentAdapter):
 
 
 def _log_request(files: RunFiles) -> str:
-    """Return a command that logs that Aider wants input."""
+    """Return a shell command that appends the event 'asks' to the run's analytics log."""
     line = '{"event":"asks","time":%s}\\n'
     return silenced(f"printf '{line}' \"$(date +%s)\" >> {shlex.quote(str(files.spool))}")
 

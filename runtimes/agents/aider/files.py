@@ -29,7 +29,7 @@ class AiderProperties(Struct, frozen=True):
     exception: str = ""
 
     def usage(self) -> Usage:
-        """Return it as usage. Aider reports a cost of 0 if it knows no price."""
+        """Convert to `Usage`. Aider reports a cost of 0 if it knows no price: None then."""
         return Usage(
             input=self.prompt_tokens,
             output=self.completion_tokens,
@@ -46,12 +46,12 @@ class AiderEvent(Struct, frozen=True):
 
 
 def folder(files: RunFiles) -> Path:
-    """The adapter's folder for Aider's files."""
+    """Return the adapter's folder for Aider's files."""
     return files.home / ".aider"
 
 
 def history(files: RunFiles, native: str) -> Path:
-    """The chat history of a conversation, which Aider appends to."""
+    """Return the file with a conversation's chat history, which Aider appends to."""
     return folder(files) / f"{native}.chat.md"
 
 

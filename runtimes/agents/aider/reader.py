@@ -1,4 +1,4 @@
-"""Reads the activity of an Aider run: requests from its analytics log, words from its chat history.
+"""Reads the activity of an Aider run: requests from its analytics log, texts from chat histories.
 
 The adapter has Aider append a line to the log whenever it wants input after a request. Only the
 screen shows whether it wants the next message or the answer to a question.
@@ -37,7 +37,7 @@ class AiderReader(Reader):
         super().__init__(files)
         self._events = LineTail(files.spool)
         self._history = LineTail(aider_files.history(files, self._native))
-        self._last_event = ""  #: The last event that shows what it does.
+        self._last_event = ""  #: The last event that shows what Aider does.
         self._event_at: datetime | None = None  #: Time of the newest event.
         self._since: datetime | None = None  #: Time of the last start or request.
         self._model = ""
@@ -45,7 +45,7 @@ class AiderReader(Reader):
         self._restarts = 0
         self._exception = ""  #: The exception that broke off the last request.
         self._error = ""  #: The provider's error to the last request.
-        self._words: list[str] = []  #: Of the response that is being written.
+        self._words: list[str] = []  #: Lines of the response that is being written.
         #: The last response after each start in the chat history, earlier runs included.
         self._responses = [""]
         self._starts = 0  #: Starts of this run.

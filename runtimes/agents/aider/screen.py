@@ -9,18 +9,19 @@ from runtimes.agents.shared.dialogs import AnswerStep, Dialog, with_choices
 PROMPT = re.compile(r"([a-z-]+( multi)?)?>")
 #: The prompt with text, which a person types or has just sent.
 FILLED_PROMPT = re.compile(rf"{PROMPT.pattern} \S")
+#: A question with its choices: `Run it? (Y)es/(N)o [Yes]:`.
 QUESTION = re.compile(r"(.+\?) (\(Y\)es/.+) \[\w+\]:")
 _CHOICE = re.compile(r"\((\w)\)([^/]*)")
 _BREAK = re.compile(r"\n\n|─\n")
 
 
 def last_line(screen: str) -> str:
-    """Return the last line that is not empty."""
+    """Return the last line that is not empty, stripped; empty if there is none."""
     return screen.rstrip().rpartition("\n")[2].strip()
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the question on the screen; Aider takes the first word of a choice."""
+    """Return the question on the screen; an answer is the first word of a choice."""
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:
         return Dialog()
@@ -47,6 +48,6 @@ def _subject(screen: str) -> str:
 
 
 def unsent_text(screen: str) -> str:
-    """Return the text at the prompt."""
+    """Return the unsent text at the prompt; empty if there is none."""
     shown = last_line(screen)
     return shown.partition("> ")[2] if FILLED_PROMPT.match(shown) else ""

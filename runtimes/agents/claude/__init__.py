@@ -72,7 +72,7 @@ class Claude(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and the answers to startup dialogs."""
+        """Write settings, hooks and answers to startup dialogs; see `AgentAdapter.prepare`."""
         folder = claude_files.folder(files)
         prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET
@@ -104,7 +104,7 @@ class Claude(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy its transcript: the program resumes it from any working directory."""
+        """Copy the conversation's transcript, which resumes in any working directory."""
         source = adapter.user_folder("CLAUDE_CONFIG_DIR", ".claude")
         adapter.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
 
@@ -131,10 +131,10 @@ class Claude(adapter.AgentAdapter):
 
 
 def _limited(files: RunFiles, folder: Path, limits: RunLimits) -> Iterator[str]:
-    """Yield the options that keep it to given MCP servers, and from its repository's settings.
+    """Yield options that limit the program to given MCP servers, without the repository's hooks.
 
-    The latter hold the hooks. Without them it does not read the repository's `CLAUDE.md` either
-    (measured). Its own settings are written at each start: the agent may have added hooks to them.
+    Hooks are in the repository's settings. Without these, its `CLAUDE.md` is not read either
+    (measured). The user's settings are written at each start: the agent may have added hooks.
     """
     if limits.mcp_servers is not None:
         servers = {
@@ -150,7 +150,7 @@ def _limited(files: RunFiles, folder: Path, limits: RunLimits) -> Iterator[str]:
 
 
 def _settings(files: RunFiles) -> dict[str, object]:
-    """The run's settings: hooks, status line and the files the agent may always use.
+    """Return the run's settings: hooks, status line and files the agent may always use.
 
     https://code.claude.com/docs/en/settings
     """
@@ -167,7 +167,7 @@ def _settings(files: RunFiles) -> dict[str, object]:
 
 
 def _state(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
-    """The program's own state file, with the startup dialogs answered in advance."""
+    """Return the content of the program's state file, with answers to the startup dialogs."""
     state = claude_files.folder(files) / ".claude.json"
     known = decode_json(read_text(state), dict[str, object]) or {}
     key = env.get("ANTHROPIC_API_KEY", "")

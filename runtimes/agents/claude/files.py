@@ -1,8 +1,8 @@
 """The files of Claude Code: status file, transcripts with their messages, and status line.
 
 - `sessions/PID.json`, while the program lives: `idle`, `busy`, `waiting`, or `shell` (idle, with a
-  command in the background). The source of the activity.
-- `projects/*/ID.jsonl`: the transcript. With the hooks, the source of words and tokens.
+  command in the background). It is the source of the activity.
+- `projects/*/ID.jsonl`: the transcript. With the hooks, it is the source of texts and tokens.
 - The first and the last input of its status line (https://code.claude.com/docs/en/statusline),
   which the adapter keeps in the run's folder: the source of costs and usage limits.
 """
@@ -41,7 +41,7 @@ _INTERRUPTED = "[Request interrupted by user"
 
 
 class ClaudeStatus(Struct, frozen=True, rename="camel"):
-    """`sessions/PID.json`."""
+    """The status file `sessions/PID.json` of a running program."""
 
     pid: int
     session_id: str
@@ -114,36 +114,36 @@ def is_interruption(content: str | list[dict[str, object]]) -> bool:
 
 
 def folder(files: RunFiles) -> Path:
-    """The program's folder, its CLAUDE_CONFIG_DIR."""
+    """Return the program's folder, its CLAUDE_CONFIG_DIR."""
     return files.home / ".claude"
 
 
 def status_lines(files: RunFiles) -> tuple[Path, Path]:
-    """The first and the last input of the run's status line.
+    """Return the files with the first and the last input of the run's status line.
 
-    The first has what the conversation had cost before the run.
+    The first has the cost of the conversation before the run.
     """
     return files.outputs / "claude-line.first", files.outputs / "claude-line.last"
 
 
 def transcript(files: RunFiles, native: str) -> Path | None:
-    """The transcript of a conversation; None if there is none yet."""
+    """Return the transcript of the conversation with the id `native`; None: there is none yet."""
     found = matching(folder(files), f"projects/*/{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 
 def transcripts(files: RunFiles) -> list[Path]:
-    """The transcripts of all conversations, unordered."""
+    """Return the transcripts of all conversations, unordered."""
     return matching(folder(files), "projects/*/*.jsonl")
 
 
 def subagent_transcripts(transcript: Path) -> Sequence[Path]:
-    """The transcripts of the subagents that a conversation started."""
+    """Return the transcripts of the subagents that a conversation started."""
     return sorted(matching(transcript.with_suffix(""), "subagents/*.jsonl"))
 
 
 def started_at(transcript: Path) -> datetime:
-    """When a conversation began: the first time in its transcript."""
+    """Return the first time in a transcript; the latest possible time if there is none."""
     with suppress(OSError):
         head = read_bytes(transcript).decode(errors="replace").split("\n", _HEAD_LINES)
         for record in decode_lines(head[:_HEAD_LINES], ClaudeRecord):
@@ -158,7 +158,7 @@ def is_alive(status: ClaudeStatus) -> bool:
 
 
 def parse_line(line: str) -> Iterator[Message]:
-    """Yield the messages of one line; none for records of the program itself."""
+    """Yield the messages of one line of a transcript; none for records of the program itself."""
     record = decode_json(line, ClaudeRecord)
     if record is None or record.message is None or record.is_meta:
         return

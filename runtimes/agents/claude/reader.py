@@ -1,6 +1,6 @@
 """Reads the activity of a Claude Code run.
 
-Its status file decides, and hooks add the words. Where there is no status file, or it has a word
+The program's status file decides; hooks add texts. If there is no status file, or it has a status
 that is not known here, hooks and transcript decide. They miss one thing: a turn that is interrupted
 before its first response leaves no record, and counts as active.
 """
@@ -66,7 +66,7 @@ class ClaudeReader(Reader):
         self._arguments: dict[str, tuple[object, object]] = {}
         self._asked: list[HookCall] = []  #: Requests of this turn without an answer.
         self._answered: datetime | None = None  #: When the last of them was answered.
-        #: Since when the state holds that the status file said last.
+        #: When the state began that the status file reported last.
         self._by_file: datetime | None = None
         self._status_file: WatchedFile[ClaudeStatus] | None = None
         self._status: ClaudeStatus | None = None
@@ -167,7 +167,7 @@ class ClaudeReader(Reader):
     def _by_status(
         self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
     ) -> Agent | None:
-        """Return the state by the status file; None: its word is not known here."""
+        """Return the state by the status file; None: its status is not known here."""
         since = from_seconds(status.status_updated_at / 1000)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:

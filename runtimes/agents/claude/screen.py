@@ -22,7 +22,7 @@ _STARTUP_CHOICES = re.compile(
     r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE
 )
 _MARK = "❯ "
-#: The error it retries after: `✻ 429 ... · retrying in 8s · attempt 4/10`.
+#: The error after which the program retries: `✻ 429 ... · retrying in 8s · attempt 4/10`.
 RETRY = re.compile(r"^\S (.+?) · retrying\b.* · attempt ", re.MULTILINE)
 #: An answer below its question on the review page, wrapped.
 _REVIEWED_ANSWER = re.compile(r"^ +→ (.*(?:\n(?! +● ).+)*)", re.MULTILINE)
@@ -32,7 +32,7 @@ _FREE_TEXT = "Type something."
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, a permission, or one before the first turn."""
+    """Return the open dialog: a question form, a permission request, or one at the start."""
     asked = last_call(files, "PermissionRequest")
     if headings := list(_FORM_HEADINGS.finditer(screen)):
         shown = screen[headings[-1].start() :]
@@ -77,7 +77,7 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 
 def startup_dialog(screen: str) -> Dialog:
-    """Return a dialog of the program's start, such as the one about trusting the folder."""
+    """Return a dialog of the program's start, such as trusting the folder; empty: none is open."""
     found = _STARTUP_CHOICES.search(screen)
     if found is None:
         return Dialog()

@@ -30,7 +30,7 @@ _QUIET = {
     "analytics.enabled": "false",
     "notice.hide_rate_limit_model_nudge": "true",  # A dialog that opens when a limit is reached.
 }
-#: Switches both implementations of subagents off.
+#: Settings that switch off both implementations of subagents.
 _NO_SUBAGENTS = (
     "agents.enabled=false",
     "features.multi_agent=false",
@@ -59,7 +59,7 @@ class Codex(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write key and instructions. The program chooses the id of a new conversation."""
+        """Write key and instructions; the program chooses the id of a new conversation."""
         folder = codex_files.folder(files)
         prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env["CODEX_HOME"] = str(folder)
@@ -93,7 +93,7 @@ class Codex(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy its rollout: the program finds it by its name."""
+        """Copy the conversation's rollout, which the program finds by the file's name."""
         source = adapter.user_folder("CODEX_HOME", ".codex")
         pattern = "sessions/*/*/*/rollout-*-{id}.jsonl"
         adapter.copy_transcript(source, pattern, native, codex_files.folder(files))

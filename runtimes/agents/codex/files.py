@@ -1,7 +1,7 @@
 """The files of Codex: rollouts, with their messages.
 
 The program appends a conversation to its rollout (`sessions/YYYY/MM/DD/rollout-*-ID.jsonl`), which
-it creates at the first prompt. The rollout is the source of turns, words and tokens. Permission
+it creates at the first prompt. The rollout is the source of turns, texts and tokens. Permission
 requests and the conversation's id are known from hooks only.
 """
 
@@ -52,7 +52,7 @@ class CodexError(Struct, frozen=True):
 
 
 class CodexTokens(Struct, frozen=True):
-    """Tokens of one response: cached ones are part of the input, reasoning of the output."""
+    """Tokens of one response: input includes cached tokens, output reasoning tokens."""
 
     input_tokens: Count = 0
     cached_input_tokens: Count = 0
@@ -61,7 +61,7 @@ class CodexTokens(Struct, frozen=True):
     reasoning_output_tokens: Count = 0
 
     def usage(self) -> Usage:
-        """Return them as usage, without a cost: the program knows no prices."""
+        """Convert to `Usage`, without a cost: the program knows no prices."""
         cached, written = self.cached_input_tokens, self.cache_write_input_tokens
         return Usage(
             input=max(0, self.input_tokens - cached - written),
@@ -99,7 +99,7 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """When the last of the exhausted limits resets; None if the program has no time."""
+        """Return when the last exhausted limit resets; None: none is, or no time is known."""
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)
@@ -126,12 +126,12 @@ class CodexItem(Struct, frozen=True):
 
 
 def folder(files: RunFiles) -> Path:
-    """The program's folder, its CODEX_HOME."""
+    """Return the program's folder, its CODEX_HOME."""
     return files.home / ".codex"
 
 
 def rollout(files: RunFiles, native: str) -> Path | None:
-    """The rollout of a conversation; None if there is none yet."""
+    """Return the rollout of the conversation with the id `native`; None: there is none yet."""
     found = matching(folder(files), f"sessions/*/*/*/rollout-*-{native}.jsonl") if native else ()
     return next(iter(found), None)
 

@@ -1,6 +1,6 @@
 """Reads the activity of a Codex run: turns and questions from its rollout, permissions from hooks.
 
-Only the screen shows that a permission was given, and dialogs before the first prompt.
+Only the screen shows that a permission was given, and which dialog is open before the first prompt.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class CodexReader(Reader):
         self._announced: dict[str, str] = {}  #: Id of the call by tool and command.
         self._requests: dict[str, _Request] = {}  #: By the id of the call that waits.
         self._calls: set[str] = set()  #: Tool calls without an output.
-        self._model = ""  #: Of the turn.
+        self._model = ""  #: Of the turn's responses.
         self._limits = codex_files.CodexLimits()
 
     def _update(self) -> None:

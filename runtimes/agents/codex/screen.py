@@ -16,6 +16,7 @@ _CHOICE = re.compile(r"(?:› )?(\d)\. (.+)")
 _FORM_COUNT = re.compile(r"^ *Question \d+/\d+ \(\d+ unanswered\)$", re.MULTILINE)
 _FORM_CHOICE = re.compile(r"^ *(› )?(\d)\. ", re.MULTILINE)
 _FORM_FOOTER = " | esc to interrupt"
+#: The input box; group 1 is its text.
 INPUT_BOX = re.compile(r"^› ?(.*)", re.MULTILINE)
 INPUT_HINT = re.compile("Ask Codex to do anything$")
 #: `• Reconnecting... 2/5 (3s • ...)`, and below it the error after which the program retries.
@@ -23,7 +24,7 @@ RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, or a permission."""
+    """Return the open dialog: a question form, or a permission request; empty: none is open."""
     if counts := list(_FORM_COUNT.finditer(screen)):
         shown = screen[counts[-1].end() :]
         return asked_form(last_call(files, "PreToolUse"), partial(_form_screen, shown))
@@ -45,7 +46,7 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
-    """Return the heading and the choices of an open dialog; both empty if none is open."""
+    """Return heading and choices of an open permission dialog; both empty if none is open."""
     lines = [line.strip() for line in screen.strip().splitlines()]
     if not lines or not _FOOTER.match(lines[-1]):
         return "", ()

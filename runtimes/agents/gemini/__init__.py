@@ -19,7 +19,7 @@ from runtimes.agents.shared.hooks import spool_command
 from runtimes.files import matching, write_private
 
 _MODES = {"auto": "yolo", "confirm": "default", "reject": "plan"}
-#: The variables it signs in with, each with its value of `security.auth.selectedType`.
+#: The variables it signs in with, each with the value of `security.auth.selectedType`.
 _AUTH_TYPES = {
     "GEMINI_API_KEY": "gemini-api-key",
     "GOOGLE_API_KEY": "vertex-ai",
@@ -53,7 +53,7 @@ class Gemini(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and instructions."""
+        """Write settings, hooks and instructions; see `AgentAdapter.prepare`."""
         prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= run_limits.endpoint.variables(url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY")
         settings = _settings(files, env)
@@ -78,7 +78,7 @@ class Gemini(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy its transcript, and register its folder as that of the workspace."""
+        """Copy the conversation's transcript, and register its folder as the workspace's."""
         pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
         folder = gemini_files.folder(files)
         copy = adapter.copy_transcript(Path.home() / ".gemini", pattern, native, folder)

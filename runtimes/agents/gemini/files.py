@@ -18,16 +18,16 @@ from runtimes.files import matching
 
 
 class GeminiTokens(Struct, frozen=True):
-    """Tokens of one response: cached ones are part of the input."""
+    """Tokens of one response: the input includes cached tokens."""
 
     input: Count = 0
     output: Count = 0
     cached: Count = 0
     thoughts: Count = 0
-    tool: Count = 0  #: Tool results, beside the input.
+    tool: Count = 0  #: Of tool results, which the input does not include.
 
     def usage(self) -> Usage:
-        """Return them as usage, without a cost: the program knows no prices."""
+        """Convert to `Usage`, without a cost: the program knows no prices."""
         return Usage(
             input=max(0, self.input - self.cached) + self.tool,
             output=self.output,
@@ -67,12 +67,12 @@ class GeminiRecord(TimedRecord, frozen=True, rename="camel"):
 
 
 def folder(files: RunFiles) -> Path:
-    """The folder in which the program keeps its settings and transcripts."""
+    """Return the folder in which the program keeps its settings and transcripts."""
     return files.home / ".gemini"
 
 
 def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
-    """The transcripts of a conversation: their names end with the beginning of its id."""
+    """Return a conversation's transcripts, whose names end with its id's first 8 characters."""
     return sorted(matching(folder(files), f"tmp/*/chats/session-*-{native[:8]}.jsonl"))
 
 

@@ -13,6 +13,7 @@ _CHOICE = re.compile(r"^(● )?(\d)\. +(.+)$", re.MULTILINE)
 #: The line below the field of a dialog that takes text, and how such a field begins.
 _TEXT_FOOTER = re.compile(r"\(?(?:Press )?Enter to submit\W+Esc to cancel")
 _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
+#: The input box; group 1 is its text.
 INPUT_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 INPUT_HINT = re.compile("Type your message or @path/to/file$")
 #: Heading of the dialog about a usage limit; its offer to try again is pointless.
@@ -33,7 +34,7 @@ _REVIEW = re.compile(
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, or a permission."""
+    """Return the open dialog: a question form, or a permission request; empty: none is open."""
     if shown := form_text(screen):
         return asked_form(last_call(files, "BeforeTool"), partial(_form_screen, shown))
     heading, choices = permission_dialog(screen)
@@ -45,7 +46,7 @@ def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """Return the heading and the choices of an open dialog; both empty if none is open.
 
     A dialog for text has no choices. While a dialog is open there is no input box: the dialog is
-    below everything that looks like one.
+    below everything that looks like an input box.
     """
     lines = screen.splitlines()
     box = max((place for place, line in enumerate(lines) if INPUT_BOX.match(line)), default=-1)

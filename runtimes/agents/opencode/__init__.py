@@ -39,7 +39,7 @@ _MODES = {
 }
 #: Tools for questions, plans and the pull request's text, which every agent keeps.
 _ALWAYS = ("question", "todowrite", "external_directory")
-#: No updates, and no downloads of what the program brings along.
+#: No updates, no sharing, and no downloads of models' data and language servers.
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -74,7 +74,7 @@ class OpenCode(adapter.AgentAdapter):
     reader = OpenCodeReader
     messages = opencode_files.OpenCodeMessageReader
     dialog = staticmethod(port.dialog)
-    # It recognises no unsent text: only colours distinguish that from hints in the input box.
+    # No `input_box`: only colours distinguish unsent text from hints in the input box.
 
     def __init__(self, agent_type: AgentType) -> None:
         super().__init__(agent_type)
@@ -83,7 +83,7 @@ class OpenCode(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Choose port and password, and build the configuration.
+        """Choose port and password, and build the configuration; see `AgentAdapter.prepare`.
 
         The program chooses the id of a new conversation itself.
         """

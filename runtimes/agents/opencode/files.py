@@ -1,7 +1,7 @@
 """The database of OpenCode: sessions, messages and their parts.
 
-It is the source of turns, words, tokens and costs. What the program waits for, and that it retries
-after an error, is known from its port only: see `port`.
+It is the source of turns, texts, tokens and costs. Only the program's port (`port`) tells what the
+program waits for, and that it retries after an error.
 """
 
 import os
@@ -23,7 +23,7 @@ from runtimes.agents.shared.databases import open_database
 from runtimes.agents.shared.files import Count, Dollars, decode_json
 from runtimes.agents.shared.messages import Message, MessageKind, as_text
 
-Millis = Annotated[float, Meta(ge=0, le=4e12)]  #: Since 1970.
+Millis = Annotated[float, Meta(ge=0, le=4e12)]  #: Milliseconds since 1970.
 #: States of a tool that has not returned.
 RUNNING = ("pending", "running")
 _BATCH = 200  #: Parts read at once.
@@ -51,7 +51,7 @@ class OpenCodeCache(Struct, frozen=True):
 
 
 class OpenCodeTokens(Struct, frozen=True):
-    """Tokens of one message; no number is part of another."""
+    """Tokens of one message; no number includes another."""
 
     input: Count = 0
     output: Count = 0
@@ -59,7 +59,7 @@ class OpenCodeTokens(Struct, frozen=True):
     cache: OpenCodeCache = OpenCodeCache()
 
     def usage(self, cost: float) -> Usage:
-        """Return them as usage. The program reports a cost of 0 if it knows no price."""
+        """Convert to `Usage`. The program reports a cost of 0 if it knows no price: None then."""
         return Usage(
             input=self.input,
             output=self.output,
@@ -122,17 +122,17 @@ class OpenCodePart(Struct, frozen=True):
 
 
 def to_datetime(millis: float) -> datetime:
-    """Convert a time of the database."""
+    """Convert a time of the database, in milliseconds since 1970."""
     return from_seconds(millis / 1000)
 
 
 def database(files: RunFiles) -> Path:
-    """The program's database."""
+    """Return the path of the program's database."""
     return files.home / ".local/share/opencode/opencode.db"
 
 
 def database_files(files: RunFiles) -> tuple[str, str]:
-    """The database and its write-ahead log."""
+    """Return the paths of the database and its write-ahead log."""
     return str(database(files)), f"{database(files)}-wal"
 
 

@@ -1,7 +1,7 @@
 """Starts OpenCode with a conversation to resume, and posts the first message to its port.
 
-`opencode --session ID --prompt TEXT` does not submit the prompt (measured with 1.18.33). A script
-of its own, for the standard library alone:
+`opencode --session ID --prompt TEXT` does not submit the prompt (measured with 1.18.33). This is a
+script of its own, which needs the standard library alone:
 
     first_message.py SERVER_FILE CONVERSATION PROMPT_FILE -- COMMAND...
 """
@@ -25,7 +25,10 @@ _PAUSE_SECONDS = 0.2
 
 
 def post_until_received(program: int, server: Path, conversation: str, prompt: str) -> None:
-    """Post the message repeatedly until the conversation has a new copy, or the program ended."""
+    """Post the message repeatedly until the conversation has a new copy, or the program ended.
+
+    Gives up after ten minutes. `program` is a pid, `server` the file with port and password.
+    """
     where = json.loads(server.read_text())
     credentials = b64encode(f"opencode:{where['password']}".encode()).decode()
     headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
@@ -59,7 +62,10 @@ def post_until_received(program: int, server: Path, conversation: str, prompt: s
 
 
 def main(server: str, conversation: str, prompt: str, *command: str) -> None:
-    """Become the command, with a detached process beside it that posts the message."""
+    """Become the command, with a detached process beside it that posts the message.
+
+    The arguments are those of the script, in its order.
+    """
     program = os.getpid()
     first = os.fork()
     if not first:

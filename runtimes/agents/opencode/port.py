@@ -1,4 +1,4 @@
-"""The HTTP API of a running OpenCode: what it waits for, and how it is answered.
+"""The HTTP API of a running OpenCode, which tells what it waits for, and takes the answers.
 
 https://opencode.ai/docs/server. Each run has a port of its own on loopback, behind a password.
 """
@@ -39,7 +39,7 @@ class OpenCodeServer(Struct, frozen=True):
 
 
 class OpenCodePermission(Struct, frozen=True):
-    """A pending permission."""
+    """A pending permission request; `metadata` depends on the tool."""
 
     id: str = ""
     permission: str = ""
@@ -48,14 +48,14 @@ class OpenCodePermission(Struct, frozen=True):
 
 
 class OpenCodeQuestion(Struct, frozen=True):
-    """A pending call of the question tool."""
+    """A pending call of the question tool; see `parse_questions` for `questions`."""
 
     id: str = ""
     questions: object = None
 
 
 class OpenCodeStatus(Struct, frozen=True):
-    """The status of a conversation: `busy`, or `retry` after an error, without end."""
+    """The status of a conversation: `busy`, or `retry` after an error; empty: not reported."""
 
     type: str = ""
     attempt: int = 0
@@ -63,12 +63,12 @@ class OpenCodeStatus(Struct, frozen=True):
     next: Millis = 0.0  #: When it retries.
 
 
-#: The paths of what waits for a person, with their types.
+#: The API's paths that list requests waiting for a person, with the types of their responses.
 PENDING = {"/permission": list[OpenCodePermission], "/question": list[OpenCodeQuestion]}
 
 
 def server_file(files: RunFiles) -> Path:
-    """Where the run's `OpenCodeServer` is written."""
+    """Return the file with the run's `OpenCodeServer`."""
     return files.inputs / "opencode-server.json"
 
 
@@ -112,7 +112,7 @@ def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
 
 @contextmanager
 def _cut_off(sock: socket.socket, seconds: float) -> Iterator[None]:
-    """End what a connection waits for after so many seconds: reads return nothing any more."""
+    """Shut a connection down after this many seconds, so that its reads return nothing more."""
 
     def cut() -> None:
         with suppress(OSError):
@@ -127,9 +127,9 @@ def _cut_off(sock: socket.socket, seconds: float) -> Iterator[None]:
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the first pending permission or question. Raises `OSError` without a response.
+    """Return the first pending permission or question; empty: none. Raises `OSError`.
 
-    The port knows what is pending, so the screen is not needed.
+    The program's port knows what is pending, so `screen` is not used.
     """
     pending = get(files, PENDING)
     if pending is None:

@@ -1,4 +1,4 @@
-"""Reads the activity of an OpenCode run: turns from its database, requests from its port."""
+"""Reads the activity of an OpenCode run: turns from its database, questions from its port."""
 
 import re
 import sqlite3
@@ -71,7 +71,7 @@ class OpenCodeReader(Reader):
         self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When to ask the port at the latest.
 
     def received(self, key: str) -> bool:
-        """Whether the key is in the conversation."""
+        """Whether the text `key` is in the run's conversation."""
         self._update()
         return bool(opencode_files.query(self._files, _CONTAINS, self._native, key))
 

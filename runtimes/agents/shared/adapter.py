@@ -43,10 +43,10 @@ class AgentAdapter(ABC):
 
     program = ""  #: The usual command.
     install = ""  #: The command that installs it.
-    other_login = ""  #: How else than by a login variable it can sign in, continuing a sentence.
-    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation.
+    other_login = ""  #: The end of a sentence that names other ways to sign in.
+    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation; empty: it can.
 
-    #: The pause it needs between a paste and Enter; measured with five programs.
+    #: The pause that it needs between a paste and Enter, in seconds; measured with five programs.
     submit_seconds = 0.6
     #: Whether `Reader.read` needs the screen: some dialogs and retries are visible there only.
     wants_screen = True
@@ -56,17 +56,17 @@ class AgentAdapter(ABC):
     preambles: Collection[str] = ("instructions-file",)
     #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
     tools: Mapping[str, Collection[str]] = {}
-    permission_modes = True  #: Whether it has any.
-    #: Whether it can be kept to given MCP servers, and from the hooks of its repository.
+    permission_modes = True  #: Whether it has permission modes.
+    #: Whether it can be limited to given MCP servers, and kept from running its repository's hooks.
     limits_mcp_servers, limits_hooks = False, False
-    supports_subagents = True  #: Whether it can start subagents, and be kept from it.
+    supports_subagents = True  #: Whether it can start subagents, which can be switched off.
     limits_subagents = False  #: Whether the number of its concurrent subagents can be limited.
     provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
-    #: The input box on its screen, with the text in it as a group; None: only colours show it.
+    #: Matches the input box on the screen, with its text as group 1; None: only colours show it.
     input_box: re.Pattern[str] | None = None
-    input_hint = re.compile("$")  #: What an empty input box shows.
+    input_hint = re.compile("$")  #: Matches what an empty input box shows.
     reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
     parser: Callable[[], LineParser]  #: Makes a parser of the lines of one conversation's file.
 
@@ -90,10 +90,10 @@ class AgentAdapter(ABC):
         """
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy a conversation of the user who runs this into a session's home, before its runs.
+        """Copy a conversation of this process's user into a session's home, before its first run.
 
-        Raises `NotAdopted`, also if the program cannot resume such a copy, and `OSError` if it
-        cannot be copied.
+        `native` is its id. Raises `NotAdopted`, also if the program cannot resume such a copy, and
+        `OSError` if it cannot be copied.
         """
         raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
 
@@ -105,7 +105,7 @@ class AgentAdapter(ABC):
         """
 
     def unenforceable(self, limits: RunLimits) -> Sequence[str]:
-        """Return the settings of a profile that it cannot enforce, by their names."""
+        """Return the names of those settings in `limits` that the program cannot enforce."""
         wanted = {
             "tools": (limits.tools, self.tools),
             "permission-mode": (limits.permission_mode, self.permission_modes),
@@ -115,7 +115,7 @@ class AgentAdapter(ABC):
         return [name for name, (limited, enforces) in wanted.items() if limited and not enforces]
 
     def _mode(self, limits: RunLimits) -> str:
-        """The permission mode of a run."""
+        """Return the permission mode of a run."""
         return limits.permission_mode or self._type.permission_mode
 
     def unsent_text(self, screen: str) -> str:
@@ -133,7 +133,8 @@ class AgentAdapter(ABC):
     def messages(self, files: RunFiles) -> MessageReader:
         """Return a reader of the messages in `records`.
 
-        They are those of all conversations of the session, or of this run if it keeps them apart.
+        They are the messages of all conversations of the session, or of this run's only, if the
+        program keeps the runs' files apart.
         """
         return LineMessageReader(lambda: self._conversations(files), self.parser)
 
@@ -142,7 +143,7 @@ class AgentAdapter(ABC):
         """Return the files with the messages of all conversations, in order."""
 
     def version(self) -> str:
-        """Return the number in the first line of `--version`; empty if there is none.
+        """Return the version number in the first line that `--version` prints; empty if none.
 
         Raises `FileNotFoundError` if the program is not installed.
         """
@@ -157,7 +158,10 @@ class AgentAdapter(ABC):
     def check(
         self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
     ) -> Sequence[str]:
-        """Return what prevents a start, each problem with its remedy; empty: nothing."""
+        """Return what prevents a start, each problem with its remedy; empty: nothing does.
+
+        `environ` has the server's variables, `endpoint` the model API that the runs would use.
+        """
         missing = self._not_installed(environ.get("PATH"))
         return [*missing, *self._misconfigured(environ, endpoint)]
 
@@ -168,7 +172,7 @@ class AgentAdapter(ABC):
         return [f"{self._command[0]} is not installed: {self.install}{remedy}"]
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
-        """Return what the program's own credentials or settings lack."""
+        """Return what the program's own credentials or settings lack, each with its remedy."""
         known = login_variable(self._type, environ, self.login_variables)
         if known or endpoint != PROVIDER_DEFAULT:
             return []
@@ -210,7 +214,7 @@ def begin_run(
 
 
 def conversation(files: RunFiles, chosen: str) -> str:
-    """Return the run's conversation id: the one chosen the first time, from the run's folder."""
+    """Return the run's conversation id: the `chosen` of the first call, which is stored."""
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
     return files.native
@@ -221,9 +225,9 @@ def with_prompt(
 ) -> tuple[str, ...]:
     """Return a command line with the prompt as its last argument, read from its file at the start.
 
-    `name` is the option that takes it. So it is in the command line of the program alone, not in
-    those of the sandbox and of the terminal around it. If it is too long for an argument, that
-    points to its file.
+    `name` is the option that takes the prompt, with `=`; empty: it is an argument by itself. Only
+    the program's command line has the prompt, not those of the sandbox and the terminal around it.
+    If the prompt is too long for an argument, the argument points to its file.
     """
     if len(prompt.encode()) > _ARGUMENT_BYTES:
         text = f"Read {files.prompt} from beginning to end and do what it says."
@@ -245,7 +249,7 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first of these variables that a program of this type gets; empty if none."""
+    """Return the first of `variables` that a program of this type gets; empty if none."""
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
 
@@ -275,7 +279,7 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
     """Copy the transcript of a conversation from one program folder to the same path in another.
 
     `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id. Only regular
-    files of the user who runs this are copied. Returns the copy's path. Raises `NotAdopted` if the
+    files of this process's user are copied. Returns the copy's path. Raises `NotAdopted` if the
     user has no such transcript, and `OSError` if it cannot be copied.
     """
     if not _CONVERSATION.fullmatch(native):

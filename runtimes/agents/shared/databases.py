@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from runtimes.files import open_regular
 
-#: A database with its log of more bytes is not read.
+#: A database that has more bytes, with its log, is not read.
 _MOST_BYTES = 256 * 1024 * 1024
 _SECONDS = 2.0  #: For all queries on one connection; honest ones take milliseconds.
 _STEPS = 10_000  #: Of SQLite's virtual machine, between two looks at the time.
@@ -44,7 +44,7 @@ _CODE = """FROM sqlite_schema WHERE NOT (
 
 @contextmanager
 def open_database(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a database for reading. Queries that take too long are aborted.
+    """Open a copy of a database for reading. Queries fail after two seconds altogether.
 
     Raises `sqlite3.Error`, also where one of its files is a link or a pipe, or is too large.
     """
@@ -56,9 +56,9 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(database: Path, into: Path) -> None:
-    """Copy one state of a database, with its write-ahead log, to a path of the caller's.
+    """Copy one state of a database to `into`, and its write-ahead log to `into` with `-wal`.
 
-    Raises `sqlite3.Error`, also while its program changes more of it than the log.
+    Raises `sqlite3.Error`, also if its program changes more than the log in the meantime.
     """
     try:
         with open_regular(database) as file:
@@ -80,7 +80,7 @@ def copy_database(database: Path, into: Path) -> None:
 
 @contextmanager
 def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
-    """Open a copy for writing, without its triggers and views; at the end they are there again.
+    """Open a copy for writing, without its triggers and views, which are restored at the end.
 
     Once `seconds` have passed, every statement fails. Raises `sqlite3.Error`.
     """

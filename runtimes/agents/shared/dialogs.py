@@ -25,16 +25,17 @@ class AnswerStep(Struct, frozen=True, kw_only=True):
 
     keys: tuple[str, ...] = ()  #: Names of keys to press first.
     text: str = ""  #: Pasted and submitted afterwards.
-    request: Callable[[], None] | None = None  #: Called instead; raises `OSError`.
+    request: Callable[[], None] | None = None  #: Called in their place; raises `OSError`.
 
 
 class Dialog(Struct, frozen=True, kw_only=True):
     """The dialog that a program shows now."""
 
     id: str = ""  #: Differs from that of the next dialog; empty: no dialog is recognised.
-    state: str = ""  #: For answers of several steps: changes with every step taken.
-    choices: tuple[tuple[str, AnswerStep], ...] = ()  #: The label of each, and how it is taken.
-    #: The (next) step of an answer in other words; None: the dialog does not take them.
+    state: str = ""  #: Changes with every step of an answer that takes several.
+    choices: tuple[tuple[str, AnswerStep], ...] = ()  #: Each label with the step that takes it.
+    #: Returns the next step of an answer in other words, or None if it does not fit; None: the
+    #: dialog takes no other words.
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
@@ -48,7 +49,7 @@ class Dialog(Struct, frozen=True, kw_only=True):
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
     """Find the choice that an answer names: number, label or its first words, yes, no, always.
 
-    Choices are numbered from 1.
+    Choices are numbered from 1. None: no choice fits.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
@@ -74,14 +75,14 @@ def _normalised(text: str) -> str:
 
 
 def numbered_dialog(heading: str, labels: Sequence[str]) -> Dialog:
-    """A terminal dialog in which a choice is selected by pressing its number."""
+    """Return a terminal dialog in which pressing its number takes a choice."""
     return _terminal_dialog(heading, labels, [(str(n),) for n in range(1, len(labels) + 1)])
 
 
 def arrow_key_dialog(heading: str, labels: Sequence[str], marked: int) -> Dialog:
-    """A terminal dialog in which a choice is selected with arrow keys and Enter.
+    """Return a terminal dialog in which arrow keys and Enter take a choice.
 
-    `marked` is the index of the choice that Enter selects now, counted from 0.
+    `marked` is the index of the choice that Enter takes now, counted from 0.
     """
     places = range(len(labels))
     keys = [("Down",) * (n - marked) + ("Up",) * (marked - n) + ("Enter",) for n in places]
@@ -104,7 +105,7 @@ def as_question(dialog: Dialog) -> str:
 
 
 def text_of(pattern: re.Pattern[str], screen: str) -> str:
-    """Return the text of the pattern's group where it is last on the screen; empty if nowhere."""
+    """Return group 1 of the pattern's last match on the screen; empty if there is no match."""
     return next((found[1] for found in reversed([*pattern.finditer(screen)])), "").strip()
 
 

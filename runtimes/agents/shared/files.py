@@ -21,23 +21,23 @@ from lifecycle.model.times import is_plausible
 from runtimes.files import open_regular, read_text
 
 _T = TypeVar("_T")
-Time = Annotated[datetime, Meta(tz=True)]  #: In a `TimedRecord`.
+Time = Annotated[datetime, Meta(tz=True)]  #: Used in a `TimedRecord`.
 TEXT = 2000  #: Questions, errors and summaries are cut to this number of characters.
 # Bounds of what programs report: every accepted value fits into a column of the store.
 Count = Annotated[int, Meta(ge=0, le=10**11)]
 Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
-#: No more bytes of a file are searched in one look, in steps.
+#: The most bytes of a file that one search reads, and the size of its steps.
 _LOOK_BYTES, _STEP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
-#: So many bytes of new lines are read in one look; the next one continues.
+#: The most bytes of new lines that are read at once; the next call continues.
 NEW_BYTES = 128 * 1024 * 1024
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
 
 
 class TimedRecord(Struct, frozen=True):
-    """A record with a `timestamp`; refused where no program can have written it at that time."""
+    """A record with a `timestamp`; decoding one with an implausible time fails."""
 
     def __post_init__(self) -> None:
         at: datetime | None = getattr(self, "timestamp", None)
@@ -46,7 +46,7 @@ class TimedRecord(Struct, frozen=True):
 
 
 def contains(path: Path, text: str) -> bool:
-    """Whether the last 64 MiB of a file have this text; False if it cannot be read."""
+    """Whether the last 64 MiB of a file contain a text; False if the file cannot be read."""
     wanted = text.encode()
     return any(wanted in part for part in _parts_from_end(path, len(wanted)))
 
@@ -54,7 +54,7 @@ def contains(path: Path, text: str) -> bool:
 def last_line_with(path: Path, text: str) -> str:
     """Return the last complete line of a file that contains a text; empty if there is none.
 
-    A line of more than 4 MiB may be missed, and so is what precedes the file's last 64 MiB.
+    A line of more than 4 MiB may be missed. Only the file's last 64 MiB are searched.
     """
     wanted = text.encode()
     for part in _parts_from_end(path, _STEP_BYTES):
@@ -67,8 +67,8 @@ def last_line_with(path: Path, text: str) -> str:
 def _parts_from_end(path: Path, overlap: int) -> Iterator[bytes]:
     """Yield the last 64 MiB of a file in parts, the last one first.
 
-    Each part ends with so many bytes of the part that follows it in the file. An unreadable file
-    has no parts.
+    Each part ends with the first `overlap` bytes of the part that follows it in the file. An
+    unreadable file has no parts.
     """
     with suppress(OSError), open_regular(path) as file:
         end = size = os.fstat(file.fileno()).st_size
@@ -93,7 +93,7 @@ def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
 
 
 def decode_rows(rows: Iterable[object], kind: type[_T]) -> Iterator[_T]:
-    """Yield the rows of a database that have this type: a column may hold any."""
+    """Yield the rows of a database that have this type: a column may hold values of any type."""
     for row in rows:
         with suppress(msgspec.ValidationError):
             yield msgspec.convert(row, kind)
@@ -108,7 +108,7 @@ class WatchedFile(Generic[_T]):
         self._kind = kind
         self._state: tuple[int, int, int] | None = None
         self._value: _T | None = None
-        self.changed = False  #: Whether the last `read` found the file changed.
+        self.changed = False  #: Whether the last `read` found another version.
 
     def read(self) -> _T | None:
         """Return the file's value; None if it is missing or holds another type."""

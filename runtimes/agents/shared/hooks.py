@@ -20,7 +20,7 @@ from runtimes.agents.shared.files import (
 
 
 class HookPayload(TimedRecord, frozen=True):
-    """The payload of a hook. The programs that have hooks agree in the names of its fields."""
+    """The payload of a hook. All programs with hooks use the same names of fields."""
 
     hook_event_name: str
     session_id: str = ""
@@ -40,7 +40,7 @@ class HookPayload(TimedRecord, frozen=True):
 
 
 class HookCall(Struct, frozen=True):
-    """One line of the spool. A hook of an earlier run may be late: compare `run`."""
+    """One line of the spool. A hook of an earlier run may be late, so `run` has to be checked."""
 
     run: int
     hook: HookPayload
@@ -79,6 +79,6 @@ class HookTail:
         self._spool = LineTail(files.spool)
 
     def new(self) -> Iterator[HookCall]:
-        """Yield the calls since the last time; those of other runs are left out."""
+        """Return the run's hook calls since the last `new`; those of other runs are left out."""
         calls = decode_lines(self._spool.to_end(), HookCall)
         return (call for call in calls if call.run == self._run)

@@ -19,8 +19,8 @@ class MessageKind(StrEnum):
     PROMPT = "prompt"
     THOUGHT = "thought"
     ANSWER = "answer"
-    CALL = "call"  #: Of a tool.
-    RESULT = "result"  #: Of the call with the same `call`.
+    CALL = "call"  #: A call of a tool.
+    RESULT = "result"  #: The result of the tool call with the same `Message.call`.
     NOTE = "note"  #: From the program itself: an error, an interruption.
     USAGE = "usage"  #: Usage of the preceding response, for programs that record it afterwards.
 
@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: MessageKind
     text: str = ""
     at: datetime | None = None  #: None: the program records no time.
-    tool: str = ""  #: The called tool.
+    tool: str = ""  #: The called tool's name.
     call: str = ""  #: Id of the tool call.
     answer: str = ""  #: Id of the model response that this message is part of.
     model: str = ""
@@ -39,7 +39,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MessageReader(Protocol):
-    """Reads messages incrementally: a call costs only what is new."""
+    """Reads messages incrementally: a call of `new` reads only what is new."""
 
     def new(self) -> list[Message]:
         """Return the next messages since the last call, in order; empty if there are no more.
@@ -68,7 +68,7 @@ class LineMessageReader:
     def new(self) -> list[Message]:
         """Return the next messages; see `MessageReader`. A skipped line becomes a note.
 
-        Reads at most 128 MiB of what holds no messages: the next call continues.
+        Reads at most 128 MiB of lines without messages: the next call continues.
         """
         left = NEW_BYTES
         for path in self._paths():

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from runtimes.agents.shared.dialogs import AnswerStep, Dialog, choice_number, with_choices
 from runtimes.agents.shared.hooks import HookCall
 
-#: Of a question that cannot be read from the agent's files or port.
+#: Shown in place of a question that cannot be read from the agent's files or port.
 UNREADABLE_QUESTION = "a question that cannot be shown here; see the agent's terminal"
 _SEVERAL_CHOICES = "Choose one or more, separated by commas"
 _SEVERAL_QUESTIONS = "Answer every question, each on its own line"
@@ -25,7 +25,7 @@ class _Option(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question among the arguments of a question tool; the tools' formats agree in this."""
+    """A question in the arguments of a question tool; all programs' tools have these fields."""
 
     question: str
     options: tuple[_Option, ...] = ()
@@ -49,10 +49,10 @@ class FormScreen(Struct, frozen=True, kw_only=True):
     """What a question tool's form shows now."""
 
     at: int | None  #: Index of the question shown; None: the answers are about to be sent.
-    text: str  #: Changes with every step.
-    marked: int = 0  #: The choice that Enter takes.
-    ticks: dict[int, bool] = {}  #: The choices on the screen, and whether they are ticked.
-    own: tuple[str, ...] | None = None  #: Keys before free text; None: it takes no free text.
+    text: str  #: The form's text, which changes with every step.
+    marked: int = 0  #: The choice that Enter takes, from 1; 0: none.
+    ticks: dict[int, bool] = {}  #: Whether each choice on the screen is ticked, by its number.
+    own: tuple[str, ...] | None = None  #: Keys to press before free text; None: it takes none.
     typed: str = ""  #: Free text in the field that was not sent.
     answers: tuple[str, ...] = ()  #: The answers about to be sent, where the form shows them.
     proceed: tuple[str, ...] = ()  #: Keys that confirm, where nothing is left to choose.
@@ -104,9 +104,9 @@ def _answer(question: Question, line: str) -> Sequence[str]:
 def asked_form(
     asked: HookCall | None, parse: Callable[[Sequence[Question]], FormScreen | None]
 ) -> Dialog:
-    """The dialog of the form that a question tool shows at a terminal; none if `parse` finds none.
+    """Return the dialog of a question tool's form; an empty `Dialog` if `parse` returns None.
 
-    `asked` is the call of the tool, or of another tool that was called last.
+    `asked` is the last call of a tool, which may be another tool's; None: there was no call.
     """
     questions = parse_questions(asked.hook.tool_input) if asked else ()
     form = parse(questions)

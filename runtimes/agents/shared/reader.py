@@ -25,13 +25,13 @@ class Reader(ABC):
         self._touched: datetime | None = None  #: Time of the newest sign of progress.
         self._summary = ""
         self._counter = UsageCounter()
-        self._turn = Agent(run=files.run)  #: The state of the turn by the program's files.
+        self._turn = Agent(run=files.run)  #: The state that the program's files show.
         self._last = self._turn  #: The state that was returned last, unless it was an exit.
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """Return the agent's activity with its evidence. An unreadable source changes nothing.
 
-        `screen` is the text on the terminal; None: it was not captured.
+        `seen` is the runtime's probe, `screen` the text on the terminal; None: it was not captured.
         """
         self._update()
         agent = replace(
@@ -54,11 +54,11 @@ class Reader(ABC):
 
     @abstractmethod
     def _update(self) -> None:
-        """Note what is new in the program's files."""
+        """Read what is new in the program's files, and update this reader's attributes."""
 
     @abstractmethod
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the activity of an agent in the noted state, whose program has not exited."""
+        """Return `agent`, which has the state by the files, with its activity; it still runs."""
 
     def _received_in(self) -> Iterable[Path]:
         """Return the files that contain the messages which the agent has received."""
@@ -85,7 +85,7 @@ def in_state(
     unauthorised: bool = False,
     calling: bool = False,
 ) -> Agent:
-    """Return the agent in this state, without what it reported in an earlier one."""
+    """Return the agent in this state, without questions and errors of an earlier one."""
     return replace(
         agent,
         activity=activity,
@@ -105,7 +105,7 @@ def waiting(agent: Agent, since: datetime | None, evidence: str, question: str) 
 
 
 def exited(seen: Seen, agent: Agent) -> Agent | None:
-    """Return the agent as exited; None while its program lives, or if that is unknown."""
+    """Return the agent as exited; None while its program runs, or if that is unknown."""
     if seen.program is not Probe.DEAD:
         return None
     end = seen.exit

@@ -60,7 +60,7 @@ class UsageCounter:
 
 
 def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
-    """Add a usage some times. The sum has a cost if one of the two has."""
+    """Return `one` plus `other` multiplied by `times`, with a cost if one of the two has one."""
     costs = [each for each in (one.cost_usd, other.cost_usd) if each is not None]
     cost = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) * times
     return Usage(
@@ -74,10 +74,11 @@ def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
 
 
 def limit_reset(text: str, at: datetime | None) -> datetime | None:
-    """When the usage limit in an error message of the time `at` resets; None if unknown.
+    """Return when the usage limit named in an error message resets; None if unknown.
 
-    Understands the sentences of the providers' APIs and of the programs, as recorded in
-    `tests/runtimes/recordings`. A clock time without a zone is this machine's local time.
+    `at` is the time of the message. Understands the sentences of the providers' APIs and of the
+    programs, as recorded in `tests/runtimes/recordings`. A clock time without a zone is this
+    machine's local time.
     """
     if at is None:
         return None
