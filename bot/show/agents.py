@@ -1,4 +1,4 @@
-"""An agent: what it earned and cost, and how its sessions ended over time."""
+"""The record of an agent: its outcomes, its cost, and how its sessions ended week by week."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from bot.store import AgentEnd, AgentRecord, Store
 from config.settings import AgentSettings
 from lifecycle.model.status import Status
 
-#: So many weeks are shown, this one included.
+#: The number of weeks that are shown, the current one included.
 WEEKS: Final = 26
 _SUCCEEDED: Final = frozenset({Status.MERGED, Status.DONE})
 
 
 class AgentWeek(Struct, frozen=True, kw_only=True):
-    """How sessions of an agent ended in one week."""
+    """The number of sessions of an agent that ended in one week, by outcome."""
 
     begins: Annotated[date, Meta(description="Its Monday (UTC).")]
     succeeded: Annotated[int, Meta(description="Merged, or done without a merge.")]
@@ -30,20 +30,20 @@ class AgentDetail(Struct, frozen=True, kw_only=True):
     """An agent with its history."""
 
     record: AgentRecord
-    types: tuple[str, ...]  #: The agent types that it may run; empty: it is not configured.
-    weeks: tuple[AgentWeek, ...]
-    plot: Plot
+    types: tuple[str, ...]  #: The agent types that it may run; empty: no longer configured.
+    weeks: tuple[AgentWeek, ...]  #: The earliest first, one for each of the last `WEEKS`.
+    plot: Plot  #: A bar for each of the weeks.
 
     @property
     def ended(self) -> int:
-        """The number of sessions that ended in these weeks."""
+        """The number of sessions that ended in `weeks`."""
         return sum(week.succeeded + week.failed + week.stopped for week in self.weeks)
 
 
 def agent_detail(
     store: Store, identities: Mapping[str, AgentSettings], name: str, now: datetime
 ) -> AgentDetail | None:
-    """Return an agent; None if there is none of this name."""
+    """Return an agent; None if no agent of this name is configured or has a record."""
     record, ends = store.agents.history(name)
     known = identities.get(name)
     if not name or (known is None and not record.sessions and not record.tokens):

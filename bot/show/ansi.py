@@ -1,7 +1,7 @@
-"""Text with the colours of a terminal, as pieces with names of CSS classes.
+"""Splits a terminal's text by colour and weight, for which the pages have CSS classes.
 
-Programs of agents write it, so everything but colours and weights is removed. Other colours become
-the nearest of the sixteen that the style sheet defines, since the pages allow no inline styles.
+Programs of agents write the text, so all other terminal sequences are removed. A colour becomes the
+nearest of the sixteen that the style sheet defines, since the pages allow no inline styles.
 """
 
 import re
@@ -15,9 +15,9 @@ from lifecycle.model.text import plain
 _SGR: Final = re.compile("\x1b\\[([0-9;:]*)m")
 _CLASSES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse"}
 _ENDS: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",)}
-#: Foreground or background, by the tens of a number; 90 and 100 begin the bright colours.
+#: Foreground or background, by a number's tens (3 for 30 to 39); 90 to 107 are bright colours.
 _KINDS: Final = {3: "fg", 4: "bg", 9: "fg", 10: "bg"}
-#: What follows in a longer sequence is ignored.
+#: Further numbers of a longer sequence are ignored.
 _MOST_NUMBERS = 32
 #: The red, green and blue of the sixteen colours, as xterm has them.
 _PALETTE: Final = (
@@ -29,14 +29,14 @@ _PALETTE: Final = (
 
 
 class Piece(Struct, frozen=True):
-    """Text of one appearance."""
+    """A part of the text with one combination of colours and weights."""
 
     text: str
-    classes: str  #: Names of CSS classes, separated by spaces.
+    classes: str  #: Names of CSS classes, separated by spaces; may be empty.
 
 
 def pieces(text: str) -> list[Piece]:
-    """Split a terminal's text by its appearance; pieces of the same appearance are joined."""
+    """Split a terminal's text by its appearance; neighbours of the same appearance are joined."""
     found: list[Piece] = []
     style = _Style()
     begin = 0
@@ -91,7 +91,10 @@ class _Style:
 
 
 def _extended(rest: Iterator[int]) -> int:
-    """The nearest of sixteen colours to one of 256, or to red, green and blue; -1: no colour."""
+    """Return which of the sixteen colours is nearest to an extended one; -1: it is no colour.
+
+    `rest` begins with 5 and one of 256 colours, or with 2, red, green and blue.
+    """
     match next(rest, 0):
         case 5:
             number = min(next(rest, 0), 255)
@@ -103,7 +106,7 @@ def _extended(rest: Iterator[int]) -> int:
 
 
 def _of_256(number: int) -> tuple[int, int, int]:
-    """The colour in xterm's table: a cube of six levels, then greys."""
+    """Return a colour of xterm's table (16 to 255) as red, green and blue: a cube, then greys."""
     if number >= 232:
         grey = 8 + 10 * (number - 232)
         return grey, grey, grey

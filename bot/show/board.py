@@ -1,4 +1,4 @@
-"""The board: sessions in groups, those that need a person first, filtered, counted and paged."""
+"""The board: sessions grouped by status, those that wait for a person first, with filters."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -19,10 +19,10 @@ class StatusGroup(Struct, frozen=True):
     key: str
     title: str
     statuses: tuple[Status, ...]
-    shown: int  #: So many sessions are shown among the other groups.
+    shown: int  #: The most sessions shown while all groups are shown.
 
 
-#: The groups of the board. The first one has every session that waits for a person.
+#: The groups of the board. Sessions that wait for a person are in the first, whatever their status.
 GROUPS: Final = (
     StatusGroup("people", "Needs attention", (Status.NEEDS_INPUT, Status.STUCK, Status.PAUSED), 20),
     StatusGroup(
@@ -49,25 +49,25 @@ _GROUP_OF: Final[Mapping[str, str]] = {
     status: group.key for group in GROUPS for status in group.statuses
 }
 DEFAULT_SORT: Final[SessionSort] = "-since"
-#: So many sessions are on a page of one group.
+#: The number of sessions on a page of one group.
 _PAGE = 40
 
 
 class BoardFilter(Struct, frozen=True, kw_only=True):
     """What the board shows. An empty field selects all."""
 
-    group: str = ""  #: The key of a group, whose sessions are shown in pages.
+    group: str = ""  #: The key of the only group shown, then in pages.
     project: str = ""
     agent: str = ""
     status: str = ""
-    person: str = ""
-    search: str = ""
+    person: str = ""  #: The login of the requester.
+    search: str = ""  #: A part of the ID, title or branch, or a pull request's number.
     sort: SessionSort = DEFAULT_SORT
-    after: str = ""  #: The cursor of the page before.
+    after: str = ""  #: The cursor of the page before, with a `group`; empty: the first page.
 
     @property
     def chosen(self) -> bool:
-        """Whether anything is left out."""
+        """Whether the filter leaves out any session."""
         return any((self.project, self.agent, self.status, self.person, self.search))
 
 
@@ -79,7 +79,7 @@ class Card(Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The key of its group."""
+        """The key of the group that the session is in."""
         return _PEOPLE if self.row.needs_person else _GROUP_OF[self.row.status]
 
 
@@ -88,13 +88,13 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
 
     key: str
     title: str
-    count: int  #: Of all its sessions that the filter selects.
+    count: int  #: The number of its sessions that the filter selects, shown or not.
     cards: tuple[Card, ...]
-    cursor: str  #: Of the next page; empty: these are the last ones.
+    cursor: str  #: For the next page; empty: these are the last ones.
 
 
 class Board(Struct, frozen=True, kw_only=True):
-    """The board for a filter."""
+    """The board's groups, with the sessions that a filter selects."""
 
     filter: BoardFilter
     groups: tuple[BoardGroup, ...]
@@ -106,12 +106,12 @@ class Board(Struct, frozen=True, kw_only=True):
 
 
 def card(session: Session, queued: QueuedSession | None = None) -> Card:
-    """Return a session as the board shows it."""
+    """Return a session as the board shows it; `queued` is its queue entry, None if it has none."""
     return Card(summarize(session, queued), next_action(session))
 
 
 def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
-    """Read the board. `caps` are the limits of the queue."""
+    """Read the board; `caps` are the limits of concurrent sessions, which order the queue."""
     query = SessionQuery(
         project=filter.project,
         agent=filter.agent,
@@ -140,7 +140,7 @@ def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
 
 
 def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
-    """Return the places in each group, by its key."""
+    """Return the sessions' places by the key of their group; a group may be empty."""
     found: dict[str, list[SessionPlace]] = {group.key: [] for group in GROUPS}
     for one in places:
         found[_PEOPLE if one.waits else _GROUP_OF[one.status]].append(one)
@@ -151,7 +151,7 @@ class _Shown(NamedTuple):
     """The sessions of a group that are shown."""
 
     places: list[SessionPlace]
-    cursor: str  #: As of a `BoardGroup`.
+    cursor: str  #: As in `BoardGroup`.
 
 
 def _shown(group: StatusGroup, places: list[SessionPlace], filter: BoardFilter) -> _Shown:

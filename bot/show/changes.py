@@ -1,4 +1,4 @@
-"""The changes of a branch for pages: a patch by file and line, with its code marked."""
+"""Prepares a branch's patch for pages: by file and line, with highlighted code."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from bot.show.highlight import Token, comment_mark, tokens
 from bot.text import page_text
 from runtimes.workspaces.changes import Patch
 
-_FILES = 300  #: So many files are shown.
-#: Of one file, and of all together, so many lines are shown.
+_FILES = 300  #: The most files that are shown.
+#: The most lines that are shown of one file, and of all files together.
 _FILE_LINES, _ALL_LINES = 400, 2_000
 #: A longer line is cut.
 _LINE_CHARACTERS = 500
@@ -23,8 +23,8 @@ class DiffLine(Struct, frozen=True, kw_only=True):
     """One line of a file's patch."""
 
     kind: str  #: `added`, `removed`, `same`, `hunk` or `note`.
-    old: int | None = None  #: The number of the line before.
-    new: int | None = None  #: The number of the line now.
+    old: int | None = None  #: The line's number before the change; None: it had none.
+    new: int | None = None  #: The line's number after the change; None: it has none.
     tokens: tuple[Token, ...] = ()
 
 
@@ -32,10 +32,10 @@ class FileDiff(Struct, frozen=True, kw_only=True):
     """The changes of one file."""
 
     path: str
-    before: str = ""  #: Its path before, if it was renamed.
+    before: str = ""  #: Its old path; empty: it was not renamed.
     state: str = "changed"  #: `added`, `deleted`, `renamed`, `changed` or `binary`.
-    added: int = 0  #: Lines.
-    removed: int = 0
+    added: int = 0  #: The number of added lines, shown or not.
+    removed: int = 0  #: The number of removed lines, shown or not.
     lines: tuple[DiffLine, ...] = ()
     more: int = 0  #: How many lines are not shown.
 
@@ -43,10 +43,10 @@ class FileDiff(Struct, frozen=True, kw_only=True):
 class BranchDiff(Struct, frozen=True, kw_only=True):
     """The changes of a session's branch."""
 
-    base: str  #: The commit that it is compared with.
-    head: str
+    base: str  #: The commit that the branch is compared with.
+    head: str  #: The branch's last commit.
     files: tuple[FileDiff, ...]
-    complete: bool  #: False: it is too large, and the rest is left out.
+    complete: bool  #: False: the patch is too large, and its end is left out.
 
     @property
     def added(self) -> int:
@@ -60,11 +60,11 @@ class BranchDiff(Struct, frozen=True, kw_only=True):
 
 
 class NoChanges(Exception):
-    """There is nothing to compare; the message says why."""
+    """The changes cannot be shown, or there are none; the message says why."""
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
-    """Return the changes in a patch, in which no secrets are left."""
+    """Return the changes in a patch from `base` to `head`. The caller has masked its secrets."""
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
         if len(files) == _FILES:
@@ -113,12 +113,12 @@ def _file(lines: list[str], most: int) -> FileDiff:
 
 
 def _after(words: str, header: list[str]) -> str:
-    """What follows these words at the start of a line; empty if no line has them."""
+    """Return the rest of the first line that begins with `words`; empty if there is none."""
     return next((line.removeprefix(words) for line in header if line.startswith(words)), "")
 
 
 def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
-    """The header and the hunks of a file."""
+    """Split a file's lines into the header and the hunks, which are missing in a binary file."""
     for place, line in enumerate(lines):
         if line.startswith("@@ "):
             return lines[:place], lines[place:]
@@ -126,13 +126,13 @@ def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _path(name: str) -> str | None:
-    """The path in a line of the header; None: there was no file. Git quotes odd names."""
+    """Return the path in `a/PATH` or `b/PATH`, quoted or not; None for `/dev/null` (no file)."""
     path = name.strip('"\t')
     return None if path == "/dev/null" else path.partition("/")[2]
 
 
 def _only_name(header: list[str]) -> str:
-    """The path of a file without contents: both names in the first line are the same."""
+    """Return the path of a file without hunks: `a/PATH b/PATH` in the first line of its header."""
     names = header[0].removeprefix("diff --git ")
     return names[: len(names) // 2].strip('"').partition("/")[2]
 
@@ -146,7 +146,7 @@ def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
 
 
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:
-    """The lines to show, and how many there are by their signs."""
+    """Return at most `most` lines to show, and the number of all lines by sign: `+`, `-`, space."""
     shown: list[DiffLine] = []
     counts = {"+": 0, "-": 0, " ": 0}
     old = new = 0

@@ -1,4 +1,4 @@
-"""The checks of a session's pull requests, with the failing part of their logs."""
+"""The checks and open review threads of pull requests, with the logs of failed checks."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from bot.text import page_text
 from lifecycle.model.facts import Check, Pull, Thread
 from lifecycle.model.status import CheckState
 
-#: Those that need attention first.
+#: The order in which checks are shown: those that need attention first.
 _ORDER: Final = (
     *(CheckState.FAILED, CheckState.ACTION_REQUIRED, CheckState.CANCELLED, CheckState.STALE),
     *(CheckState.PENDING, CheckState.PASSED, CheckState.SKIPPED),
@@ -17,22 +17,22 @@ _ORDER: Final = (
 
 
 class ShownCheck(Struct, frozen=True, kw_only=True):
-    """One check."""
+    """One check of a pull request."""
 
     name: str
-    state: str
-    url: str  #: Empty: it has none.
+    state: str  #: A value of `CheckState`.
+    url: str  #: Of its page; empty: it has none.
     remarks: tuple[str, ...]  #: Short phrases: `required`, `fails on the base too`.
-    notes: str  #: What it noted at lines of files.
-    log: str  #: The failing part of its log.
+    notes: str  #: Its annotations at lines of files; may be empty.
+    log: str  #: The failing part of its log; may be empty.
 
 
 class OpenThread(Struct, frozen=True, kw_only=True):
     """A review thread that is not resolved."""
 
-    place: str  #: `a.py, line 3`, or empty.
-    author: str
-    text: str
+    place: str  #: `a.py, line 3`; empty: the thread names no file.
+    author: str  #: The login of the author of the last comment.
+    text: str  #: The last comment.
 
 
 class PullReport(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class PullReport(Struct, frozen=True, kw_only=True):
 
 
 def pull_report(pull: Pull) -> PullReport:
-    """Return the checks of a pull request, those that need attention first."""
+    """Return a pull request's checks, those that need attention first, and its open threads."""
     checks = sorted(pull.checks, key=lambda one: (_ORDER.index(one.state), one.name))
     return PullReport(
         pull=summarize_pull(pull),

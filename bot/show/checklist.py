@@ -1,4 +1,4 @@
-"""What blocks a merge as a checklist, with who or what resolves each line."""
+"""The checklist of a merge: what it needs, and who or what resolves what is missing."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,22 +19,22 @@ from lifecycle.read.merging import awaited_merge
 
 
 class ChecklistItem(Struct, frozen=True, kw_only=True):
-    """One line: what a merge needs."""
+    """One line of the checklist: something that the merge needs."""
 
     title: str
-    met: bool
-    text: str  #: What is missing, or that nothing is; a phrase.
-    resolver: str = ""  #: Who or what resolves it; empty: it is met.
-    person: bool = False  #: Whether that is a person.
+    met: bool  #: Whether the merge has what it needs here.
+    text: str  #: A phrase: what is missing, or that nothing is.
+    resolver: str = ""  #: A phrase: who or what provides it; empty: nothing is missing.
+    person: bool = False  #: Whether the resolver is a person.
 
 
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
-    """Return what a person has to do with a pull request that nothing blocks; None: nothing."""
+    """Return why the bot does not merge an unblocked pull request; None: the bot merges it."""
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
 
 
 def checklist(session: Session, awaits: Reason | None) -> tuple[ChecklistItem, ...]:
-    """Return what the merge of a session's pull request needs; empty once it has ended.
+    """Return what the merge of a session's pull request needs; empty for a session that ended.
 
     `awaits` is what `merge_awaits` returns.
     """

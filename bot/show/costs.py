@@ -15,13 +15,13 @@ from bot.text import page_text
 from config.projects import project_of
 from config.settings import ProjectSettings
 
-#: So many days are shown if nobody chooses others.
+#: The number of days that are shown by default.
 DEFAULT_DAYS: Final = 30
-#: The longest range, and the one from which on weeks are shown instead of days.
+#: The longest range in days, and the range from which weeks are shown instead of days.
 MOST_DAYS, _WEEKS_FROM = 731, 93
-#: So many rows of a table are shown; all others become one.
+#: The number of rows that a table shows; the sum of all others is one more row.
 _ROWS: Final = 25
-#: Of so many sessions models without a price are named.
+#: The number of sessions of which models without a price are named.
 _UNPRICED: Final = 10
 _ADDED: Final = (
     *("sessions", "input", "output", "cache_read", "cache_write", "reasoning", "unpriced"),
@@ -32,23 +32,23 @@ _ADDED: Final = (
 class CostFilter(Struct, frozen=True, kw_only=True):
     """Which costs are shown. An empty name selects all."""
 
-    first: date  #: UTC, as is the next one.
-    last: date
+    first: date  #: The first day (UTC).
+    last: date  #: The last day (UTC), included.
     project: str = ""  #: Its name, or the repository of a former project.
-    agent: str = ""
-    person: str = ""
+    agent: str = ""  #: The agent's name.
+    person: str = ""  #: The login of the requester.
 
 
 class SessionCost(Struct, frozen=True, kw_only=True):
-    """A session with what it used in the range."""
+    """A session with what it used in the range of days."""
 
-    total: UsageTotal
-    title: str
-    status: str  #: Empty: it was deleted after its retention.
+    total: UsageTotal  #: Its `name` is the session's ID.
+    title: str  #: Empty: the session was deleted after its retention.
+    status: str  #: Empty as for `title`.
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """Everything on the page of costs. Tables begin with what costs most."""
+    """Everything on the page of costs. Its tables are sorted by cost, the highest first."""
 
     filter: CostFilter
     total: UsageTotal
@@ -59,17 +59,17 @@ class Costs(Struct, frozen=True, kw_only=True):
     agents: tuple[UsageTotal, ...]
     people: tuple[UsageTotal, ...]
     sessions: tuple[SessionCost, ...]
-    more_sessions: int  #: How many others there are.
-    unpriced_models: tuple[str, ...]  #: Those of sessions with unpriced tokens.
+    more_sessions: int  #: The number of sessions that are not in `sessions`.
+    unpriced_models: tuple[str, ...]  #: Models without a known price, sorted.
 
 
 def days_until(last: date, days: int) -> CostFilter:
-    """Return the filter of so many days."""
+    """Return the filter of a number of days, of which `last` is the last."""
     return CostFilter(first=last - timedelta(days=days - 1), last=last)
 
 
 def ranges(now: datetime) -> Mapping[str, CostFilter]:
-    """Return the ranges that people choose most, by their names."""
+    """Return the ranges that the page offers, by their titles."""
     today = now.date()
     return {
         "Today": days_until(today, 1),
@@ -79,7 +79,7 @@ def ranges(now: datetime) -> Mapping[str, CostFilter]:
 
 
 def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFilter) -> Costs:
-    """Sum up what a filter selects."""
+    """Sum up the usage and cost that a filter selects."""
     among = usage_filter(projects, filter)
     days, step = _days(store.usage.totals("day", among=among), filter)
     count, sessions = store.usage.sessions(among), store.usage.most("cost_usd", among, _ROWS)
@@ -107,7 +107,7 @@ def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFil
 
 
 def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) -> UsageFilter:
-    """Return the filter as the store takes it."""
+    """Return the store's filter, which has repositories instead of projects."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,
@@ -119,7 +119,7 @@ def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) ->
 
 
 def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
-    """Return the names of the models whose price is unknown, of sessions with unpriced tokens."""
+    """Return the names of the models without a known price that these sessions used, sorted."""
     return tuple(
         sorted(
             {
@@ -134,7 +134,7 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def as_csv(rows: Sequence[UsageRow]) -> str:
-    """Return usage as a table of comma-separated values, with a line of names."""
+    """Return usage as comma-separated values; the first line has the names of the columns."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(UsageRow.__struct_fields__)
@@ -144,13 +144,13 @@ def as_csv(rows: Sequence[UsageRow]) -> str:
 
 def _cells(row: UsageRow) -> Iterator[object]:
     for value in asdict(row).values():
-        # A spreadsheet would run what begins like this.
+        # A spreadsheet takes a cell that begins with one of these signs for a formula.
         risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
         yield f"'{value}" if risky else value
 
 
 def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageTotal, ...], str]:
-    """Return every day of the range, or every week of a long one; and which of them it is."""
+    """Return the total of each day, or of each week of a long range; and `day` or `week`."""
     used = {one.name: one for one in found}
     count = (filter.last - filter.first).days + 1
     length, step = (7, "week") if count >= _WEEKS_FROM else (1, "day")
@@ -172,14 +172,14 @@ def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageT
 
 
 def _added(name: str, totals: Iterable[UsageTotal]) -> UsageTotal:
-    """Return the sum of totals. Sessions of several of them count several times."""
+    """Return the sum of totals. A session that is in several totals counts several times."""
     rows = list(totals)
     sums = {field: sum(getattr(one, field) for one in rows) for field in _ADDED}
     return UsageTotal(name=name, **sums)
 
 
 def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
-    """Return those that cost most, and the sum of all others."""
+    """Return the totals that cost most, the highest first, and the sum of all others."""
     rows = sorted(totals, key=lambda one: -one.cost_usd)
     others = rows[_ROWS:]
     rest = [_added(f"{len(others)} others", others)] if others else []

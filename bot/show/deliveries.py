@@ -1,4 +1,4 @@
-"""Webhook deliveries with what followed from each, and what one would cause now."""
+"""Webhook deliveries with what followed from each."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ from bot.store import DeliveryEffect, DeliveryRecord, Store
 from bot.text import page_text
 from bot.text.deliveries import command_words, refresh_words, why_ignored
 
-#: So many events are shown of what happened next, and of so many sessions.
+#: The most events shown of what happened next, and the most sessions they come from.
 _EVENTS, _SESSIONS = 20, 5
 
 
@@ -43,7 +43,7 @@ class DeliveryDetail(Struct, frozen=True, kw_only=True):
 
 
 def delivery_entries(store: Store, records: Iterable[DeliveryRecord]) -> list[DeliveryEntry]:
-    """Return deliveries with the sessions that they concern, which are read together."""
+    """Return deliveries with the sessions that they concern, read in one query."""
     rows = list(records)
     named = [(each.repository, each.subject) for one in rows for each in one.effects]
     sessions = store.sessions.of_subjects(named) if named else {}

@@ -18,16 +18,16 @@ from bot.text import page_text
 from config.settings import Settings
 from lifecycle.judge.capacity import Caps
 
-#: So many closed incidents are shown.
+#: The number of closed incidents that are shown.
 _PAST: Final = 20
-#: A delivery that waits for longer is a problem, in seconds.
+#: A delivery that waits for more seconds is a problem.
 _INBOX_SECONDS: Final = 60.0
 #: The share of a rate limit below which people are warned.
 _LOW: Final = 0.1
 
 
 class BotState(Struct, frozen=True, kw_only=True):
-    """What the database says about the state of the bot. `/metrics` is made of it too."""
+    """The state of the bot as far as the database has it; `/metrics` shows it too."""
 
     incidents: Annotated[tuple[Incident, ...], Meta(description="Open ones, newest first.")]
     freezes: tuple[Freeze, ...]
@@ -44,7 +44,7 @@ class BotState(Struct, frozen=True, kw_only=True):
 
 
 class ProcessState(Struct, frozen=True, kw_only=True):
-    """What only the server's process knows."""
+    """The part of the bot's health that only the server's process knows."""
 
     ready: Annotated[bool, Meta(description="As `/readyz` says.")]
     store_writable: bool
@@ -60,14 +60,14 @@ class ProcessState(Struct, frozen=True, kw_only=True):
 
 
 class IsolationUse(Struct, frozen=True, kw_only=True):
-    """An isolation and whom it wraps."""
+    """An isolation and the agent types that run in it."""
 
     isolation: Annotated[str, Meta(description="Empty: none can be used, so no agent is started.")]
     agent_types: tuple[str, ...]
 
 
 class HealthReport(Struct, frozen=True, kw_only=True):
-    """Whether the bot is healthy, and what that is concluded from."""
+    """Whether the bot is healthy, and the states that this follows from."""
 
     healthy: Annotated[bool, Meta(description="Whether there are no `problems`.")]
     problems: Annotated[tuple[str, ...], Meta(description="What is wrong, with the remedies.")]
@@ -84,7 +84,7 @@ class HealthReport(Struct, frozen=True, kw_only=True):
 
 
 def bot_state(store: Store, caps: Caps) -> BotState:
-    """Read the state of the bot."""
+    """Read the state of the bot; `caps` has the number of slots."""
     counts = store.statistics
     return BotState(
         incidents=tuple(store.incidents.current()),
@@ -102,7 +102,7 @@ def bot_state(store: Store, caps: Caps) -> BotState:
 def health_report(
     store: Store, settings: Settings, caps: Caps, process: ProcessState | None, now: datetime
 ) -> HealthReport:
-    """Return whether the bot is healthy; without `process`, as far as its database says."""
+    """Return whether the bot is healthy; without `process`, as far as its database shows."""
     state, leader = bot_state(store, caps), _leader(store, now)
     unled = [] if leader or process is not None else [says.no_leader()]
     wrong = (*unled, *_problems(state, process, now))
@@ -127,7 +127,7 @@ def health_report(
 
 
 def age_seconds(backlog: Backlog, now: datetime) -> float:
-    """Return the age of the oldest row of a backlog; 0 for an empty one."""
+    """Return the age of a backlog's oldest row in seconds; 0 if it is empty."""
     return (now - backlog.since).total_seconds() if backlog.since else 0.0
 
 
@@ -161,7 +161,7 @@ def _warnings(settings: Settings, state: BotState, process: ProcessState | None)
 
 
 def _leader(store: Store, now: datetime) -> str:
-    """The process that holds the lease, as people look for it; empty if none does."""
+    """Return the process that holds the lease, as `process PID on HOST`; empty if none does."""
     holder = store.lease.holder()
     if holder is None or holder[1] <= now:
         return ""

@@ -1,7 +1,7 @@
-"""Marks comments, strings, numbers and keywords in a line of code, for any common language.
+"""Finds comments, strings, numbers and keywords in a line of code, in any common language.
 
-Agents write the code, so one pattern without backtracking does it: the patterns of a full
-highlighter can take minutes on a hostile line, and no other thread runs while Python matches.
+Agents write the code, so one pattern without backtracking is used: those of a full highlighter can
+take minutes on a hostile line, and no other thread runs while Python matches a pattern.
 """
 
 import re
@@ -15,7 +15,7 @@ _SLASHES = (
     *("php", "proto", "rs", "scala", "scss", "swift", "ts", "tsx", "zig"),
 )
 _DASHES = ("elm", "hs", "lua", "sql")
-#: The mark of a comment that lasts until the end of its line, by a file's extension.
+#: The sign that begins a comment, which lasts until the end of the line, by a file's extension.
 _COMMENTS: Final = {
     **dict.fromkeys(_HASH, "#"),
     **dict.fromkeys(_SLASHES, "//"),
@@ -138,7 +138,7 @@ _KEYWORDS: Final = frozenset(
         "yield",
     ]
 )
-# A string that does not end takes the rest of its line, so that nothing is read twice.
+# An unclosed string extends to the end of the line, so that no part is matched twice.
 _TOKEN: Final = {
     mark: re.compile(
         rf"(?P<comment>{mark}.*)"
@@ -150,21 +150,21 @@ _TOKEN: Final = {
 
 
 class Token(Struct, frozen=True):
-    """A part of a line."""
+    """A part of a line of code."""
 
     text: str
-    kind: str = ""  #: `comment`, `string`, `number`, `keyword`; empty: anything else.
+    kind: str = ""  #: `comment`, `string`, `number` or `keyword`; empty: none of these.
 
 
 def comment_mark(path: str) -> str | None:
-    """Return what begins a comment in a file; None: it is no code that is known."""
+    """Return what begins a comment in a file; None: it is not code in a known language."""
     name = path.rpartition("/")[2]
     extension = name.rpartition(".")[2].lower()
     return "#" if name in _NAMES else _COMMENTS.get(extension)
 
 
 def tokens(line: str, mark: str) -> list[Token]:
-    """Split a line of code into its parts; `mark` is what `comment_mark` returns."""
+    """Split a line of code by kind; `mark` is what `comment_mark` returns for its file."""
     found: list[Token] = []
     end = 0
     for match in _TOKEN[mark].finditer(line):

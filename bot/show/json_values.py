@@ -11,7 +11,7 @@ from lifecycle.model.key import Key
 def json_value(value: object) -> object:
     """Convert structs and mappings to what JSON can hold; a key becomes the text `str(key)`.
 
-    JSON has text keys only, and programs compare keys with those of the history.
+    The keys of JSON objects are texts, and programs compare action keys with those in the history.
     """
     match value:
         case Key():

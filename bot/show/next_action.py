@@ -1,4 +1,4 @@
-"""The one thing that a person can do next about a session."""
+"""The next action that a person can take for a session."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,19 +17,19 @@ from lifecycle.read.restores import RESTORABLE
 
 
 class NextAction(Struct, frozen=True, kw_only=True):
-    """A sentence, and a button or a link to do what it says."""
+    """A sentence, and a button or a link that does what the sentence says."""
 
     text: str
-    label: str = ""  #: Of the button or link; empty: there is none.
-    command: str = ""  #: What the button gives.
+    label: str = ""  #: Of the button or link; empty: there is neither.
+    command: str = ""  #: The command that the button submits; empty: there is no button.
     argument: str = ""  #: The command's text.
-    head: str = ""  #: The commit that the command is bound to.
-    confirm: str = ""  #: What to confirm first; empty: nothing.
-    url: str = ""  #: Of the link.
+    head: str = ""  #: The reviewed commit, for `merge`; empty: the command needs none.
+    confirm: str = ""  #: The sentence to confirm first; empty: nothing is to be confirmed.
+    url: str = ""  #: Of the link; empty: there is no link.
 
 
-#: Commands that resolve a reason with certainty, with their arguments; other reasons have the one
-#: that may help according to their advice.
+#: The command that resolves a reason, with its argument. For other reasons, the button has the
+#: command that may help: `again` of their `ADVICE`.
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.AWAITS_MERGE: ("merge", ""),
     Reason.CHECKS_MISSING: ("merge", ""),
@@ -39,7 +39,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.MANUALLY_KILLED: ("start", ""),
     Reason.TIMEOUT: ("start", ""),
 }
-#: What is resolved on GitHub, at the pull request.
+#: Reasons that people resolve on GitHub, at the pull request.
 _ON_GITHUB: Final = frozenset(
     {
         *(Reason.AWAITS_MANUAL_MERGE, Reason.MERGE_BARRED, Reason.REPAIRS_EXHAUSTED),
@@ -47,7 +47,7 @@ _ON_GITHUB: Final = frozenset(
         Reason.PR_CLOSED,
     }
 )
-#: What is resolved by words to the agent.
+#: Reasons that people resolve by a message to the agent, with the label of the link.
 _BY_MESSAGE: Final[Mapping[str, str]] = {
     Reason.AGENT_QUESTION: say.ANSWER,
     Reason.UNCOMMITTED_WORK: say.MESSAGE,
@@ -58,7 +58,7 @@ _BY_MESSAGE: Final[Mapping[str, str]] = {
 
 
 def next_action(session: Session) -> NextAction:
-    """Return what a person can do next; its label is empty if there is nothing."""
+    """Return what a person can do next; an empty label: there is nothing to click."""
     status, reason = Status(session.status), session.reason
     if not waits_for_person(session) and status in say.BY_ITSELF:
         text = say.BY_ITSELF[status]

@@ -1,6 +1,6 @@
 """Bar charts, computed on the server for the templates to draw as SVG.
 
-A chart is stretched to the width of its page, so it contains bars alone; all words are around it.
+A chart is stretched to the width of its page, which would distort text: the SVG has only bars.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-#: The size of a chart in its own units.
+#: The size of a chart in the units of its SVG `viewBox`.
 WIDTH: Final = 1000.0
 HEIGHT: Final = 100.0
 #: The part of a column's width that its bar takes.
@@ -17,10 +17,10 @@ _FILLED: Final = 0.8
 
 
 class Column(Struct, frozen=True):
-    """What is drawn at one place: values on top of each other, the first at the bottom."""
+    """A column of a chart: stacked values, the first at the bottom."""
 
-    says: str  #: What the chart shows of it, for those who point at it.
-    values: tuple[tuple[str, float], ...]  #: Each with the CSS class of its colour.
+    says: str  #: The tooltip.
+    values: tuple[tuple[str, float], ...]  #: The CSS class of its colour, and the value.
 
     @property
     def height(self) -> float:
@@ -29,25 +29,25 @@ class Column(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True, kw_only=True):
-    """A rectangle, from its upper left corner."""
+    """A rectangle of a chart; `x` and `y` are its upper left corner, in units of the chart."""
 
     x: float
     y: float
     width: float
     height: float
-    tone: str
-    says: str
+    tone: str  #: The CSS class of its colour.
+    says: str  #: The tooltip.
 
 
 class Plot(Struct, frozen=True, kw_only=True):
-    """A chart with bars from the left to the right."""
+    """A chart; its bars are sorted from left to right."""
 
     bars: tuple[Bar, ...]
-    top: float  #: What the upper edge stands for: a round number.
+    top: float  #: The value at the upper edge of the chart, a round number.
 
 
 def plot(columns: Sequence[Column]) -> Plot:
-    """Compute a chart of these columns."""
+    """Compute the bars of a chart, from left to right. Values of 0 get no bar."""
     top = _round_up(max((column.height for column in columns), default=0.0))
     step = WIDTH / max(1, len(columns))
     bars = list[Bar]()
@@ -71,7 +71,7 @@ def plot(columns: Sequence[Column]) -> Plot:
 
 
 def _round_up(value: float) -> float:
-    """Return the next number of the kind 1, 2 or 5 times a power of ten; 1 for nothing."""
+    """Round up to 1, 2 or 5 times a power of ten; 1 for a value of 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))

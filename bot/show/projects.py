@@ -19,7 +19,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import TERMINAL, Status
 
-#: So many open sessions are listed; the board has all.
+#: The most open sessions that a project lists; the board has all.
 _SESSIONS: Final = 10
 _OPEN: Final = tuple(status for status in Status if status not in TERMINAL)
 
@@ -87,7 +87,7 @@ class ProjectDetail(Struct, frozen=True, kw_only=True):
 def project_entries(
     store: Store, projects: Mapping[str, ProjectSettings]
 ) -> tuple[ProjectEntry, ...]:
-    """Return all projects, by name."""
+    """Return all projects, sorted by name."""
     opened, last = _open_sessions(store), store.deliveries.last()
     return tuple(_entry(name, one, opened, last) for name, one in sorted(projects.items()))
 
@@ -95,7 +95,10 @@ def project_entries(
 def project_detail(
     store: Store, settings: Settings, name: str, policy: Policy, caps: Caps
 ) -> ProjectDetail:
-    """Return one of the configured projects; `policy` is the one in force."""
+    """Return a project. Raises `KeyError` if it is not configured.
+
+    `policy` is the policy in force, which may have values of the repository's file.
+    """
     project = settings.projects[name]
     entry = _entry(name, project, _open_sessions(store), store.deliveries.last())
     known = store.repositories.named(project.repository)
@@ -125,7 +128,7 @@ def project_detail(
 
 
 def policy_values(settings: Settings, project: str, policy: Policy) -> Iterator[PolicyValue]:
-    """Yield every value of the policy in force with the last place that changed it."""
+    """Yield every value of the policy in force, with the source that set it last."""
     configured, default = settings.policy_of(project), Policy()
     for field in msgspec.structs.fields(Policy):
         value, of_project = getattr(policy, field.name), getattr(configured, field.name)
@@ -162,7 +165,7 @@ def _entry(
 
 
 def _open_sessions(store: Store) -> dict[str, int]:
-    """The number of sessions that have not ended, by project."""
+    """Return the number of sessions that have not ended, by project."""
     found: dict[str, int] = {}
     for (project, status), count in store.statistics.sessions().items():
         if status not in TERMINAL:
@@ -185,7 +188,7 @@ def _agent_labels(project: ProjectSettings, agents: Collection[str]) -> tuple[st
 
 
 def _file(store: Store, repository: str) -> str:
-    """The last valid file of a repository; empty: there is none."""
+    """Return the text of the last valid file of a repository; empty: there is none."""
     files = {one.repository.casefold(): one.valid for one in store.configurations.all()}
     return files.get(repository.casefold(), "")
 

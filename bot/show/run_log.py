@@ -1,4 +1,4 @@
-"""Pages of the output of a run, by whole lines."""
+"""Reads the output of a run in pages of whole lines."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -8,12 +8,12 @@ from msgspec import Meta, Struct
 from lifecycle.model.text import settled
 
 _CHUNK_BYTES = 256 * 1024
-#: A longer line is cut.
+#: A longer line is split.
 _LINE_BYTES = 4 * _CHUNK_BYTES
 
 
 class NoLog(Exception):
-    """There is no such output; the message says why."""
+    """The run has no output; the message says which run of which session."""
 
 
 class LogPage(Struct, frozen=True, kw_only=True):
@@ -39,10 +39,10 @@ def log_page(
     *,
     ended: bool,
 ) -> LogPage:
-    """Return at most `most` lines from byte `start` on; None: the last ones.
+    """Return at most `most` lines from byte offset `start` on; None: the last lines.
 
-    `read` returns the bytes between two places, of `size`. A line that is not complete is left for
-    the next page, unless the run has `ended`. `redact` replaces secrets in each line.
+    `read(start, end)` returns the bytes between two offsets; `size` is the number of all bytes. An
+    incomplete line is left for the next page, unless the run has `ended`. `redact` masks secrets.
     """
     place = max(0, size - _LINE_BYTES) if start is None else min(start, size)
     lines, rest, partial = list[bytes](), b"", start is None and place > 0
@@ -51,7 +51,7 @@ def log_page(
         place += len(chunk)
         *whole, rest = (rest + chunk).split(b"\n")
         lines += (line + b"\n" for line in whole)
-        if not chunk:  # It was made shorter meanwhile.
+        if not chunk:  # The file was truncated meanwhile.
             break
         if len(rest) >= _LINE_BYTES:
             lines, rest = [*lines, rest], b""

@@ -23,7 +23,7 @@ from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Policy
 from runtimes.host import Resources
 
-#: After the number of every event, and exact in the numbers of JavaScript.
+#: Greater than the number of any event: JavaScript's `Number.MAX_SAFE_INTEGER`.
 LAST_EVENT = 2**53 - 1
 
 
@@ -103,7 +103,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The facts of a session and the decision that they lead to now."""
+    """The facts of a session and the decision that follows from them now."""
 
     facts: Facts
     decision: Decision
@@ -119,7 +119,7 @@ class CommandReply(Struct, frozen=True):
 
 
 def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explanation:
-    """Decide on a session once more, without an effect."""
+    """Compute the decision on a session from its facts, without acting on it or recording it."""
     facts = store.facts.get(session)
     return Explanation(
         facts=facts,
@@ -132,9 +132,9 @@ def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explan
 def replies_by_command(
     outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
 ) -> Mapping[str, CommandReply]:
-    """The replies to commands, by the key of the command.
+    """Return the replies to commands, by the text of the command's key.
 
-    `unrecorded` are replies that are not in the outbox, as in mode `observe`.
+    `unrecorded` are replies, by action key, that are not in the outbox, as in mode `observe`.
     """
     actions = (entry.action for entry in outbox)
     replies = {
@@ -151,7 +151,7 @@ def replies_by_command(
 def command_entries(
     session: Session, answers: Mapping[str, CommandReply]
 ) -> tuple[CommandEntry, ...]:
-    """Return the commands of a session, newest first, with their replies."""
+    """Return a session's commands, newest first; `answers` are the replies by command key."""
     none = CommandReply(accepted=True, text="")
     return tuple(
         CommandEntry(

@@ -1,4 +1,4 @@
-"""What a decision about a session is made from, for people who ask why."""
+"""Explains a decision on a session: its facts, its signals and the rule that applies."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from bot.text import page_text
 from bot.text.history import describe_action
 from lifecycle.judge.rules import rule_for
 
-#: A longer group is cut: it may hold the logs of many checks.
+#: A longer text is cut: it may contain the logs of many checks.
 _MOST_CHARACTERS = 50_000
 #: The groups of facts, each with its fields.
 _GROUPS: Final = (
@@ -28,26 +28,26 @@ _GROUPS: Final = (
 
 
 class FactGroup(Struct, frozen=True, kw_only=True):
-    """Facts that belong together, as JSON."""
+    """Some of a session's facts under one title."""
 
     title: str
-    text: str
-    complete: bool  #: False: the end is left out.
+    text: str  #: The facts as indented JSON.
+    complete: bool  #: False: the end of the text is left out.
 
 
 class ExplainedDecision(Struct, frozen=True, kw_only=True):
     """The facts of a session, the signals that they reduce to, and the rule that applies."""
 
     status: str
-    because: str
+    because: str  #: The reason for the status, in words.
     rule: str  #: The condition of the rule that applies, in words.
-    signals: tuple[tuple[str, str], ...]
+    signals: tuple[tuple[str, str], ...]  #: Names and values.
     actions: tuple[str, ...]  #: What the bot does next, in words.
     facts: tuple[FactGroup, ...]
 
 
 def explained(found: Explanation) -> ExplainedDecision:
-    """Return an explanation as the page shows it."""
+    """Return an explanation in words and JSON, as the page shows it."""
     decision = found.decision
     signals = msgspec.structs.asdict(decision.signals)
     return ExplainedDecision(

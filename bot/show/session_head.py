@@ -1,4 +1,4 @@
-"""What the page of a session begins with: its status, what blocks the merge, the next action."""
+"""The top part of a session's page: its status, what blocks the merge, and the next action."""
 
 from datetime import datetime
 
@@ -19,8 +19,8 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     row: SessionSummary
     next: NextAction
     checklist: tuple[ChecklistItem, ...]
-    frozen: Frozen | None  #: The freeze that applies to it.
-    failed: bool  #: Whether actions have failed for good.
+    frozen: Frozen | None  #: The freeze that applies to the session.
+    failed: bool  #: Whether the bot has given up any of its actions.
 
 
 def session_head(

@@ -8,7 +8,8 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.judge.reasons import needs_person
 from lifecycle.model.status import Reason, Status
 
-#: `STATUS REASON` of the sessions that wait for a person while their issue is open.
+#: Each `STATUS REASON` with which a session waits for a person; once it has ended, only while its
+#: issue is open.
 WAITING: Final = frozenset(
     f"{status} {reason}"
     for status in Status
@@ -20,9 +21,9 @@ WAITING: Final = frozenset(
 def list_sessions(
     store: Store, query: SessionQuery, caps: Caps
 ) -> tuple[list[SessionSummary], str]:
-    """Return a page of sessions and its cursor; empty: there are no more.
+    """Return a page of sessions and the cursor for the next page; empty: there are no more.
 
-    `caps` are the limits of the queue.
+    `caps` are the limits of concurrent sessions, which order the queue.
     """
     page = store.session_list.page(query, WAITING)
     queued = {one.session: one for one in store.slots.queue(caps)}

@@ -1,6 +1,6 @@
-"""The summary of a session and its budgets for lists, pages and the API.
+"""Summaries of a session, its pull requests and its budgets for lists, pages and the API.
 
-Texts have no control characters.
+The texts in them have no control characters.
 """
 
 from collections.abc import Iterable, Mapping
@@ -104,12 +104,12 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
 class RefusedConnection(Struct, frozen=True, kw_only=True):
     """A host that the proxy refused to a session."""
 
-    host: str  #: Empty: all others, of a session that asked for too many.
+    host: str  #: Empty: one entry for all hosts after the first 50 of a session.
     port: int
-    times: int
+    times: int  #: The number of refused connections.
     first: datetime
     last: datetime
-    says: str  #: With the remedy.
+    says: str  #: What was refused, how often, and how to allow it.
 
 
 def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
@@ -193,7 +193,7 @@ def summarize_pull(pull: Pull) -> PullSummary:
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Return the budgets of a session that have a limit, with raises by `budget` commands."""
+    """Return the budgets of a session that have a limit; `budget` commands raise it."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(
@@ -211,7 +211,7 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
 def refused_connections(
     refused: Iterable[RefusedHost], project: str
 ) -> tuple[RefusedConnection, ...]:
-    """Return the hosts that were refused to a session of a project."""
+    """Return the hosts that the proxy refused to a session; the remedies name its `project`."""
     return tuple(
         RefusedConnection(
             host=page_text.line(one.host),

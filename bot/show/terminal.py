@@ -1,4 +1,4 @@
-"""The terminal, output, transcripts and changes of sessions, for the pages and the API."""
+"""Reads what pages and the API show of runs: terminals, output, transcripts and changes."""
 
 import logging
 import shlex
@@ -23,7 +23,7 @@ from runtimes.workspaces.git import GitFailure, git
 
 _log = logging.getLogger(__name__)
 
-#: Of a larger patch only the beginning is shown.
+#: The most bytes of a patch that are shown.
 _PATCH_BYTES = 400_000
 
 
@@ -31,23 +31,24 @@ class Terminal(Struct, frozen=True, kw_only=True):
     """Functions that return what a session shows; each takes the session's ID first."""
 
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
-    log: Callable[[str], str]  #: The last lines of its output.
-    resources: Callable[[str], Resources | None]  #: Those of its last run, while it runs.
-    #: Lines that a run printed. Takes the run (0: the last), the place to begin at (None: before
+    log: Callable[[str], str]  #: The last lines of its output; empty: no run.
+    resources: Callable[[str], Resources | None]  #: What its last run uses; None: unknown.
+    #: Lines that a run printed. Takes the run (0: the last), the byte offset to begin at (None:
     #: the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]
-    #: The messages of a run. Takes the run (0: the last), the number of the first message and
-    #: the limit of messages. Raises `NoTranscript`.
+    #: The messages of a run. Takes the run (0: the last), the number of the first message (from 0)
+    #: and the limit of messages. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The number of the first message, and the last messages. Takes the run and their limit.
+    #: The number of the first returned message, and a run's last messages. Takes the run (0: the
+    #: last) and the limit of messages. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
-    #: What its terminal shows, with the sequences of colours; empty: there is none.
+    #: What its terminal shows, with the sequences of colours; empty: there is no terminal.
     screen: Callable[[str], str]
-    changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
+    changes: Callable[[str], BranchDiff]  #: The changes of its branch. Raises `NoChanges`.
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
-    """The functions over a store and its sessions' hosts."""
+    """Return the functions for a store's sessions; `redact` masks secrets in what they return."""
     transcripts = Transcripts(
         store, locations.host.records, locations.adapters, locations.paths.archive, redact
     )
@@ -127,7 +128,7 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
 
 
 def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
-    """The commits that are compared and the patch between them. Raises `NoChanges`."""
+    """Return base commit, head commit and the patch between them. Raises `NoChanges`."""
     pull = session.pulls[-1] if session.pulls else None
     head = session.work.head or (pull.head if pull else "")
     bases = [base for base in (pull.base if pull else "", session.work.base) if base]
@@ -141,7 +142,7 @@ def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
                 read = partial(git, mirror.path)
                 return known[0], head, patch_between(read, known[0], head, _PATCH_BYTES)
             bases = known
-        # Commits that are not pushed are in the session's own repository only.
+        # Commits that are not pushed exist only in the session's own repository.
         return bases[0], head, locations.workspace_of(session).patch(bases[0], head, _PATCH_BYTES)
     except (GitFailure, RuntimeFailure) as failure:
         _log.warning("%s: no changes can be shown: %s", session.id, failure)

@@ -1,4 +1,4 @@
-"""The timeline of a session: its history as a person would tell it, with the details below."""
+"""The timeline of a session: its history in sentences, each with details."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ from bot.text import timeline as say
 from bot.text.history import describe_action
 from bot.text.timeline import Line
 
-#: So many details of one entry are kept; a wild session has thousands.
+#: The most details that an entry keeps; a session may have thousands.
 _MOST_DETAILS = 30
 
 
@@ -28,14 +28,14 @@ class TimelineEntry(Struct, frozen=True, kw_only=True):
 
     at: datetime
     text: str  #: A phrase; text in backticks is code.
-    tone: str  #: A CSS class of statuses.
-    quote: str = ""  #: What a person wrote, unchanged.
+    tone: str  #: A CSS class, such as `good`; see `Line`.
+    quote: str = ""  #: The text of a person's command; empty: none.
     details: tuple[TimelineDetail, ...] = ()
-    more: int = 0  #: How many more details there were.
+    more: int = 0  #: The number of details that are left out.
 
 
 class _Open:
-    """An entry that still grows."""
+    """An entry to which details are still added."""
 
     def __init__(self, at: datetime, line: Line) -> None:
         self.at = at
@@ -62,8 +62,8 @@ def timeline(
 ) -> list[TimelineEntry]:
     """Return what happened, newest first, from events that are newest first.
 
-    `base` is the commit that the session's branch began at: a workspace at it is no work yet.
-    `replies` are those to commands, by the command's key.
+    `base` is the commit that the branch was made from: a workspace at this commit has no work yet.
+    `replies` are the replies to commands, by the text of the command's key.
     """
     entries: list[_Open] = []
     sentences = _Sentences(base)
@@ -95,7 +95,7 @@ def _add_command(entry: _Open, event: SessionEvent, replies: Mapping[str, Comman
 
 
 class _Sentences:
-    """Turns events into sentences, oldest first, since some depend on what happened before."""
+    """Turns events into sentences. Takes the oldest first: sentences depend on earlier events."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -103,7 +103,7 @@ class _Sentences:
         self._red: frozenset[str] = frozenset()
 
     def of(self, event: SessionEvent) -> Iterator[Line]:
-        """Yield the sentences for one event; most have one."""
+        """Yield the sentences for one event; most events have one."""
         row, data = event.row, event.row.data
         match row.kind:
             case HistoryKind.CREATED:

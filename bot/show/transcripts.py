@@ -24,22 +24,22 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 class NoTranscript(Exception):
-    """There is no such transcript; the message says why."""
+    """A transcript cannot be read; the message says why."""
 
 
 class Transcript:
-    """The messages of one run, with secrets masked. Remembers how far it read; for one thread."""
+    """The messages of one run, with secrets masked. Keeps its position, so it is for one thread."""
 
     def __init__(
         self, records: LocalRecords, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
-        """Read the conversation's messages from `begun` until before `over`, and undated ones."""
+        """Take the conversation's messages from `begun` until before `over`, and undated ones."""
         self._records = records
         self._run = run
         self._begun = begun
         self._over = over
         self._redact = redact
-        self._place = 0  #: Of the next message in the conversation.
+        self._place = 0  #: The number of the next message in the conversation.
 
     def new(self) -> list[Message]:
         """Return the next messages since the last call, in order; empty if there are none yet."""
@@ -54,7 +54,7 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return at most `most` last messages, preceded by the number of the first."""
+        """Return the number of the first returned message, and the last `most` messages."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 
@@ -71,7 +71,7 @@ class Transcript:
 
 
 class Transcripts:
-    """Finds transcripts. May be used from any thread."""
+    """Finds the transcripts of runs. Thread-safe."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Transcripts:
 
     @contextmanager
     def _kept(self, run: RunRef) -> Iterator[LocalRecords]:
-        """The recorded files of the run's host, or, if they are gone, of an unpacked archive."""
+        """Yield the run's records on its host or, if these are gone, in its unpacked archive."""
         archived = self._archive / run.session
         if self._records.files(run) or not archived.is_dir():
             yield self._records

@@ -1,4 +1,4 @@
-"""What programs and people can wait for in a session."""
+"""The states of a session that programs and people can wait for."""
 
 from typing import Literal
 
@@ -9,10 +9,10 @@ Goal = Literal["merged", "needs_input"]
 
 
 def is_reached(session: SessionSummary, goal: Goal) -> bool:
-    """Whether a session is merged, or waits for a person, whatever its status."""
+    """Whether a session has reached the goal: it is merged, or it waits for a person."""
     return session.outcome == Status.MERGED if goal == "merged" else session.needs_person
 
 
 def is_over(session: SessionSummary, goal: Goal) -> bool:
-    """Whether to stop waiting: it is reached, or never will be, since the session has ended."""
+    """Whether to stop waiting: the goal is reached, or the session has ended without it."""
     return is_reached(session, goal) or bool(session.outcome)
