@@ -1,1 +1,1 @@
-"""Posted messages, prompts, and preparing text of other people and programs."""
+"""Writes posted messages, prompts and phrases, and cleans text of other people and programs."""

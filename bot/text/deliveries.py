@@ -1,9 +1,9 @@
-"""What followed from a webhook delivery, in words."""
+"""Describes what followed from a webhook delivery, or why nothing did."""
 
 from collections.abc import Mapping
 from typing import Final
 
-#: Why nothing followed, by the word that the store has for it.
+#: Why nothing followed from a delivery, by the values of `Ignored`.
 _IGNORED: Final[Mapping[str, str]] = {
     "event": "the bot does not read this kind of event or action",
     "own": "the bot wrote this comment itself",
@@ -25,23 +25,26 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def why_ignored(reason: str, repository: str) -> str:
-    """Return why nothing followed from a delivery; `reason` is a value of `Ignored`."""
+    """Return why nothing followed from a delivery; `reason` is a value of `Ignored`.
+
+    `repository` is empty for a delivery that names none.
+    """
     named = f"the repository {repository}" if repository else "its repository"
     return _IGNORED.get(reason, reason).replace("{repository}", named)
 
 
 def refresh_words(repository: str, subject: str) -> str:
-    """Return what is read from GitHub again."""
+    """Return that the bot reads a subject, such as `issue:12`, from GitHub again."""
     return f"read {subject_words(subject)} of {repository} again"
 
 
 def command_words(actor: str, command: str, subject: str) -> str:
-    """Return who gave which command where."""
+    """Return who gave which command on which subject, such as `number:12`."""
     return f"@{actor} commands {command} on {subject_words(subject)}"
 
 
 def subject_words(subject: str) -> str:
-    """Return a subject, such as `issue:12`, as people write it."""
+    """Return a subject in words: `issue #12` for `issue:12`."""
     kind, _, name = subject.partition(":")
     if kind == "sha":
         return f"commit {name[:7]}"

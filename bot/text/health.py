@@ -1,4 +1,4 @@
-"""What is wrong with the bot, in words."""
+"""Describes problems of the bot: one function for each."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from lifecycle.read.sentences import duration
 
 
 def standby(reason: str) -> str:
-    """Return that this instance does not act."""
+    """Return that this instance does not act; `reason` says why."""
     return f"this instance is on standby: {reason}"
 
 
@@ -16,12 +16,12 @@ def no_leader() -> str:
 
 
 def no_scheduler() -> str:
-    """Return that nothing is done by the clock."""
+    """Return that the periodic work is not done."""
     return "the scheduler is not running; the server's log says why"
 
 
 def not_writable() -> str:
-    """Return that nothing can be recorded."""
+    """Return that the bot cannot write to its database."""
     return "the database cannot be written; check the disk and the server's log"
 
 

@@ -56,9 +56,9 @@ def describe_action(action: do.Action) -> str:
 
 
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:
-    """Return the sentence for a row of history.
+    """Return the sentence for a row of history, from its kind and data.
 
-    `actions` maps keys of actions to their phrases; other keys are shown unchanged.
+    `actions` maps action keys to phrases; a key that it lacks is shown unchanged.
     """
     values = dict(data)
     if kind == "observed":

@@ -20,26 +20,26 @@ from msgspec import Struct
 from bot.text.markdown_parser import parser
 from lifecycle.model.names import NAME
 
-#: GitHub accepts no longer bodies, in characters. A longer text is cut, which bounds the time to
-#: parse a hostile one (measured: under two seconds on a busy core).
+#: The most characters that GitHub accepts in a body. A longer text is cut, which bounds the time
+#: to parse a hostile text (measured: under two seconds on a busy core).
 MAX_LENGTH = 65_536
-#: A text with more of these takes the parser seconds, and no person writes so many. It is not
-#: parsed: all that looks like HTML in it is taken for hidden, and it addresses nobody.
+#: A text with more of these signs takes the parser seconds, and no person writes so many. It is not
+#: parsed: everything in it that looks like HTML counts as hidden, and no line addresses the bot.
 _MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
 
 _MAX_ADDRESSES = 10
-#: A text without these hides nothing.
+#: A text without any of these signs has no hidden parts.
 _HIDING = ("<", "]:", "](", "&", "```", "~~~")
-# What containers begin a line with. A task list's box and a footnote's label are read as part of
-# their container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
+# The beginnings of lines in task lists and footnotes. GitHub reads a task's box and a footnote's
+# label as part of the container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
 _TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
 _FOOTNOTE = re.compile(r"^((?:[ ]{0,3}>)*+[ ]{0,4})\[\^([^\]\s]+)\]:[ \t]*(?=\S)")
-#: A footnote's text is indented by four columns, as is that of this list item.
+#: Replaces a footnote's label: the text of both is indented by four columns.
 _AS_ITEM = "-   "
 #: A quoted remark in a message to an agent: `@ada: ` precedes the Markdown of the remark.
 _REMARK = re.compile(r"[ \t]*@\S{1,60}:[ \t]*<[A-Za-z/!?]")
 
-#: What HTML hides, and its tags. Lengths are bounded, so that a hostile text costs linear time.
+#: Hidden parts of HTML, and its tags. Lengths are bounded, so that hostile text takes linear time.
 _HTML = re.compile(
     r"<!--[\s\S]*?(?P<closed>-->|\Z)"
     r"|<!\[CDATA\[[\s\S]*?(?:\]\]>|\Z)|<(?:![A-Za-z]|\?)[^>]*(?:>|\Z)"
@@ -47,15 +47,16 @@ _HTML = re.compile(
     r"(?P<rest>(?:[\s/](?:\"[^\"]{0,4000}\"|'[^']{0,4000}'|[^\"'<>])*)?)>"
     r"|(?P<open></?[A-Za-z])"
 )
-#: Attributes that are kept: addresses.
+#: The attributes that `visible` keeps, which contain URLs, and the slash of an empty element.
 _ATTRIBUTE = re.compile(
     r"\s(?:href|src)=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z", re.IGNORECASE
 )
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-#: The alternative of an image and the title of a link, in text that is not parsed.
+#: The alternative text of an image, in text that is not parsed.
 _ALTERNATIVE = re.compile(r"!\[(?P<hidden>[^\]\n]*)\]")
+#: The title of a link, in text that is not parsed.
 _TITLE = re.compile(r"\]\([^\s()]{0,2000}(?P<hidden>\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*)\)")
-#: Elements whose text addresses nobody.
+#: HTML elements in which no line addresses the bot.
 _QUOTING = frozenset({"blockquote", "code", "pre", "samp", "script", "style", "textarea"})
 
 
@@ -63,20 +64,20 @@ class Address(Struct, frozen=True):
     """A line that addresses the bot."""
 
     line: str  #: The rest of the line after the name, without hidden comments.
-    #: The same up to the end of the paragraph, code blocks included, or to the next address.
+    #: The text after the name up to the end of the paragraph (with its code blocks) or the next
+    #: address.
     paragraph: str
-    #: The same up to the next address, or to the end of the text.
+    #: The text after the name up to the next address, or to the end of the text.
     message: str
     mention: bool = False  #: Whether the name is written with `@`.
 
 
 def visible(text: str) -> str:
-    """Remove from Markdown what GitHub does not show.
+    """Remove from Markdown the text that GitHub does not show.
 
-    These are HTML comments, declarations and instructions, attributes other than addresses,
-    alternatives of images, titles of links, footnotes without a reference, and words after the
-    language of a code block. Link references become addresses, and entities characters. Code is
-    kept as it is.
+    Removed are HTML comments, declarations and instructions, attributes without a URL, alternative
+    texts of images, titles of links, footnotes without a reference, and words after the language
+    of a code block. Link references become URLs, and entities characters. Code is unchanged.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -85,8 +86,8 @@ def visible(text: str) -> str:
 def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
     """Find the lines that begin with `/mergewright` or `@mergewright`.
 
-    So do `@acme-bot` and `@acme-bot[bot]` where the App's `slug` is `acme-bot`. Quotes, code and
-    hidden comments address nobody. At most ten lines are returned.
+    With the App's `slug` `acme-bot`, `@acme-bot` and `@acme-bot[bot]` address the bot too. Lines
+    in quotes, code and hidden comments do not count. At most ten lines are returned.
     """
     named, address = _patterns(slug)
     if named.search(text) is None:
@@ -127,13 +128,13 @@ def _addresses(page: "_Page", address: re.Pattern[str]) -> Iterator[Address]:
 
 
 def _next(found: Container[int], number: int, page: "_Page") -> int:
-    """The line of the next address, or the one after the last line."""
+    """Return the number of the line with the next address, or the number of lines."""
     lines = range(number + 1, len(page.lines))
     return next((line for line in lines if line in found), len(page.lines))
 
 
 class _Edit(NamedTuple):
-    """A part of the text that a page shows differently."""
+    """A part of the text, by its positions, that a page replaces by `text`."""
 
     start: int
     end: int
@@ -147,18 +148,18 @@ class _Page:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = text.split("\n")
-        #: Where each line starts, and where the text ends.
+        #: The position at which each line starts, and the length of the text.
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
         self.starts[-1] = len(text)
-        #: Numbers of lines of plain text outside quotes.
+        #: Numbers of the lines that can address the bot: text outside of quotes and code blocks.
         self.spoken = set[int]()
         self._blocks = set[int]()  # Lines of code and HTML blocks.
-        #: One for each character of a code span, of markup and of what that hides or quotes.
+        #: 1 for each character of a code span, of markup, and of text that markup hides or quotes.
         self.masked = bytearray(len(text))
         self._edits = list[_Edit]()
-        self._quoting = 0  # Open elements of `_QUOTING`, and where the first of them begins.
+        self._quoting = 0  # The open elements of `_QUOTING`, and where the first begins.
         self._quoting_from = 0
         self._hidden_from: int | None = None  # The start of an unclosed comment or tag.
         self._footnotes = dict[int, str]()
@@ -169,11 +170,11 @@ class _Page:
         self._edits.sort()
 
     def render(self) -> str:
-        """The text as a page shows it."""
+        """Return the text as a page shows it."""
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
-        """A part of the text without hidden comments; tags are kept."""
+        """Return the text between two positions without hidden comments; tags are kept."""
         return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
 
     def ends_paragraph(self, number: int) -> bool:
@@ -194,7 +195,7 @@ class _Page:
         tokens = _PARSER.parse("\n".join(source), env)
         read = set[int]()
         quotes = 0
-        cells = dict[int, int]()  # Where the last table cell of a line ends.
+        cells = dict[int, int]()  # The column where the last table cell of a line ends.
         for before, token in pairwise([tokens[0], *tokens] if tokens else []):
             quotes += token.nesting if token.type.startswith("blockquote") else 0
             if token.map is None or token.type.endswith(("list_open", "item_open", "quote_open")):
@@ -212,7 +213,7 @@ class _Page:
             first, last = reference["map"]
             read.update(range(first, last))
             self._hide(self.starts[first], self.starts[last])
-        # Nested too deeply to be parsed: what could be hidden there is taken for hidden.
+        # Lines nested too deeply to be parsed: what could be hidden in them counts as hidden.
         for number in set(range(len(self.lines))) - read:
             self._unparsed(self.starts[number], self.starts[number + 1])
         self._unused_footnotes(tokens)
@@ -235,7 +236,7 @@ class _Page:
         return _TASK.sub(r"\1", line)
 
     def _info(self, number: int, info: str) -> None:
-        """Hide what follows the language behind a fence."""
+        """Hide the words after the language in the first line of a code block."""
         language = info.split(maxsplit=1)[0] if info else ""
         if language != info:
             start = self.starts[number] + self.lines[number].rfind(info) + len(language)
@@ -296,7 +297,7 @@ class _Page:
                 break
 
     def _unparsed(self, start: int, end: int) -> None:
-        """Read text whose structure is unknown: what could be hidden there is taken for hidden."""
+        """Read text of unknown structure: what could be hidden in it counts as hidden."""
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):
@@ -308,14 +309,14 @@ class _Page:
             self._edits.append(_Edit(*found.span(), unescape(found[0])))
 
     def _html_between(self, start: int, end: int, code: list[tuple[int, int]]) -> None:
-        """Take all tags for HTML, except in code spans."""
+        """Read the tags between two positions as HTML, except in the code spans `code`."""
         for begins, ends in [*code, (end, end)]:
             if begins >= start:
                 self._html(start, begins)
             start = max(start, ends)
 
     def _html(self, start: int, end: int, *, closes: bool = False) -> None:
-        """Read HTML. With `closes`, what it leaves open hides what follows."""
+        """Read HTML. With `closes`, an unclosed comment or tag hides the text after it."""
         if self._hidden_from is not None:
             closed = self.text.find("-->", start, end) if closes else -1
             if closed < 0:
@@ -362,7 +363,10 @@ class _Page:
 
 
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Where the text of a line, or of its table cell that is behind `after`, begins in it."""
+    """Return the column where `part` begins in a line, in a table after the column `after`.
+
+    None if the line as the parser gets it, `source`, does not contain the part.
+    """
     indent = len(part) - len(part.lstrip())
     part = part.strip()
     at = source.rfind(part) if after is None else source.find(part, after)
@@ -370,7 +374,7 @@ def _column(source: str, line: str, part: str, after: int | None) -> int | None:
 
 
 def _bare(tag: re.Match[str]) -> str:
-    """A tag with the attributes that are kept."""
+    """Return a tag with only those attributes that contain a URL."""
     return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
 
 

@@ -1,4 +1,4 @@
-"""The Markdown parser, whose tokens say where in the source they were found."""
+"""A Markdown parser whose tokens have their positions in the source."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from markdown_it.rules_inline import StateInline, image, link
 
 
 class Shown(NamedTuple):
-    """A part of a block's text that a page shows differently."""
+    """A part of a block's text, by its positions, that a page replaces by `text`."""
 
     start: int
     end: int
@@ -18,12 +18,12 @@ class Shown(NamedTuple):
 
 
 def parser() -> MarkdownIt:
-    """A parser of CommonMark with tables.
+    """Return a parser of CommonMark with tables.
 
-    Tokens of code spans, HTML and entities have their `span` in `meta`, links and images a list of
-    `Shown`, as `edits`.
+    In `meta`, tokens of code spans, HTML and entities have a `span` (start and end in the block's
+    text), and links and images a list of `Shown` as `edits`.
     """
-    # Emphasis hides nothing: leaving it out saves time.
+    # Emphasis hides no text: not parsing it saves time.
     made = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
     made.disable(["emphasis", "balance_pairs", "fragments_join", "text_join"])
     made.validateLink = lambda url: True  # type: ignore[method-assign]
@@ -37,7 +37,7 @@ def parser() -> MarkdownIt:
 
 
 def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """A rule that notes where in its block's text its token was found."""
+    """Return the rule, which then notes the position of each token in its block's text."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         start, known = state.pos, len(state.tokens)
@@ -52,7 +52,7 @@ def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInli
 
 
 def _link(state: StateInline, silent: bool) -> bool:
-    """Read a link, and note what a page does not show."""
+    """Parse a link, and note the parts that a page does not show."""
     start, known = state.pos, len(state.tokens)
     if not link(state, silent):
         return False
@@ -64,7 +64,7 @@ def _link(state: StateInline, silent: bool) -> bool:
 
 
 def _image(state: StateInline, silent: bool) -> bool:
-    """Read an image, and note what a page does not show, such as its alternative."""
+    """Parse an image, and note the parts that a page does not show: alternative text, title."""
     start = state.pos
     # Silently, because the parser would call itself for images in the alternative.
     if not image(state, True):
@@ -77,10 +77,10 @@ def _image(state: StateInline, silent: bool) -> bool:
 
 
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
-    """How a link or image that was just read is shown, from the position `shown` on.
+    """Yield the edits of a link or image that was just parsed, from the position `shown` on.
 
-    Its label is between `start` and `label`. A reference becomes an address, because the reference
-    itself is not shown. A title is removed.
+    Its label is between `start` and `label`. A reference becomes its URL, because pages do not
+    show the reference. A title is removed.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

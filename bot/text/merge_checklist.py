@@ -7,11 +7,11 @@ from lifecycle.model.status import Reason
 
 
 class Need(NamedTuple):
-    """Something a merge needs, by the blockers that say that it is missing."""
+    """Something that a merge needs, and the blockers that say that it is missing."""
 
     title: str
     blockers: frozenset[str]  #: Names of `BLOCKERS` in `lifecycle.judge.rules`, and `frozen`.
-    met: str = ""  #: The sentence when nothing is missing; empty: it is shown only when it is.
+    met: str = ""  #: The phrase when it is not missing; empty: the line is hidden then.
 
 
 NEEDS: Final = (
@@ -33,7 +33,7 @@ NEEDS: Final = (
     Need("Merge queue", frozenset({"queued"})),
 )
 
-#: Who resolves a blocker, by its name, while no person is needed for the session.
+#: Who resolves a blocker, by its name, while the session waits for no person.
 RESOLVED_BY: Final[Mapping[str, str]] = {
     "behind": "Mergewright updates the branch",
     "changes_requested": "the agent addresses the review",
@@ -51,7 +51,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "stacked": "the other pull request is merged first",
     "unknown": "GitHub computes it, usually within seconds",
 }
-#: What the agent resolves, unless a person has to.
+#: Blockers that the agent resolves, unless the session waits for a person.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
 A_PERSON: Final = "a person is needed, see above"
 
@@ -60,7 +60,7 @@ OPENED: Final = "it is open"
 READY: Final = "nothing blocks it"
 NOT_READY: Final = "waits for the lines above"
 
-#: Who merges once nothing blocks it, by what is awaited then.
+#: Who merges an unblocked pull request, by what `merge_awaits` returns.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {
     None: "Mergewright merges it as soon as nothing blocks it",
     Reason.AWAITS_MERGE: "a person commands `merge`",

@@ -1,4 +1,4 @@
-"""The messages of merge commits, from a project's templates and the commits they bring."""
+"""Writes the messages of merge commits from a project's templates and the merged commits."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line
 
-# GitHub accepts titles of up to 256 characters; longer texts are of no use to readers.
+# In characters: GitHub accepts titles of up to 256; longer bodies are of no use to readers.
 _TITLE_LIMIT, _BODY_LIMIT, _MOST_TRAILERS = 256, 20_000, 50
 _PLACEHOLDER = re.compile(r"\{(title|number|issue|commits|body)\}")
 #: Credit and sign-off: https://docs.github.com/en/pull-requests/committing-changes-to-your-project/creating-and-editing-commits/creating-a-commit-with-multiple-authors
@@ -16,13 +16,16 @@ _TRAILER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
-#: The bot's own lines at the start of a description, and what GitHub does not show.
+#: The bot's own lines at the start of a description, and hidden comments.
 _OWN_LINES = re.compile(r"\ACloses #\d+\s+Written by the agent [^\n]*\n*")
 _HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def merge_title(template: str, title: str, number: int, issue: int) -> str:
-    """Return the first line of a merge commit's message. The template may use all but texts."""
+    """Return the first line of a merge commit's message, of at most 256 characters.
+
+    The template may use `{title}`, `{number}` (of the pull request) and `{issue}`.
+    """
     values = {"title": one_line(title), "number": str(number), "issue": str(issue)}
     return cut(one_line(_filled(template, values)), _TITLE_LIMIT)
 
@@ -37,10 +40,10 @@ def merge_message(
     body: str = "",
     trailers: Iterable[str] = (),
 ) -> str:
-    """Return the body of a merge commit's message; `trailers` are its last paragraph.
+    """Return the body of a merge commit's message; the lines `trailers` are its last paragraph.
 
-    `{commits}` in the template are the subjects of the commits, `{body}` is the description of the
-    pull request without the bot's own lines.
+    The template may also use `{commits}`, the subjects of the commits as a list, and `{body}`, the
+    pull request's description without the bot's own lines.
     """
     described = _HIDDEN.sub("", _OWN_LINES.sub("", body.replace("\r\n", "\n")))
     values = {

@@ -1,7 +1,7 @@
-"""Every comment, report and check-run text that the bot posts on GitHub: a function per message.
+"""Writes every comment and check-run text that the bot posts on GitHub: a function per message.
 
-`comment_body` renders the message that an action names by its topic; everything that agents,
-programs or other people wrote is neutralized before it becomes part of a message.
+`comment_body` calls the function that an action names as its topic. Text of agents, programs and
+other people is neutralized before it becomes part of a message.
 """
 
 import re
@@ -24,7 +24,7 @@ CONFIGURATION_CHECK: Final = f"{NAME} configuration"
 
 _STATUS_WORD = re.compile(r"[a-z]+")
 
-#: How urgent a message is, in words.
+#: The first words of a message, by its priority.
 PRIORITIES: Final[Mapping[str, str]] = {
     "urgent": "Urgent",
     "action": "Action needed",
@@ -34,7 +34,7 @@ PRIORITIES: Final[Mapping[str, str]] = {
 
 
 def ready(sha: str) -> str:
-    """The pull request can be merged, and the bot merges it on command."""
+    """Return that the pull request can be merged, and that the bot merges it on command."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
         f"Comment `/{NAME} merge` to merge it."
@@ -42,9 +42,9 @@ def ready(sha: str) -> str:
 
 
 def ready_by_hand(sha: str, why: str = "") -> str:
-    """The pull request can be merged, but only by people.
+    """Return that the pull request can be merged, but only by people.
 
-    `why` says what keeps the bot from it; empty where that is the setting `auto_merge = "off"`.
+    `why` says why the bot cannot merge it; empty: because of the setting `auto-merge = "off"`.
     """
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
@@ -53,7 +53,7 @@ def ready_by_hand(sha: str, why: str = "") -> str:
 
 
 def ready_behind(sha: str) -> str:
-    """The pull request lacks only its base's latest commits; the bot updates and merges it."""
+    """Return that a pull request is only behind its base; on command, the bot merges it."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
@@ -61,7 +61,7 @@ def ready_behind(sha: str) -> str:
 
 
 def ready_behind_by_hand(sha: str, why: str = "") -> str:
-    """As `ready_behind`, where people merge on GitHub."""
+    """Return what `ready_behind` does, where only people merge; `why` is as in `ready_by_hand`."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Update it on GitHub or comment `/{NAME} update`. {_by_hand('Then merge it there', why)}"
@@ -69,7 +69,7 @@ def ready_behind_by_hand(sha: str, why: str = "") -> str:
 
 
 def _by_hand(what: str, why: str) -> str:
-    """What people have to do, and why the bot cannot, which an administrator can change."""
+    """Return what people have to do, and why the bot cannot; empty `why`: it is configured so."""
     if not why:
         return f"{what}."
     return (
@@ -78,29 +78,29 @@ def _by_hand(what: str, why: str) -> str:
 
 
 def attention(session: str, because: str, remedy: str, priority: str) -> str:
-    """A session waits for a person."""
+    """Return that a session waits for a person; `priority` is a key of `PRIORITIES`."""
     return _notice(priority, f"session `{session}`: {full_stop(because)}", remedy)
 
 
 def paused(session: str, because: str, remedy: str, priority: str) -> str:
-    """A session is paused: by a person, a budget or a usage limit."""
+    """Return that a session is paused, by a person, a budget or a usage limit."""
     return _notice(priority, f"session `{session}` is paused: {full_stop(because)}", remedy)
 
 
 def warning(session: str, because: str) -> str:
-    """Something people should know that needs nothing from them yet, such as a budget's use."""
+    """Return a warning that needs no action yet, such as that a budget is nearly used up."""
     return _notice("warning", f"session `{session}`: {full_stop(because)}", "")
 
 
 def ended(session: str, because: str, remedy: str, priority: str, status: str) -> str:
-    """A session has ended without a merge."""
+    """Return that a session has ended without a merge; `status` is the one it ended with."""
     how = "has failed" if status == Status.ERRORED else "has ended"
     text = f"session `{session}` {how}: {full_stop(because)}"
     return _notice(priority, text, remedy)
 
 
 def handed_to_human(sha: str) -> str:
-    """A person pushed to the agent's branch, so the agent gets no work for now."""
+    """Return that a person pushed to the agent's branch, so the agent gets no work for now."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
         f"The agent continues when you write a request here, or after `/{NAME} resume`."
@@ -108,28 +108,28 @@ def handed_to_human(sha: str) -> str:
 
 
 def reviewed(agent: str, text: str) -> str:
-    """What an agent found when it was asked for a review."""
+    """Return an agent's review of a pull request."""
     return f"Review by **{agent}**:\n\n{text}"
 
 
 def done_in(sha: str) -> str:
-    """A review thread's request is in a pushed commit."""
+    """Return that a pushed commit does what a review thread asks for."""
     return f"Done in {sha[:7]}."
 
 
 def answer(text: str) -> str:
-    """The reply to a command."""
+    """Return the reply to a command, unchanged."""
     return text
 
 
 def summary(project: str, counts: str) -> str:
-    """Every session of a project has ended; `counts` is such as `2 merged, 1 killed`."""
+    """Return that all sessions of a project have ended; `counts` is like `2 merged, 1 killed`."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
     return f"All sessions of `{project}` have finished: {counts}."
 
 
 def no_session(kind: str) -> str:
-    """A command was given where no session exists."""
+    """Return that the command `kind` had no effect, because there is no session."""
     return (
         f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
         f"start one, add the label to the issue or comment `/{NAME} start` on it."
@@ -137,7 +137,7 @@ def no_session(kind: str) -> str:
 
 
 def outsider(login: str) -> str:
-    """A label, command, review or comment came from someone without write access."""
+    """Return that the bot ignored a label, command or comment of a person without write access."""
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
         "only people with write access, or listed in the configuration, can instruct the bot. One "
@@ -146,7 +146,7 @@ def outsider(login: str) -> str:
 
 
 def not_started(why: str) -> str:
-    """`start` was refused."""
+    """Return why the command `start` was refused."""
     return f"Could not start an agent. {sentence(why)}"
 
 
@@ -154,7 +154,7 @@ def _notice(priority: str, text: str, remedy: str) -> str:
     return f"**{PRIORITIES[priority]}:** {text}\n\n{remedy}".strip()
 
 
-#: By the topic that an action names.
+#: The functions that write comments, by the topic that an action names.
 MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
     message.__name__: message
     for message in (
@@ -166,11 +166,11 @@ MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
 
 
 def comment_body(topic: str, values: Mapping[str, str]) -> str:
-    """Return the comment for a topic of `MESSAGES`, which takes exactly these values.
+    """Return the comment for a topic of `MESSAGES`; `values` are the arguments of its function.
 
-    Values can neither mention anybody nor give commands. Markup in them has no effect either,
-    except in what an agent found in a review. Of a reason with several lines, such as a quoted
-    question, the lines after the first are a Markdown quote.
+    Values can neither mention people nor give commands. Markup in them has no effect either,
+    except in an agent's review. If `because` has several lines, such as a question, those after the
+    first become a Markdown quote. Raises `KeyError` for an unknown topic.
     """
     safe = {name: neutralize(cut(text, _VALUE_LIMIT)) for name, text in values.items()}
     if topic != "reviewed":
@@ -184,7 +184,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
     """Return the status comment of a session, for its issue and its pull requests.
 
     `page` is the URL of the session's page. `slug` is the GitHub App's name, which people can
-    mention to give commands; empty for a token's account.
+    mention to give commands; empty: the bot has a token instead of an App.
     """
     question = neutralize(cut(summary.question, _VALUE_LIMIT)).splitlines()
     facts = (
@@ -208,7 +208,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
 
 
 def report_title(summary: StatusSummary) -> str:
-    """Return the status in one line, as the title of the check run."""
+    """Return the status and its reason in one line, as the title of the check run."""
     return one_line(f"{status_words(summary.status).capitalize()}: {summary.because}")
 
 
@@ -219,7 +219,7 @@ def _sentence(text: str) -> str:
 def pull_title(template: str, number: int, issue_title: str, subjects: list[str]) -> str:
     """Return a pull request's title: the only commit's subject, or else the issue's title.
 
-    `template` may use `{number}` and `{title}`.
+    `template` may use this text as `{title}`, and the issue's `{number}`.
     """
     title = subjects[0] if len(subjects) == 1 and subjects[0] else issue_title
     title = one_line(title) or f"Changes for issue {number}"
@@ -232,8 +232,8 @@ def pull_body(
     """Return a pull request's description.
 
     Our own lines come first, because a code fence or HTML comment that the agent left open hides
-    everything below it. The repository's pull request template comes last, unless the agent's
-    summary has all its headings.
+    everything below it. `template` is the repository's pull request template: it comes last, unless
+    the agent's summary has all its headings. Without a summary, `subjects` are listed.
     """
     person = f"`{requester}`" if ":" in requester else f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}"
     by = f" at the request of {person}" if requester else ""
@@ -248,7 +248,7 @@ def pull_body(
 
 
 def closes_others(message: str, issue: int) -> bool:
-    """Whether a commit message would close issues other than this one on the default branch."""
+    """Whether a commit message on the default branch would close other issues than `issue`."""
     others = re.sub(rf"(?<![\w/])#{issue}\b", "x", message)
     # A bracket alone is no link yet: `Fix [parser]` closes nothing.
     return has_closing_keyword(others.replace("[", ""))
@@ -262,7 +262,7 @@ def foreign_branch(branch: str) -> str:
     )
 
 
-_MOST_HELD = 5  #: Files or commits of one kind.
+_MOST_HELD = 5  #: The most files or commits that are named for one kind of problem.
 #: GitHub's refusal of a push that changes a workflow without the right to do so.
 _NO_WORKFLOWS = re.compile(r"without `workflows?` (?:permission|scope)")
 
@@ -277,7 +277,7 @@ def held_commits(
     """Return why a push is held: what is wrong, and where. Empty: nothing is wrong.
 
     `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
-    `suspicious` commits with a file, empty for their message. Only the first of each are named.
+    `suspicious` commits with a file (empty: the commit message). At most 5 of each are named.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),

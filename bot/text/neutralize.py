@@ -1,7 +1,7 @@
 """Neutralizes text of agents and programs, so that GitHub does not act on it.
 
 Mentions, closing keywords, commands and skip instructions keep their appearance and lose their
-effect, in code too: other bots and commit messages do not read Markdown. Sources:
+effect, in code too, because other bots and commit messages do not parse Markdown. Sources:
 "Linking a pull request to an issue"
 (https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue)
 and "Skipping workflow runs"
@@ -13,15 +13,15 @@ import re
 from lifecycle.model.text import plain
 
 _ZERO_WIDTH = "\u200b"
-_LINE_LIMIT = 200
+_LINE_LIMIT = 200  #: In characters.
 
 #: A slash command of any bot in the repository: `/mergewright merge`, `/lgtm`.
 _COMMAND = re.compile(r"^[ \t>*-]*/(?=[A-Za-z])", re.MULTILINE)
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
 #: GitHub decodes `&#64;` to `@` and `&#35;` to `#` before it looks for mentions and references.
 _ENTITY = re.compile(r"&(?=#?\w{1,31};)")
-# Between the keyword and what it closes there may be a colon and any markup. Lengths are capped,
-# so that a hostile text costs linear time.
+# There may be a colon and any markup between the keyword and the reference to an issue. Lengths are
+# capped, so that hostile text takes linear time.
 _CLOSING = re.compile(
     r"(?<![A-Za-z0-9])(close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
     r"(?=[^A-Za-z0-9#\[]{0,20}(?:\[|#\d|[\w.-]{1,40}/[\w.-]{1,100}#\d|gh-\d|https?://|www\.))",
@@ -38,7 +38,7 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 def neutralize(text: str) -> str:
     """Return text that looks the same, with a zero-width space in everything GitHub acts on.
 
-    Control characters are removed.
+    Control characters other than newlines and tabs are removed.
     """
     text = plain(text)
     for effective in (_COMMAND, _MENTION, _ENTITY, _CLOSING, _SKIP):
@@ -47,7 +47,7 @@ def neutralize(text: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Return text without working links, pictures and tags, for use inside our own sentences."""
+    """Return text whose links, images and HTML tags have no effect, for use in our sentences."""
     return _MARKUP.sub(rf"\g<0>{_ZERO_WIDTH}", text)
 
 

@@ -1,4 +1,4 @@
-"""What to do next about a session: sentences, and the words of buttons."""
+"""The texts of the next action for a session: sentences, and labels of buttons and links."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,10 +7,10 @@ from lifecycle.model.status import Status
 
 
 class ButtonWords(NamedTuple):
-    """The label of a command's button, and what to confirm before it is given."""
+    """The label of a command's button, and the sentence that a person confirms first."""
 
     label: str
-    confirm: str = ""  #: A sentence about what cannot be undone; empty: nothing is confirmed.
+    confirm: str = ""  #: What the command does that cannot be undone; empty: no confirmation.
 
 
 #: The buttons of commands, by name.
@@ -45,7 +45,7 @@ ANSWER: Final = "Answer the question"
 MESSAGE: Final = "Write to the agent"
 LOOK: Final = "Look at the terminal"
 
-#: What happens next while no person is needed.
+#: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
     Status.QUEUED: "Nothing to do: it starts once a slot is free.",
     Status.SPAWNING: "Nothing to do: the agent is being started.",
@@ -63,7 +63,7 @@ BY_ITSELF: Final[Mapping[str, str]] = {
 
 
 def allow(head: str) -> str:
-    """Return the label of the button that has a held commit pushed."""
+    """Return the label of the button that allows the push of the held commit `head`."""
     return f"Allow the push of {head[:7]}"
 
 

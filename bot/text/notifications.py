@@ -1,7 +1,7 @@
 """Every message that notifiers send: a function for each, which returns its title and its text.
 
-Chats act on mentions and markup as GitHub does, so both are neutralized in what agents and other
-people wrote.
+Chat services act on mentions and markup as GitHub does, so both are neutralized in text of agents
+and other people.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from lifecycle.judge.reasons import Priority
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
 
-#: Chats take messages of 2,000 characters and more.
+#: In characters: chat services accept at least 2,000 in a message.
 _TEXT_LIMIT, _PART_LIMIT = 1_800, 1_000
 _MOST_LISTED = 10
 _ENDS: Final[Mapping[str, str]] = {Status.MERGED: "is merged", Status.ERRORED: "has failed"}
@@ -23,7 +23,7 @@ _CALLS: Final = (Priority.URGENT, Priority.ACTION)
 
 
 class Words(NamedTuple):
-    """The words of a message."""
+    """The title and the text of a message."""
 
     title: str
     text: str
@@ -34,7 +34,7 @@ class DigestLine(NamedTuple):
 
     session: str
     title: str
-    says: str  #: Its outcome, or why it waits.
+    says: str  #: The outcome of the session, or why it waits.
 
 
 def needed(
@@ -47,9 +47,9 @@ def needed(
     choices: Sequence[str] | None,
     url: str,
 ) -> Words:
-    """A session waits for a person, or people are to know that it does not continue for now.
+    """Return that a session waits for a person, or that it does not continue for now.
 
-    `choices` are those of a question, which may have none; None: nothing is asked.
+    `choices` are the answers that the agent's question offers; None: the agent asks no question.
     """
     calls = priority in _CALLS or status in (Status.NEEDS_INPUT, Status.STUCK)
     head = "needs you" if calls else f"is {status_words(status)}"
@@ -65,7 +65,7 @@ def needed(
 
 
 def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
-    """What a message said of a session is over."""
+    """Return that a session no longer waits, as an earlier message said with `because`."""
     return _words(
         f"{session} no longer needs you: {_line(title)}",
         f"This is over: {_block(full_stop(because))}",
@@ -74,7 +74,7 @@ def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
 
 
 def ended(session: str, title: str, status: str, because: str, remedy: str, url: str) -> Words:
-    """A session has ended."""
+    """Return that a session has ended; `status` is the one it ended with."""
     how = _ENDS.get(status, "has ended")
     return _words(
         f"{session} {how}: {_line(title)}", _block(sentence(because)), remedy, f"See: {url}"
@@ -82,12 +82,12 @@ def ended(session: str, title: str, status: str, because: str, remedy: str, url:
 
 
 def incident(text: str, url: str) -> Words:
-    """Something is wrong that concerns more than one session."""
+    """Return a problem that concerns more than one session."""
     return _words("Mergewright has a problem", _block(sentence(text)), f"See: {url}")
 
 
 def incident_over(text: str, url: str) -> Words:
-    """What an incident reported is right again."""
+    """Return that the problem of an incident is solved."""
     return _words(
         "Mergewright's problem is solved", f"This is over: {_block(full_stop(text))}", f"See: {url}"
     )
@@ -100,7 +100,10 @@ def digest(
     incidents: Sequence[str],
     url: str,
 ) -> Words:
-    """The summary of the day that ends at a notifier's digest time."""
+    """Return the summary of the day that ends at a notifier's digest time.
+
+    `waiting` are the sessions that wait for a person, `ended` those that ended on that day.
+    """
     return _words(
         f"Mergewright on {day:%-d %B %Y}",
         _list("Sessions that need you", waiting),
@@ -113,7 +116,7 @@ def digest(
 
 
 def trial(notifier: str, url: str) -> Words:
-    """The message of `mergewright notify --test`."""
+    """Return the message of `mergewright notify --test`."""
     return _words(
         "Mergewright: a test message",
         f"The notifier `{notifier}` works. Nobody has to do anything.",
@@ -122,14 +125,14 @@ def trial(notifier: str, url: str) -> Words:
 
 
 def perhaps_repeated(text: str) -> str:
-    """A text that may have been sent before, where no receiver recognises that."""
+    """Return a text that may be a duplicate, with a note, for receivers that drop no duplicates."""
     return (
         f"(You may have this message already: the bot was interrupted while it sent it.)\n\n{text}"
     )
 
 
 def undelivered(notifier: str, since: str, why: str) -> str:
-    """An incident: no message of a notifier arrives."""
+    """Return the text of the incident that a notifier cannot deliver its messages."""
     return (
         f"The notifier {notifier} has delivered no message since {since}: {why}. Check its receiver"
         f" and [notify.{notifier}] with `mergewright notify --test {notifier}`; messages are tried"

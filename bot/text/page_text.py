@@ -4,10 +4,11 @@ import re
 
 from lifecycle.model.text import plain, settled
 
-# Control characters that separate words. Terminal sequences are left to `plain`; the replacement
-# is a tab because, unlike a space, it is not part of any sequence.
+# Control characters that separate words. `plain` removes terminal sequences later; a tab replaces
+# the characters because, unlike a space, it is part of no sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: Control characters but the tab, and those without a width or that turn the reading direction.
+#: Control characters except the tab, characters without a width, and characters that change the
+#: reading direction.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
@@ -23,7 +24,10 @@ _OUTCOME_WORDS = {
 
 
 def block(text: str) -> str:
-    """Return text of several lines, such as a log, without control characters."""
+    """Return text of several lines, such as a log, without control characters.
+
+    Newlines and tabs are kept; of a line that was overwritten in place, the last state is kept.
+    """
     return settled(text)
 
 
@@ -33,9 +37,9 @@ def line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a line of code in which every character is visible, for people who review it.
+    """Return a line of code with U+FFFD in place of each invisible character, for reviewers.
 
-    Removing characters that move the cursor or turn the reading direction would hide what they do.
+    Removing characters that move the cursor or change the reading direction would hide an attack.
     """
     return _HIDDEN.sub("\ufffd", text.removesuffix("\r"))
 
@@ -46,7 +50,7 @@ def link(url: str) -> str:
 
 
 def status_words(status: str) -> str:
-    """Return a status as pages and reports show it."""
+    """Return a status as pages and reports show it, such as "needs input"."""
     return _STATUS_WORDS.get(status, status.replace("_", " "))
 
 
@@ -58,7 +62,7 @@ def outcome_words(status: str) -> str:
 def sentence(text: str) -> str:
     """Return a phrase with a capital letter and a full stop.
 
-    A first word that is an identifier, such as a commit or `widgets-12`, keeps its case.
+    If the first word is an identifier, such as a commit or `widgets-12`, it stays as it is.
     """
     word = text.partition(" ")[0]
     named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)
@@ -66,7 +70,7 @@ def sentence(text: str) -> str:
 
 
 def full_stop(text: str) -> str:
-    """Return a phrase with a full stop, unless it ends already or has several lines."""
+    """Return a phrase with a full stop, unless it ends with punctuation or has several lines."""
     ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
     ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
     return text if ended else f"{text}."

@@ -1,17 +1,17 @@
-"""Text of people and programs, prepared for a message to an agent."""
+"""Cleans and fences text of people and programs for a message to an agent."""
 
 import re
 import unicodedata
 
 from lifecycle.model.text import plain
 
-#: Characters without a shape that Unicode does not count as formatting: fillers, and variation
+#: Invisible characters that are in none of the categories in `_UNSEEN`: fillers, and variation
 #: selectors, in which whole texts can be hidden.
 _SHAPELESS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0000-\U000e0fff]"
 )
-#: Unicode categories of characters that nobody sees: control, format, surrogate.
+#: Unicode categories of invisible characters: control, format, surrogate.
 _UNSEEN = ("Cc", "Cf", "Cs")
 _TICKS = re.compile(r"`{3,}")
 _MAX_TICKS = 8
@@ -28,9 +28,9 @@ def printable(text: str) -> str:
 
 
 def fit(text: str, most: int) -> str:
-    """Printable text of at most `most` characters, plus a note on how many were left out.
+    """Return printable text of at most `most` characters, plus a note on how many are left out.
 
-    Runs of backticks are shortened, so that no text makes its fence long.
+    Runs of backticks are shortened to eight, so that no text makes its fence long.
     """
     shown = _TICKS.sub(lambda run: run[0][:_MAX_TICKS], printable(text))
     if len(shown) <= most:
@@ -39,11 +39,11 @@ def fit(text: str, most: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text as one line of at most 200 characters, safe outside a fence."""
+    """Return text as one line of at most 200 characters, which is safe outside a fence."""
     return " ".join(text.split())[:_MAX_LINE]
 
 
 def fence(texts: list[str]) -> str:
-    """A fence longer than any in these texts, so that none can close it."""
+    """Return a fence of backticks that is longer than any in these texts, so none closes it."""
     longest = max((len(found) for text in texts for found in _TICKS.findall(text)), default=2)
     return "`" * max(3, longest + 1)

@@ -12,9 +12,9 @@ from bot.text.markdown import visible
 from bot.text.prompt_text import fence, fit, one_line
 from lifecycle.model.actions import Prompt
 
-#: Values written as Markdown; all others, such as logs, are plain text.
+#: The names of values written as Markdown; all others, such as logs, are plain text.
 _MARKDOWN = ("body", "template", "text")
-#: The names that every prompt may use, and those of prompts for a session.
+#: The names of values that every prompt may use, and those that prompts about an issue may use.
 _ANY = ("mark", "fence", "items")
 _SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
 _BEGINNING = ("summary", "progress", "template")
@@ -40,7 +40,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
-#: The prompts that explain the work to an agent without memory of it.
+#: The prompts that explain the work to an agent that starts without a conversation.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: The fields of the items that some prompts list.
 _ITEMS = {
@@ -49,20 +49,21 @@ _ITEMS = {
     "fix_ci": ("name", "url", "log", "notes"),
     "notes": ("what", "text", "log"),
 }
-#: The limit in characters of one value, and of all items of a message together.
+#: The limit in characters of one value, and of all items of a message together (but each item
+#: may have `_LEAST_OF_ITEM`).
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
 
 
 class PromptError(Exception):
-    """A prompt file is invalid; the message has the file and the problem."""
+    """A prompt is invalid; the message has the file or the prompt's name, and the problem."""
 
 
 class Prompts:
     """All prompts, compiled and test-rendered. Raises `PromptError` for an invalid file.
 
-    Files in `folder` replace the built-in prompts of the same name, and those in the folder of a
-    project replace them for its sessions.
+    Files in `folder` replace the built-in prompts of the same name; `projects` are the folders of
+    projects, by name, whose files replace both for the project's sessions.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Prompts:
 
 
 def _shown(values: Mapping[str, str], most: int) -> dict[str, str]:
-    """Each value as people see it on GitHub, in at most `most` characters."""
+    """Return each value as people see it on GitHub, cut to `most` characters."""
     return {
         name: fit(visible(text) if name in _MARKDOWN else text, most)
         for name, text in values.items()
@@ -115,7 +116,7 @@ def _ours() -> Mapping[str, Template]:
 
 
 def _compiled(name: str, text: str, folder: str) -> Template:
-    """Compile a template and render it once with placeholders, so that errors are found early."""
+    """Compile a template and render it once with placeholders. Raises `PromptError`."""
     environment = _environment()
     try:
         unknown = find_undeclared_variables(environment.parse(text)) - set(NAMES[name])
@@ -149,7 +150,7 @@ def _environment() -> Environment:
 
 
 def _read(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of the prompts in a folder."""
+    """Yield the names and texts of the prompts in a folder. Raises `PromptError`."""
     try:
         for path in sorted(folder.iterdir()):
             if path.suffix == ".md" and path.stem != "README":

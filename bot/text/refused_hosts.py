@@ -1,18 +1,18 @@
-"""Says which hosts the proxy refused to a session, and how to allow them."""
+"""Describes the hosts that the proxy refused to a session, and how to allow them."""
 
 import re
 from collections.abc import Iterable
 
-#: Names that `network` can allow; addresses cannot be allowed.
+#: Host names that the setting `network` can allow; it cannot allow IP addresses.
 _NAME = re.compile(r"(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*")
 _USUAL_PORTS = (80, 443)
 
 
 def refused_host(host: str, port: int, times: int, project: str, *, public: bool) -> str:
-    """Return what was refused, how often, and the remedy.
+    """Return which host was refused, how often, and the remedy.
 
-    An empty host means all others. `public` is False for a host that the project allows but that
-    has no public address.
+    An empty `host` means several other hosts, which get no remedy. `public` is False for a host
+    that the project allows but that has no public IP address.
     """
     often = "once" if times == 1 else f"{times} times"
     if not host:
@@ -26,7 +26,7 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
 
 
 def network_line(network: tuple[str, ...], refused: Iterable[tuple[str, int]]) -> str:
-    """Return the setting `network` that also allows these hosts, each with its port."""
+    """Return the setting `network` as TOML, extended by these hosts with their ports."""
     added = [_pattern(host, port) for host, port in refused if _NAME.fullmatch(host)]
     words = (f'"{word}"' for word in dict.fromkeys((*network, *added)))
     return f"network = [{', '.join(words)}]"

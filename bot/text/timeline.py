@@ -1,4 +1,4 @@
-"""The sentences of a session's timeline: what happened, as one person says it to another."""
+"""The sentences of a session's timeline, in plain words."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ class Line(NamedTuple):
 
     text: str
     tone: str = "calm"  #: As the CSS classes of statuses: `calm`, `busy`, `good`, `warn`, ...
-    #: Whether it only belongs to the details of the sentence before it.
+    #: Whether the sentence is only a detail of the one before it.
     minor: bool = False
-    #: The beginning of a sentence whose details it belongs to, directly after it.
+    #: It is a detail if the sentence before it begins with this text; empty: of none.
     detail_of: str = ""
-    #: The beginning of a sentence that it replaces, directly after it.
+    #: It replaces the sentence before it if that begins with this text; empty: none.
     replaces: str = ""
 
 
@@ -29,8 +29,8 @@ def _minor(text: str) -> Line:
 _COMMITTED: Final = "The agent committed `{0}`"
 _MERGED: Final = "Pull request {0} was merged"
 
-#: What observers record, line by line (`bot.store.observations`), with its sentence. The first
-#: pattern that matches counts; `{0}`, `{1}` are its groups.
+#: Patterns of the lines that observers record (`bot.store.observations`), with their sentences. The
+#: first pattern that matches counts; `{0}` and `{1}` are its groups.
 _OBSERVED: Final = tuple(
     (re.compile(pattern, re.DOTALL), line)
     for pattern, line in (
@@ -87,7 +87,7 @@ _OBSERVED: Final = tuple(
 _CHECKS: Final = re.compile(r"(#\d+) checks: (.*)", re.DOTALL)
 _CHECK: Final = re.compile(rf"(.+) ({'|'.join(CheckState)})", re.DOTALL)
 
-#: What a message to an agent is for, by the name of its prompt.
+#: The sentences for messages to an agent, by the name of the prompt.
 _MESSAGES: Final[Mapping[str, str]] = {
     "address_review": "The agent was notified of the review",
     "answer": "The answer was given to the agent",
@@ -101,7 +101,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "tell": "The message was given to the agent",
     "uncommitted": "The agent was asked to commit its work",
 }
-#: Statuses that are news by themselves: what leads to the others has a sentence of its own.
+#: The tones of statuses that get a sentence; the events that lead to other statuses have their own.
 _NEWS: Final[Mapping[str, str]] = {
     Status.NEEDS_INPUT: "warn",
     Status.STUCK: "bad",
@@ -115,7 +115,7 @@ _NEWS: Final[Mapping[str, str]] = {
 
 
 def observed_line(line: str) -> Line:
-    """Return the sentence for a change that was observed; an unknown one is shown as it is."""
+    """Return the sentence for an observed line; the line itself if no pattern matches it."""
     for pattern, said in _OBSERVED:
         if match := pattern.fullmatch(line):
             groups = [group or "" for group in match.groups()]
@@ -135,7 +135,7 @@ class CheckChange(NamedTuple):
 
 
 def check_changes(line: str) -> Iterator[CheckChange]:
-    """Yield the checks in an observed line; none if it is about something else."""
+    """Yield the checks in an observed line; nothing if the line is not about checks."""
     if match := _CHECKS.fullmatch(line):
         for part in match[2].split(", "):
             if check := _CHECK.fullmatch(part):
@@ -143,7 +143,7 @@ def check_changes(line: str) -> Iterator[CheckChange]:
 
 
 def checks_line(changes: list[CheckChange], was_red: frozenset[str]) -> list[Line]:
-    """Return the sentences for checks that changed; `was_red` are those that failed before."""
+    """Return the sentences for changed checks; `was_red` are the names of those failed before."""
     failed = [one for one in changes if one.state == CheckState.FAILED]
     fixed = [one for one in changes if one.state == CheckState.PASSED and one.name in was_red]
     others = [one for one in changes if one not in failed and one not in fixed]
@@ -165,7 +165,7 @@ def _passes(checks: list[CheckChange]) -> str:
 
 
 def created_line(issue: object, actor: str) -> Line:
-    """Return the first sentence of a session."""
+    """Return the first sentence of a session; an empty `actor` is not named."""
     who = f" for @{actor}" if actor else ""
     return Line(f"A session was opened for issue #{issue}{who}", "busy")
 
@@ -181,23 +181,23 @@ def reply(text: str, *, accepted: bool) -> str:
 
 
 def _person(actor: str) -> str:
-    """A person's login as GitHub shows it; actors such as `cli:name` are no logins."""
+    """Return a login with `@`; an actor such as `cli:name` is not a login and stays as it is."""
     return actor if ":" in actor else f"@{actor}"
 
 
 def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
-    """Return the sentence for a freeze, or for its end."""
+    """Return the sentence for a freeze (`on`) or its end; an empty `scope`: everything."""
     what = scope.replace(":", " ") or "everything"
     return Line(f"{_person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
-    """Return the sentence for a decision; `is_new`: its status differs from the one before."""
+    """Return the sentence for a decision; `is_new`: it changed the session's status."""
     return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
 
 
 def failed_line(action: str, error: str) -> Line:
-    """Return the sentence for an action that failed for good; `action` is its phrase."""
+    """Return the sentence for an action that the bot has given up; `action` is its phrase."""
     return Line(f"{action} failed: {error}", "bad")
 
 
