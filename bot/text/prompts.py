@@ -79,7 +79,8 @@ class Prompts:
     ) -> str:
         """Return a message in which all text of people and programs is cleaned and fenced.
 
-        `mark` is a short visible key by which the message is found in the agent's transcript.
+        `mark` is a short visible key by which the bot finds the message in the transcript. An empty
+        `project` selects the prompts for all projects. Raises `PromptError`.
         """
         shown = _shown({**values, **prompt.values}, _MOST)
         share = max(_LEAST_OF_ITEM, _MOST // max(1, len(prompt.items)))
