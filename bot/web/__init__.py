@@ -1,1 +1,1 @@
-"""The web server: the webhook, the health routes and the pages."""
+"""The web server: the webhook, the health routes, the pages and the API."""

@@ -1,4 +1,4 @@
-"""Access to the page and the API: a bearer token, or a cookie derived from it in browsers."""
+"""Access to the pages and the API: a bearer token, or in browsers a cookie derived from it."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ Visitor = ASGIConnection[Any, Any, Any, State]
 COOKIE = "mergewright-page"
 FAILED = "The server could not answer this request."
 _SECONDS = 7 * 24 * 3600
-#: The most different wrong tokens a minute, of all visitors and by all ways together.
+#: The most different wrong tokens in a minute, from all visitors, as bearer tokens and at sign-in.
 _GUESSES_A_MINUTE = 60
 _MINUTE = 60.0
 _NOT_CONFIGURED = (
@@ -37,21 +37,21 @@ def remedy_of(problem: HTTPException) -> str:
 
 
 class Access:
-    """Checks visitors against the configured token."""
+    """Checks the tokens and cookies of visitors against the configured token."""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """An empty token denies everyone."""
+        """An empty `token` denies access to everyone; `clock` returns monotonic seconds."""
         self._token = token
         self._guesses = _Guesses(clock)
 
     def __deepcopy__(self, memo: object) -> "Access":
-        """Return itself: Litestar copies guards with their handlers, and all count together."""
+        """Return itself: Litestar copies guards with handlers, but all must count together."""
         return self
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token, compared in constant time.
+        """Whether this is the configured token, compared in constant time.
 
-        Raises 429, without a comparison, after too many wrong ones. Cookies stay valid.
+        Raises 429, without a comparison, after too many wrong tokens. Cookies stay valid.
         """
         shown, right = (hashlib.sha256(word.encode()).digest() for word in (token, self._token))
         if self._guesses.is_known(shown):
@@ -84,20 +84,20 @@ class Access:
             )
 
     def guard_api(self, connection: Visitor, handler: BaseRouteHandler) -> None:
-        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a token.
+        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a bearer token.
 
-        A browser sends its cookie with requests that other sites make (CSRF).
+        A browser adds its cookie to requests that other sites cause (CSRF).
         """
         self.guard(connection, handler)
         reads = connection.scope.get("method") in ("GET", "HEAD", "OPTIONS")
-        # Another site can set this header, but does not know the token.
+        # A bearer token proves that no other site made the request: none knows the token.
         if not reads and not self._bears(connection):
             raise PermissionDeniedException(
                 "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
             )
 
     def csrf_token(self, connection: Visitor) -> str:
-        """Return the CSRF token for this visitor's forms."""
+        """Return the CSRF token for this visitor's forms, derived from the visitor's cookie."""
         return self._seal(f"form:{connection.cookies.get(COOKIE, '')}")
 
     def check_form(self, connection: Visitor, token: str) -> None:
@@ -135,9 +135,9 @@ class Access:
 
 
 class _Guesses:
-    """The wrong tokens of the last minute, of all visitors: their addresses can be invented.
+    """The wrong tokens of the current minute, from all visitors: IP addresses can be forged.
 
-    Only different ones count, so that a program with an old token keeps nobody out.
+    Only different tokens count, so that a program with an old token locks nobody out.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -147,7 +147,7 @@ class _Guesses:
         self._lock = threading.Lock()
 
     def is_known(self, digest: bytes) -> bool:
-        """Whether a token is known to be wrong. Raises 429 if it is not, after too many others."""
+        """Whether a token is known to be wrong. Raises 429 for others after too many wrong ones."""
         with self._lock:
             if self._clock() >= self._until:
                 self._until = self._clock() + _MINUTE

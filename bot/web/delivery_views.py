@@ -1,4 +1,4 @@
-"""The webhook deliveries that pages and the API show; missing ones are HTTP errors."""
+"""Reads webhook deliveries for pages and the API; raises HTTP errors for missing ones."""
 
 from litestar.exceptions import NotFoundException
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from config.settings import Settings
 
 
 class DeliveryViews:
-    """Reads deliveries, tries them without an effect, and has failed ones processed again."""
+    """Reads deliveries, does dry runs of them, and has failed ones processed again."""
 
     def __init__(self, store: Store, settings: Settings, inbox: Inbox) -> None:
         self._store = store
@@ -24,9 +24,9 @@ class DeliveryViews:
         self._inbox = inbox
 
     def page(self, query: DeliveryQuery, project: str = "") -> tuple[list[DeliveryEntry], str]:
-        """Return a page and its cursor; empty: there are no more.
+        """Return a page of deliveries and the cursor for the next page; empty: there are no more.
 
-        `project` selects those that name its repository.
+        `project` selects the deliveries that name its repository; empty: all.
         """
         known = self._settings.projects.get(project)
         among = replace(query, repository=known.repository if known else project)
@@ -45,7 +45,7 @@ class DeliveryViews:
         return dry_run(self._store, self._inbox, delivery, record.repository)
 
     def retry(self, id: str) -> bool:
-        """Process a failed delivery again; False if it has not failed. Raises 404."""
+        """Have a failed delivery processed again; False if it has not failed. Raises 404."""
         self._record(id)
         return self._store.deliveries.retry([id]) == 1
 

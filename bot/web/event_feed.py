@@ -1,4 +1,4 @@
-"""The event stream of the API: the history of all sessions, read once for all its clients."""
+"""The event stream of the API: the history of all sessions, read once for all clients."""
 
 import asyncio
 import logging
@@ -12,10 +12,10 @@ from bot.web.live import Watchers
 
 _log = logging.getLogger(__name__)
 
-#: Events that are kept for slow clients, who read older ones from the store.
+#: The number of events in memory; clients that are further behind read from the store.
 _KEPT = 2000
-_BATCH = 500
-#: How often the history is read without a notice: of changes by other processes there is none.
+_BATCH = 500  #: The most events that are read from the store at once.
+#: The history is read this often, because no notice comes of changes by other processes.
 _POLL_SECONDS = 0.2
 
 
@@ -28,7 +28,7 @@ class EventFeed(Feed[HistoryEntry]):
         after: Callable[[int, int], Sequence[HistoryEntry]],
         newest: Callable[[], int],
     ) -> None:
-        """`after(number, limit)` reads the events after a number; `newest` is the last number."""
+        """`after(number, limit)` reads events after a number; `newest` returns the last number."""
         super().__init__(_KEPT)
         self._watchers = watchers
         self._after = after

@@ -1,4 +1,4 @@
-"""A stream of messages that are made once and sent to all its clients."""
+"""A stream of messages, each of which is made once and sent to all clients."""
 
 import asyncio
 import logging
@@ -16,14 +16,14 @@ _log = logging.getLogger(__name__)
 
 
 class Feed(ABC, Generic[T]):
-    """The newest messages, each with a number that grows. Lives on the server's event loop.
+    """The newest messages, numbered in ascending order. Must be used on the server's event loop.
 
-    Messages are made while there are clients; a client keeps no queue but the number of its last
-    one.
+    Messages are made while there are clients. A client has no queue, only the number of the last
+    message that it received.
     """
 
     def __init__(self, kept: int) -> None:
-        """`kept`: how many messages are kept for slow clients."""
+        """`kept` is the number of messages that stay in memory for slow clients."""
         self._clients = 0
         self._reading: asyncio.Task[None] | None = None
         self._recent: deque[tuple[int, T]] = deque(maxlen=kept)
@@ -32,7 +32,7 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _begin(self) -> int:
-        """Return the number of the last message until now."""
+        """Return the number of the newest message that exists."""
 
     @abstractmethod
     async def _read(self, last: int) -> None:
@@ -40,12 +40,12 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
-        """Return messages after number `place` that are not kept; None: they are lost."""
+        """Return messages after number `place` that left the memory; None: they are lost."""
 
     async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:
-        """Yield the messages after number `last`, or from now on; empty as a keepalive.
+        """Yield the messages after number `last` (None: new ones only); empty as a keepalive.
 
-        Ends when the server stops, and when messages are lost that a client has not received.
+        Ends when the server stops, and when messages that the client has not received are lost.
         """
         self._clients += 1
         try:
@@ -55,7 +55,7 @@ class Feed(ABC, Generic[T]):
                 self._before = latest
                 self._reading = asyncio.create_task(self._run(latest))
             place = latest if last is None else last
-            yield ()  # The first bytes show that it is connected.
+            yield ()  # The first bytes show clients that they are connected.
             while self._reading is not None and not self._reading.done():
                 grown = self._grown
                 messages = await self._next(place)

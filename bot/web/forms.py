@@ -1,4 +1,4 @@
-"""The page's forms: each submits a command or a freeze and returns to the page."""
+"""The routes of the pages' forms: each submits one action and redirects to a page."""
 
 import secrets
 from collections.abc import Sequence
@@ -31,22 +31,22 @@ class Button(Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """Its label."""
+        """The label of the button."""
         return BUTTONS[self.kind].label
 
     @property
     def confirm(self) -> str:
-        """What to confirm first; empty: nothing."""
+        """The sentence that a person confirms first; empty: no confirmation."""
         return BUTTONS[self.kind].confirm
 
 
 class _Ask(Struct, frozen=True):
     kind: str
     csrf: str = ""  #: The token against forged forms; see `Access.csrf_token`.
-    key: str = ""  #: Makes a double click submit once.
+    key: str = ""  #: The idempotency key: a double click submits once.
     text: str = ""
     head: str = ""
-    asked: str = ""  #: The question that the choice answers.
+    asked: str = ""  #: The agent's question that a choice answers; empty: none.
 
 
 class _Freeze(Struct, frozen=True):
@@ -72,7 +72,7 @@ _BUTTONS = (
 
 
 def buttons(head: SessionHead) -> list[Button]:
-    """Return the command buttons of a session in its current status, without the next action's."""
+    """Return the command buttons for a session's status, without that of the next action."""
     frozen = head.frozen is not None and head.frozen.scope == "session"
     wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen}
     return [
@@ -83,7 +83,7 @@ def buttons(head: SessionHead) -> list[Button]:
 
 
 def message_buttons(row: SessionSummary) -> list[Button]:
-    """Return the buttons of the message form; `answer` comes first while the agent asks."""
+    """Return the message form's buttons: `answer` first while the agent asks; none at the end."""
     if row.status not in _ALIVE:
         return []
     asks = row.activity == Activity.WAITING_INPUT
@@ -91,13 +91,13 @@ def message_buttons(row: SessionSummary) -> list[Button]:
 
 
 def choices(row: SessionSummary) -> Sequence[str]:
-    """Return the answers that the agent offers."""
+    """Return the answers that the agent's question offers; empty: none, or it asks nothing."""
     asks = row.status in _ALIVE and row.activity == Activity.WAITING_INPUT
     return choices_in(row.agent_info.question) if asks else ()
 
 
 def form_key() -> str:
-    """Return an idempotency key for a new form."""
+    """Return a random idempotency key for a form."""
     return secrets.token_urlsafe(9)
 
 

@@ -13,14 +13,14 @@ from runtimes.local_host import free_mb
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """The state of the bot, read on every delivery, so it must be cheap."""
+    """The state of the bot's process. It is read on every delivery, so reading must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
     #: Why this instance does not act: another one does, or its database is damaged; empty: it acts.
     standby_reason: str = ""
     #: Seconds since all agents were last looked at; None: this instance does not act.
     sweep_age: float | None = None
-    sweep_late: bool = False  #: Whether that is too long ago: no state of an agent is known.
+    sweep_late: bool = False  #: Whether `sweep_age` is too high to know any agent's state.
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -30,16 +30,16 @@ class Readiness(Struct, frozen=True, kw_only=True):
     store_writable: bool
     scheduler_running: bool
     standby_reason: str
-    sweep_age_seconds: float | None  #: Since all agents were last looked at.
+    sweep_age_seconds: float | None  #: As `Health.sweep_age`.
     incidents: tuple[str, ...]  #: Keys of the open incidents.
 
 
 def readiness(store: Store, health: Callable[[], Health]) -> Readiness:
-    """Return whether this instance can do its work."""
+    """Return whether this instance can do its work, and the states that this follows from."""
     writable, incidents = store.writable(), tuple[str, ...]()
     with suppress(StoreFailure):
         incidents = tuple(incident.key for incident in store.incidents.current())
-    now = health()  # After the store was used, which may have met damage.
+    now = health()  # Read after using the store, which may have found damage.
     able = writable and now.scheduler and not now.standby_reason and not now.sweep_late
     return Readiness(
         ready=able,
@@ -52,7 +52,7 @@ def readiness(store: Store, health: Callable[[], Health]) -> Readiness:
 
 
 def process_state(store: Store, health: Callable[[], Health]) -> ProcessState:
-    """Return what only this process knows of its health."""
+    """Return the part of the bot's health that only this process knows."""
     found = readiness(store, health)
     return ProcessState(
         ready=found.ready,
@@ -68,7 +68,7 @@ def process_state(store: Store, health: Callable[[], Health]) -> ProcessState:
 
 
 def health_routes(store: Store, health: Callable[[], Health]) -> Router:
-    """Return the two routes."""
+    """Return the routes `/healthz` and `/readyz`."""
 
     @get("/healthz", sync_to_thread=False)
     def alive() -> dict[str, bool]:

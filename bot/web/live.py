@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-#: Changes within this time become one message, such as those of one sweep.
+#: Changes within this time become one message, such as the changes of one sweep.
 _GATHER_SECONDS = 0.05
 #: Keepalive interval, so that proxies keep the stream and closed browsers are noticed.
 PULSE_SECONDS = 15.0
 
 
 class Watchers:
-    """The open event streams of one server. Lives on the server's event loop."""
+    """The open event streams of one server. Must be used on its event loop, unless stated."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -27,20 +27,20 @@ class Watchers:
             self._loop.call_soon_threadsafe(self._tell, session)
 
     def close(self) -> None:
-        """End all streams, also new ones. Thread-safe.
+        """End all streams, including those opened later. Thread-safe.
 
-        Without this, a server that waits for its connections would never stop.
+        Without this, a server that waits until its connections end would never stop.
         """
         self._closed = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
     async def watch(self, pulse: float = PULSE_SECONDS) -> AsyncGenerator[frozenset[str], None]:
-        """Yield the IDs of changed sessions; an empty set at once and each `pulse` seconds."""
+        """Yield the IDs of changed sessions; an empty set first, and after `pulse` idle seconds."""
         stream = _Stream()
         self._streams.add(stream)
         try:
-            yield frozenset()  # The first bytes let the browser show that it is connected.
+            yield frozenset()  # The first bytes let browsers show that they are connected.
             while not self._closed:
                 yield await stream.next(pulse)
         finally:
@@ -56,7 +56,7 @@ class Watchers:
 
 
 class _Stream:
-    """The changes one page has not received yet; a set, so that slow pages use little memory."""
+    """The changed sessions that one client has not received yet: a set, so that it stays small."""
 
     def __init__(self) -> None:
         self.woken = asyncio.Event()

@@ -37,7 +37,7 @@ def metrics_route(
 
 
 class _State(Collector):
-    """Reads the state of the bot at each scrape."""
+    """Reads the state of the bot from the store at each scrape."""
 
     def __init__(self, store: Store, health: Callable[[], Health], caps: Callable[[], Caps]):
         self._store = store
@@ -45,7 +45,7 @@ class _State(Collector):
         self._caps = caps
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, so that registering it reads nothing."""
+        """Return nothing, so that registering this collector does not read the store."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -78,7 +78,7 @@ class _State(Collector):
         yield from self._usage()
 
     def _usage(self) -> Iterable[Metric]:
-        """The usage. Its sums are gauges: a price that is known late lowers and raises them."""
+        """Yield the usage, as gauges: a price that is found later lowers or raises past sums."""
         who, usage = ("repository", "agent"), self._store.statistics.usage()
         tokens = {
             (one.repository, one.agent, kind): getattr(one, kind)

@@ -1,4 +1,4 @@
-"""The pages about more than one session: agents, projects, costs, deliveries, health."""
+"""The pages about more than one session: agents, projects, costs, deliveries and health."""
 
 from datetime import date, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from config.repository import PATH
 _Request = Request[object, object, State]
 #: A field of a filter.
 _Word = Annotated[str, QueryParameter(max_length=400)]
-_SESSIONS, _DELIVERIES = 25, 40  #: On one page.
+_SESSIONS, _DELIVERIES = 25, 40  #: The most on one page.
 _DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 _First = Annotated[str, QueryParameter(name="from", pattern=_DAY)]
 _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
@@ -133,7 +133,7 @@ def overview_routes(views: Views, access: Access) -> Router:
 def cost_filter(
     views: Views, first: str, last: str, project: str, agent: str, person: str
 ) -> CostFilter:
-    """Return the filter of a request, by default the last days, or raise 400."""
+    """Return the filter of a request, by default the last `DEFAULT_DAYS` days, or raise 400."""
     today = views.store.clock().date()
     try:
         until = date.fromisoformat(last) if last else today

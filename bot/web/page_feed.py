@@ -7,12 +7,12 @@ from contextlib import aclosing
 from bot.web.feed import Feed
 from bot.web.live import Watchers
 
-#: Messages that are kept for slow pages; one that is further behind connects again and reloads.
+#: The number of messages in memory; a page that is further behind connects again and reloads.
 _KEPT = 50
 
 
 class PageFeed(Feed[bytes]):
-    """Messages for open pages, each with the sessions that changed since the one before."""
+    """Messages for open pages, each with the sessions that changed since the previous message."""
 
     def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], bytes]) -> None:
         """`render` returns the message for the sessions with these IDs."""

@@ -1,6 +1,6 @@
-"""The HTML pages: the board and the sign-in.
+"""The HTML pages: the board, the API's page, the sign-in and errors.
 
-Sessions are in `session_pages`, all others in `overview_pages`.
+The pages of a session are in `session_pages`, all others in `overview_pages`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -42,7 +42,7 @@ class _Login(Struct, frozen=True):
 
 
 class _Changed(Struct, frozen=True):
-    """A changed session, as sent to open pages."""
+    """A changed session, as open pages receive it."""
 
     id: str
     group: str
@@ -67,7 +67,7 @@ def page_routes(
                 _Changed(
                     card.row.id,
                     card.group,
-                    # For all visitors: page.js adds their own token.
+                    # The same for all visitors: page.js adds the CSRF token of each.
                     render("card.html", card=card, csrf="", key=form_key()),
                 )
                 for card in views.cards(ids)
@@ -162,7 +162,7 @@ def page_routes(
 
 
 def as_page(request: _Request, problem: Exception) -> Response[str]:
-    """Return an error page: what is wrong and what to do about it."""
+    """Return an error page with the remedy; for a 401, redirect to the sign-in."""
     error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)

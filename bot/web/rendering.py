@@ -1,4 +1,4 @@
-"""Renders the templates of the pages, with everything escaped."""
+"""Renders the templates of the pages, with all values escaped."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from bot.show.board import DEFAULT_SORT, BoardFilter
 from bot.text import page_text
 from lifecycle.model.status import Status
 
-#: The CSS classes of statuses.
+#: The CSS class of each status.
 TONES: Final[Mapping[str, str]] = {
     Status.QUEUED: "calm",
     Status.SPAWNING: "busy",
@@ -37,7 +37,7 @@ TONES: Final[Mapping[str, str]] = {
     Status.TERMINATED: "calm",
     Status.CLEANUP: "calm",
 }
-#: The pages that every page links to: the key of their shortcut, the address and the title.
+#: The pages in the navigation: the key of the keyboard shortcut, the path and the title.
 PAGES: Final = (
     ("b", "/", "Sessions"),
     ("a", "/agents", "Agents"),
@@ -52,7 +52,7 @@ _CODE = re.compile("`([^`]+)`")
 
 @cache
 def templates() -> Callable[..., str]:
-    """Return a function that renders a template by its name, with everything escaped."""
+    """Return a function that renders the template of a file name, with all values escaped."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -81,49 +81,49 @@ def templates() -> Callable[..., str]:
 
 
 def _time(at: datetime) -> Markup:
-    """A time element; page.js replaces its text by the age and keeps it up to date."""
+    """Return a `time` element; page.js replaces its text by its age and keeps that up to date."""
     shown = Markup('<time datetime="{}">{}</time>')
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _sentence(text: str) -> Markup:
-    """A phrase as a sentence."""
+    """Return a phrase as a sentence, with code between backticks."""
     return _marked(page_text.sentence(text))
 
 
 def _marked(text: str) -> Markup:
-    """A text in which backticks become code, as in comments on GitHub."""
+    """Return a text as HTML, in which text between backticks becomes code, as on GitHub."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it was escaped
 
 
 def _counted(count: int, noun: str) -> str:
-    """A count with its noun in singular or plural."""
+    """Return a count with its noun in singular or plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _short(sha: str) -> str:
-    """A commit as people write it."""
+    """Return the first seven digits of a commit."""
     return sha[:7]
 
 
 def _usd(dollars: float) -> str:
-    """An amount with its currency."""
+    """Return an amount in dollars, such as `$1,234.50`."""
     return f"${dollars:,.2f}"
 
 
 def _number(count: float) -> str:
-    """A whole number with its thousands apart."""
+    """Return a number without decimals, such as `1,234`."""
     return f"{count:,.0f}"
 
 
 def _url(path: str, **fields: object) -> str:
-    """An address with those fields in its query that are not empty."""
+    """Return a path with a query of those fields that are not empty; `from_` becomes `from`."""
     wanted = {name.rstrip("_"): value for name, value in fields.items() if value}
     return f"{path}?{urlencode(wanted)}" if wanted else path
 
 
 def _board_url(filter: BoardFilter, **changes: str) -> str:
-    """The address of the board with this filter, but for some fields. It begins at a first page."""
+    """Return the URL of the board for a filter with changed fields, at its first page."""
     fields = {**msgspec.structs.asdict(filter), "after": "", **changes}
     if fields["sort"] == DEFAULT_SORT:
         fields["sort"] = ""

@@ -1,4 +1,4 @@
-"""The pages of one session: what they all begin with, and a tab for each question about it."""
+"""The pages of one session: a tab each, with the same top part."""
 
 from functools import partial
 from typing import Final
@@ -19,7 +19,7 @@ _MESSAGES = 200  #: On one page of a conversation.
 
 _Request = Request[object, object, State]
 
-#: The tabs in their order: the end of the address, and the title.
+#: The tabs in order: the last part of the path, and the title.
 TABS: Final = (
     ("", "Timeline"),
     ("terminal", "Terminal"),
@@ -37,7 +37,7 @@ def session_routes(views: Views, access: Access) -> Router:
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
     def shown(request: _Request, id: str, tab: str, **values: object) -> str:
-        """Render a tab with what all tabs begin with."""
+        """Render a tab with the top part of a session's page."""
         head = views.head(id)
         return render(
             f"tab_{tab or 'timeline'}.html",

@@ -1,4 +1,4 @@
-"""The data that pages and the API show, read from the store; missing things are HTTP errors."""
+"""Reads the data of pages and the API, and raises HTTP errors for what does not exist."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -67,15 +67,15 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import HELD
 from runtimes.agents.shared.messages import Message
 
-_EVENTS = 200  #: The last ones of a session that are shown with it.
-_PEOPLE = 200  #: So many people can be chosen on the board; others by the address.
-LAST_MESSAGE = 10**9  #: More than any transcript has.
+_EVENTS = 200  #: The most events of a session on one page.
+_PEOPLE = 200  #: The most people that the board's filter offers; the URL takes any.
+LAST_MESSAGE = 10**9  #: Greater than the number of any message.
 
 
 class Notices(Struct, frozen=True, kw_only=True):
     """Incidents, freezes and warnings that concern more than one session."""
 
-    warnings: tuple[str, ...]  #: Of agents that are not isolated, or cannot be.
+    warnings: tuple[str, ...]  #: About agents that are not isolated, or cannot be.
     incidents: tuple[Incident, ...]
     freezes: tuple[Freeze, ...]
 
@@ -84,11 +84,11 @@ class Timeline(Struct, frozen=True, kw_only=True):
     """A page of what happened to a session, newest first."""
 
     entries: tuple[TimelineEntry, ...]
-    earlier: int | None  #: The event before which the next page begins; None: there is none.
+    earlier: int | None  #: The event before which the next page begins; None: no more pages.
 
 
 class BoardChoices(Struct, frozen=True, kw_only=True):
-    """What the board can be filtered by."""
+    """The values that the board's filter offers."""
 
     projects: tuple[str, ...]
     agents: tuple[str, ...]
@@ -96,7 +96,7 @@ class BoardChoices(Struct, frozen=True, kw_only=True):
 
 
 class Views:
-    """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist."""
+    """Reads the data of pages and the API. Methods raise HTTP errors for unknown names and IDs."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Views:
         )
 
     def head(self, id: str) -> SessionHead:
-        """Return what a session's page begins with, or raise 404."""
+        """Return the top part of a session's page, or raise 404."""
         session, facts = self.session(id), self.store.facts.get(id)
         policy, queued = self.policy_of(session.project), self._queued().get(id)
         return session_head(session, facts, policy, self.store.clock(), queued)
@@ -188,30 +188,30 @@ class Views:
         return [history_entry(event) for event in self.store.history.after(after, most)]
 
     def explain(self, id: str) -> Explanation:
-        """Decide on a session once more, without an effect, or raise 404."""
+        """Compute the decision on a session now, without acting on it, or raise 404."""
         session = self.session(id)
         return explain(self.store, id, self.policy_of(session.project), self.store.clock())
 
     def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
-        """Return lines that a run (0: the last one) printed, or raise 404; see `Terminal`."""
+        """Return lines that a run (0: the last one) printed, or raise 404; see `log_page`."""
         self.session(id)
         with http_errors():
             return self._terminal.log_page(id, run, start, most)
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
-        """Return messages of a run (0: the last one), or raise 404."""
+        """Return `most` messages of a run (0: the last one) from number `first`, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return a run's last messages, preceded by the number of the first, or raise 404."""
+        """Return the first message's number and the last messages of a run, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)
 
     def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
-        """Return a page of sessions and its cursor; empty: there are no more."""
+        """Return a page of sessions and the cursor for the next page; empty: there are no more."""
         return list_sessions(self.store, query, self._caps())
 
     def board(self, filter: BoardFilter) -> Board:
@@ -230,7 +230,7 @@ class Views:
                 yield card(session, queued.get(name))
 
     def choices(self) -> BoardChoices:
-        """Return what the board can be filtered by."""
+        """Return the values that the board's filter offers."""
         return BoardChoices(
             projects=tuple(self.projects()),
             agents=tuple(sorted(requestable(self._settings.identities))),
@@ -247,7 +247,7 @@ class Views:
         return dict(sorted(self._settings.projects.items()))
 
     def project_entries(self) -> tuple[ProjectEntry, ...]:
-        """Return the projects with what runs in them."""
+        """Return the projects with their open sessions and last webhooks."""
         return project_entries(self.store, self._settings.projects)
 
     def project_detail(self, name: str) -> ProjectDetail:
@@ -264,7 +264,7 @@ class Views:
         return projects[name]
 
     def check_agent(self, name: str) -> None:
-        """Raise 404 unless this is an agent, an agent type or empty."""
+        """Raise 404 unless this names an agent or agent type, or is empty."""
         known = requestable(self._settings.identities)
         if name and name not in known:
             raise unknown(f"No agent {name[:80]!r}.", sorted(known))
@@ -291,11 +291,11 @@ class Views:
         return found
 
     def costs(self, filter: CostFilter) -> Costs:
-        """Return what agents cost."""
+        """Return the cost and usage that a filter selects."""
         return costs(self.store, self._settings.projects, filter)
 
     def usage_rows(self, filter: CostFilter) -> list[UsageRow]:
-        """Return what agents used by day, session and agent."""
+        """Return the usage that a filter selects, a row for each day, session and agent."""
         return self.store.usage.rows(usage_filter(self._settings.projects, filter))
 
     def _queued(self) -> dict[str, QueuedSession]:
@@ -308,18 +308,18 @@ class Views:
         return Notices(warnings=warnings, incidents=tuple(incidents), freezes=tuple(freezes))
 
     def health(self) -> HealthReport:
-        """Return whether the bot is healthy."""
+        """Return whether the bot is healthy, with its problems and warnings."""
         process, now = process_state(self.store, self._health), self.store.clock()
         return health_report(self.store, self._settings, self._caps(), process, now)
 
     def freeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Freeze everything or a project and return all freezes, or raise 400 or 404."""
+        """Freeze a project or (empty `scope`) everything; return all freezes. Raises 400 or 404."""
         self._check_scope(scope)
         self.store.freezes.add(scope, actor)
         return self.store.freezes.all()
 
     def unfreeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Undo a freeze of everything or a project and return the others, or raise 400 or 404."""
+        """Undo a freeze of the same scope and return the others. Raises 400 or 404."""
         self._check_scope(scope)
         self.store.freezes.remove(scope, actor)
         return self.store.freezes.all()
@@ -340,14 +340,14 @@ class Views:
 
 
 def unknown(what: str, known: Iterable[str]) -> NotFoundException:
-    """Return 404 for a name that does not exist, with the known ones as the remedy."""
+    """Return the error 404 for a name that does not exist; its remedy lists the known names."""
     remedy = f"Known: {', '.join(known) or 'none'}."
     return NotFoundException(what, extra={"remedy": remedy})
 
 
 @contextmanager
 def http_errors() -> Iterator[None]:
-    """Raise the HTTP errors of commands that cannot be given and of what is missing."""
+    """Turn errors of commands, transcripts and output into the HTTP errors 400, 404 and 409."""
     try:
         yield
     except InvalidArgument as problem:

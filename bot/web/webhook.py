@@ -1,4 +1,4 @@
-"""`POST /webhooks/github`: receives webhook deliveries. The hot route of the server.
+"""`POST /webhooks/github`: receives webhook deliveries. The busiest route of the server.
 
 A plain ASGI route: it counts and checks the bytes itself, and answers 202 only after the delivery
 is committed. The order of its checks is fixed: no body is parsed before its signature is verified.
@@ -37,8 +37,8 @@ _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 class WebhookLimits(Struct, frozen=True, kw_only=True):
     """Limits for unverified senders."""
 
-    body_bytes: int = 26_214_400  #: GitHub sends no more than 25 MiB.
-    unverified_bytes: int = 134_217_728  #: Unverified bytes over all connections.
+    body_bytes: int = 26_214_400  #: Of one delivery; GitHub sends no more than 25 MiB.
+    unverified_bytes: int = 134_217_728  #: In memory for all connections, before verification.
     body_seconds: float = 10.0  #: GitHub's own time limit for a delivery.
 
 
@@ -54,7 +54,10 @@ class _Refused(Exception):
 def webhook(
     inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: WebhookLimits
 ) -> ASGIRouteHandler:
-    """Return the route, which accepts deliveries signed with any of the secrets."""
+    """Return the route, which accepts deliveries that are signed with any of `secrets`.
+
+    Empty secrets do not count; without a secret, every delivery is refused with status 401.
+    """
     receiver = _Receiver(inbox, secrets, health, limits)
 
     @asgi(PATH, copy_scope=False)
@@ -87,7 +90,7 @@ class _Receiver:
         self._keeping = False
 
     async def take(self, scope: HTTPScope, receive: Receive) -> tuple[int, str]:
-        """Verify a request and store its delivery. Raises `_Refused`."""
+        """Verify a request and store its delivery; return status and text. Raises `_Refused`."""
         if scope["method"] != "POST":
             raise _Refused(405, "use POST for deliveries", allow="POST")
         headers = dict(scope["headers"])
@@ -150,7 +153,7 @@ class _Receiver:
         self._hand_over(loop)
 
     async def _genuine_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read the body and verify its signature; refuse early what needs no reading."""
+        """Read the body and verify its signature. Raises `_Refused`, if possible before reading."""
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise self._too_long()
@@ -176,7 +179,7 @@ class _Receiver:
         return body
 
     async def _read(self, receive: Receive, chunks: list[bytes]) -> None:
-        """Read the body into `chunks`, counting its bytes; the caller subtracts them."""
+        """Read the body into `chunks` and count it in `_unverified`; the caller subtracts it."""
         size, more = 0, True
         while more:
             message = await receive()

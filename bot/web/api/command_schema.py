@@ -1,4 +1,4 @@
-"""The schema of each command in the OpenAPI document, by the table of commands."""
+"""Builds the schema of each command in the OpenAPI document from the table of commands."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,14 +7,14 @@ from bot.intake.local_commands import LOCAL_COMMANDS
 from lifecycle.model.names import MODE, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
-#: A whole hash of a commit: SHA-1 or SHA-256.
+#: The pattern of a full commit hash, SHA-1 or SHA-256.
 COMMIT: Final = "[0-9a-f]{40}([0-9a-f]{24})?"
 
 _AGENT: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,38}(\s+[A-Za-z0-9][A-Za-z0-9_.-]{0,38})?"
 _MODE: Final = f"[{MODE}MODE]"
 _MODES: Final = f"{MODE}({'|'.join(PERMISSION_MODES)})"
 _USD: Final = r"[+]?\s?[$]?(?=[0-9.]*[1-9])[0-9]{1,5}([.][0-9]{1,2})?(\s?([uU][sS][dD]|[$]))?"
-#: What a command takes as its text, by the argument in its usage.
+#: The schema of a command's text, by the argument in its usage.
 _TEXTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "TEXT": {"pattern": r"\S", "examples": ["Keep the old name."]},
     f"NAME [TYPE] {_MODE}": {"pattern": rf"^\s*{_AGENT}(\s+{_MODES})?\s*$", "examples": ["ada"]},
@@ -36,7 +36,7 @@ _HEAD: Final[Mapping[str, Any]] = {
 
 
 def command_schemas(name: str) -> dict[str, Any]:
-    """Return a schema for each command, and one named `name` that any of them matches."""
+    """Return a schema for each command, and the schema `name`, a choice between these."""
     found = {f"{kind.capitalize()}Command": _schema(kind) for kind in LOCAL_COMMANDS}
     references = {title: {"$ref": f"#/components/schemas/{title}"} for title in found}
     return {**found, name: {"title": name, "oneOf": list(references.values())}}

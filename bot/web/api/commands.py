@@ -1,4 +1,4 @@
-"""Handlers that change something: start a session, give a command, set metadata, freeze."""
+"""Handlers of writes: start a session, give a command, set metadata, freeze, retry a delivery."""
 
 from typing import Annotated
 
@@ -44,7 +44,7 @@ _Target = Annotated[
 
 
 class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command to give. The OpenAPI document has a schema for each; see `command_schemas`."""
+    """A command to give. The OpenAPI document has a schema for each kind of command instead."""
 
     kind: str
     text: str = ""
@@ -138,7 +138,8 @@ def set_metadata(
 ) -> dict[str, str]:
     """Set keys of a session's metadata, which the bot only keeps for you.
 
-    The body is an object; null removes a key, and keys that it does not name are kept.
+    The body is an object with the keys to set; null removes a key, and other keys are kept. The
+    response has all metadata of the session.
     """
     wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
     if wrong:
@@ -153,13 +154,19 @@ def set_metadata(
 
 @change("PUT", "/freezes/{target:str}", "bot")
 def freeze(views: AllViews, target: _Target) -> list[Freeze]:
-    """Hold back all actions of a project or of the bot."""
+    """Hold back all actions of a project or of the bot.
+
+    The response lists all freezes in effect.
+    """
     return views.freeze(_scope(target), API)
 
 
 @change("DELETE", "/freezes/{target:str}", "bot")
 def unfreeze(views: AllViews, target: _Target) -> list[Freeze]:
-    """Undo a freeze of the same scope."""
+    """Undo a freeze of the same scope.
+
+    The response lists the freezes that remain.
+    """
     return views.unfreeze(_scope(target), API)
 
 

@@ -1,4 +1,4 @@
-"""Handlers of the streams of server-sent events: what happens, and what a run prints."""
+"""Handlers of the streams of server-sent events: the history, and the output of a run."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,14 +22,14 @@ from bot.web.live import PULSE_SECONDS, Watchers
 _MEDIA_TYPE: Final = "text/event-stream"
 _LAST_EVENT_ID: Final = "Last-Event-ID"
 _AS_LAST_EVENT_ID: Final = f"As {_LAST_EVENT_ID}, for clients that cannot set it."
-#: How often the output of a run is read.
+#: The interval at which the output of a run is read.
 _LOG_SECONDS = 0.5
-#: The number of a run, and a place in its output.
+#: The pattern of a run's number and a byte offset in its output.
 _LOG_PLACE: Final = "[0-9]{1,9}:[0-9]{1,15}"
 
 
 class StreamEvent(Struct, frozen=True, kw_only=True):
-    """One event of a stream, as the fields of server-sent events."""
+    """One server-sent event, by its fields."""
 
     id: Annotated[str, Meta(description="Send it as Last-Event-ID to resume after this event.")]
     data: Annotated[str, Meta(description="JSON, of the type that the route names.")]
@@ -65,8 +65,8 @@ async def follow_events(
 ) -> ServerSentEvent:
     """Follow what happens in all sessions, or in those of a session or project.
 
-    Events arrive in order, each once, within a quarter of a second. The `id` of each is that of its
-    entry in the history.
+    Events arrive in order, each once, within a quarter of a second. The `id` of each event is the
+    `id` of its entry in the history.
     """
     wanted = {"session": session, "project": project}
     last = after if last_event_id is None else last_event_id
@@ -108,8 +108,8 @@ async def follow_log(
 ) -> ServerSentEvent:
     """Follow the lines that a run's program prints.
 
-    Lines arrive within a second. The `id` of each event is the run and the `cursor` of its page.
-    The stream ends after a page with `ended`; it does not go to the next run.
+    Lines arrive within a second. The `id` of each event is `RUN:CURSOR`, with the `cursor` of its
+    page. The stream ends after a page with `ended`; the output of the next run is another stream.
     """
     begun, _, start = (last_event_id or after or "").partition(":")
     number, place = (int(begun), int(start)) if start else (run, None)
@@ -126,11 +126,11 @@ async def follow_log(
 async def _pages(
     views: AllViews, watchers: Watchers, id: str, page: LogPage
 ) -> AsyncGenerator[LogPage | None, None]:
-    """Yield a page and those after it; None as a keepalive. Ends when the server stops."""
+    """Yield `page` and the pages after it; None as a keepalive. Ends when the server stops."""
     now = asyncio.get_running_loop().time
     yield page
     sent = now()
-    with suppress(NotFoundException):  # It has been deleted meanwhile.
+    with suppress(NotFoundException):  # The session has been deleted meanwhile.
         async with aclosing(watchers.watch(_LOG_SECONDS)) as pulses:
             async for _ in pulses:
                 grows = True

@@ -1,4 +1,4 @@
-"""Declares handlers of the API: their docstrings are the texts of the OpenAPI document."""
+"""Declares handlers of the API, whose docstrings become the texts of the OpenAPI document."""
 
 from collections.abc import Callable
 from inspect import cleandoc, iscoroutinefunction
@@ -20,7 +20,7 @@ MOST_ITEMS: Final = 200
 SessionPath = Annotated[
     str, PathParameter(description="The ID of a session.", examples=[Example(value="widgets-12")])
 ]
-#: The ID of a delivery in the examples.
+#: The delivery's ID in the examples.
 DELIVERY: Final = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 DeliveryPath = Annotated[
     str,
@@ -49,25 +49,25 @@ IdempotencyKey = Annotated[
     ),
 ]
 
-#: The schema of a body that takes no other fields.
+#: The part of a body's schema that allows no unknown fields.
 CLOSED: Final[dict[str, Any]] = {"additional_properties": False}
 
 _Declare = Callable[[AnyCallable], HTTPRouteHandler]
 
 
 def read(path: str, tag: str, **options: Any) -> _Declare:
-    """Make a function the handler of GET."""
+    """Return a decorator for a handler of GET; Litestar gets the `options`."""
     return _declare(get, path, tag, (400, 401, 403, 404, 429, 500), options)
 
 
 def command(path: str, tag: str, **options: Any) -> _Declare:
-    """Make a function the handler of POST. It takes an idempotency key and answers 202."""
+    """Return a decorator for a handler of POST, which takes an idempotency key and answers 202."""
     options = {"status_code": 202, **options}
     return _declare(post, path, tag, (400, 401, 403, 404, 409, 413, 429, 500), options)
 
 
 def change(method: str, path: str, tag: str, **options: Any) -> _Declare:
-    """Make a function the handler of PUT, PATCH or DELETE, whose repetition changes nothing."""
+    """Return a decorator for an idempotent handler of PUT, PATCH or DELETE."""
     handler = {"PUT": put, "PATCH": patch, "DELETE": delete}[method]
     options = {"status_code": 200, **options}
     return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500), options)

@@ -1,4 +1,4 @@
-"""Handlers that read what concerns more than one session: agents, projects, costs, the queue."""
+"""Handlers that read agents, projects, costs, the queue, health, freezes and deliveries."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
@@ -47,7 +47,7 @@ _DeliveryState = Annotated[
     Literal["waiting", "done", "failed", "ignored"] | None,
     QueryParameter(name="state", description="`done` includes `ignored`: nothing followed."),
 ]
-#: The words of the store for states.
+#: The store's names of delivery states that the API names differently.
 _STATES: Final[Mapping[str, str]] = {"waiting": "new"}
 
 
@@ -101,7 +101,7 @@ def list_usage(
 ) -> list[UsageTotal]:
     """Sum up model usage and cost.
 
-    Filters are combined. What deleted sessions cost is included.
+    Filters are combined. The usage of deleted sessions is included.
     """
     among = UsageFilter(
         repository=views.project(project).repository if project else "",

@@ -1,4 +1,4 @@
-"""Errors of the API as problem details: https://www.rfc-editor.org/rfc/rfc9457"""
+"""Formats errors of the API as problem details: https://www.rfc-editor.org/rfc/rfc9457"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,8 +12,8 @@ from msgspec import Meta, Struct
 
 from bot.web.access import FAILED, remedy_of
 
-MOST_BYTES = 100_000  #: Of a request's body.
-IDEMPOTENCY_KEY: Final = "Idempotency-Key"  #: The header.
+MOST_BYTES = 100_000  #: The limit of a request's body.
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"  #: The name of the header.
 MEDIA_TYPE: Final = "application/problem+json"
 
 _HEADERS: Final[Mapping[str, str]] = {
@@ -56,7 +56,7 @@ def as_problem(_: Request[object, object, State], problem: Exception) -> Respons
     match problem:
         case HTTPException():
             error = problem
-        case UnicodeDecodeError() | RecursionError():  # The decoder's own exceptions.
+        case UnicodeDecodeError() | RecursionError():  # Raised by the JSON decoder.
             error = ClientException("The body is not valid JSON.")
         case _:
             error = InternalServerException(FAILED)
@@ -85,7 +85,7 @@ def _remedy(status: int, detail: str) -> str:
 
 def _invalid(error: Mapping[str, Any]) -> InvalidField:
     field = error.get("key", "body")
-    named = _HEADERS.get(field, field)  # Litestar names the argument of the handler.
+    named = _HEADERS.get(field, field)  # For headers, Litestar gives the argument's name.
     return InvalidField(field=named, message=error["message"])
 
 

@@ -1,4 +1,4 @@
-"""The routes of the API, and the OpenAPI document that Litestar makes of them."""
+"""The routes of the API, and the OpenAPI document that Litestar makes from them."""
 
 from collections import defaultdict
 from functools import cache
@@ -76,7 +76,7 @@ _TAGS = {
 
 
 def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed) -> Router:
-    """Return the API."""
+    """Return the router of the API, whose handlers get `views`, `watchers` and `feed`."""
     return Router(
         PATH,
         route_handlers=[*_options(), *ROUTES, _describe],
@@ -94,7 +94,7 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
 def _options() -> list[HTTPRouteHandler]:
     """Return the handlers of OPTIONS.
 
-    Litestar's own name only the method of the first handler of a path, and must not be there yet.
+    Litestar's own handlers name only the method of a path's first handler; these replace them.
     """
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for handler in (*ROUTES, _describe):
@@ -122,8 +122,8 @@ def _describe() -> Response[bytes]:
 def document() -> bytes:
     """Return the OpenAPI document as JSON.
 
-    It is made by an application of its own, since Litestar would add routes to the server's that
-    answer with HTML.
+    A separate application makes the document: in the server's application, Litestar would add
+    routes that answer with HTML.
     """
     config = OpenAPIConfig(
         title="Mergewright",
@@ -154,7 +154,7 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter; one of any text cannot be null, but has the text "null"."""
+    """Return a parameter's schema; if it takes any text, without null: `null` is a text there."""
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema

@@ -1,4 +1,4 @@
-"""Handlers that read sessions."""
+"""Handlers that read sessions, their history and their runs."""
 
 import asyncio
 from contextlib import aclosing
@@ -66,7 +66,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 class TranscriptPage(Struct, frozen=True, kw_only=True):
-    """A page of a conversation."""
+    """A page of the messages of a run's conversation."""
 
     items: list[Message]
     cursor: Annotated[
@@ -75,7 +75,7 @@ class TranscriptPage(Struct, frozen=True, kw_only=True):
 
 
 class ExplainedSession(Struct, frozen=True, kw_only=True):
-    """What is known of a session, and the decision that it leads to now."""
+    """The facts of a session, and the decision that follows from them now."""
 
     facts: dict[str, Any]
     decision: dict[str, Any]
@@ -135,8 +135,8 @@ async def get_session(
 ) -> SessionDetail:
     """Show everything about a session, or wait for it.
 
-    With `wait`, the answer comes when this is reached, when the session has ended otherwise, or
-    after `timeout` seconds, whichever is first: check `session.status`.
+    With `wait`, the response comes when the session is merged or needs a person, when it has ended
+    otherwise, or after `timeout` seconds, whichever is first: check `session.status`.
     """
     if wait is not None:
         try:
