@@ -1,4 +1,4 @@
-"""What agents cost between two days: by day, project, agent, person and session."""
+"""What agents cost in a range of days: by day, project, agent, person and session."""
 
 import csv
 import io

@@ -10,8 +10,7 @@ _IGNORED: Final[Mapping[str, str]] = {
     "repository": "{repository} is not a configured project: add it to `[projects]`, or install the"
     " App there",
     "bot": "a bot wrote this that `policy.bots` does not list",
-    "session": "no session works on what changed, and it does not ask for one by a label or an"
-    " assignee",
+    "session": "no session works on what changed, and no label or assignee asks for one",
 }
 _SUBJECTS: Final[Mapping[str, str]] = {
     "issue": "issue #{name}",

@@ -43,7 +43,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "conflict": "the agent resolves the conflict",
     "draft": "Mergewright marks it as ready once its checks pass; a person can too",
     "frozen": "a person unfreezes it",
-    "held": "a person removes what holds it",
+    "held": "a person removes what holds the merge",
     "not_settled": "it resolves by itself within a minute or two",
     "protected": "a person looks at the rule on GitHub",
     "queued": "GitHub's merge queue merges it",

@@ -83,7 +83,7 @@ def buttons(head: SessionHead) -> list[Button]:
 
 
 def message_buttons(row: SessionSummary) -> list[Button]:
-    """Return the message form's buttons: `answer` first while the agent asks; none at the end."""
+    """Return the message form's buttons, `answer` first if the agent asks; none after the end."""
     if row.status not in _ALIVE:
         return []
     asks = row.activity == Activity.WAITING_INPUT

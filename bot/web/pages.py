@@ -124,7 +124,7 @@ def page_routes(
             return Response(
                 render("login.html", wrong=True), status_code=401, media_type=MediaType.HTML
             )
-        # A proxy in front that ends TLS may say so; a lie can only keep the cookie off plain HTTP.
+        # A proxy that ends TLS may set this header; forged, it keeps the cookie off plain HTTP.
         secure = https or request.headers.get("x-forwarded-proto") == "https"
         cookie = access.cookie(secure=secure)
         return Redirect("/", status_code=303, cookies=[cookie])

@@ -60,7 +60,7 @@ def listed(site: Site, query: str = "") -> list[str]:
         (
             "pull_request",
             {"pull_request": {"number": 7, "head": {"ref": "x"}}, "repository": REPOSITORY},
-            "No session works on what changed, and it does not ask for one by a label",
+            "No session works on what changed, and no label or assignee asks for one.",
         ),
     ],
     ids=("event", "action", "repository", "session"),

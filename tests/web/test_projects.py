@@ -56,7 +56,7 @@ def test_the_policy_in_force_says_where_each_value_is_set(site: Site) -> None:
         assert {name for name, row in found.items() if row[2] != "server only"} == {
             name.replace("_", "-") for name in MAY_SET
         }
-        assert f"The repository's {PATH} narrows it." in words(site, "/projects/widgets")
+        assert f"The repository's {PATH} narrows the policy." in words(site, "/projects/widgets")
         detail = site.seen("/api/v1/projects/widgets").json()
         (value,) = [one for one in detail["policy"] if one["name"] == "session-usd"]
         assert value == {

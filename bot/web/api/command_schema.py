@@ -36,7 +36,7 @@ _HEAD: Final[Mapping[str, Any]] = {
 
 
 def command_schemas(name: str) -> dict[str, Any]:
-    """Return a schema for each command, and the schema `name`, a choice between these."""
+    """Return a schema for each command, and the schema `name`: any one of these."""
     found = {f"{kind.capitalize()}Command": _schema(kind) for kind in LOCAL_COMMANDS}
     references = {title: {"$ref": f"#/components/schemas/{title}"} for title in found}
     return {**found, name: {"title": name, "oneOf": list(references.values())}}

@@ -94,7 +94,7 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
 def _options() -> list[HTTPRouteHandler]:
     """Return the handlers of OPTIONS.
 
-    Litestar's own handlers name only the method of a path's first handler; these replace them.
+    Litestar's own would name only the method of a path's first handler; with these it adds none.
     """
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for handler in (*ROUTES, _describe):
