@@ -38,28 +38,28 @@ _SETTING = re.compile(r"(?P<key>[a-z-]+) = (?P<value>.+?)\s+# (?P<says>.+)")
 
 
 def statuses() -> str:
-    """Every status, and when a session has it."""
+    """Return the table of statuses, each with the condition of its rule."""
     return core_tables.status_table()
 
 
 def picture() -> str:
-    """The state diagram of a session."""
+    """Return the state diagram of a session as a Mermaid block."""
     return f"```mermaid\n{core_tables.mermaid()}\n```"
 
 
 def commands() -> str:
-    """The command line."""
+    """Return the table of the commands of the command line."""
     return table(("command", "what it does"), _commands(typer.main.get_command(app), "mergewright"))
 
 
 def comments() -> str:
-    """The commands people write in comments."""
+    """Return the table of the commands that people write in comments."""
     rows = ((f"`{one.usage}`", one.description) for one in COMMANDS.values())
     return table(("comment", "does"), rows)
 
 
 def api() -> str:
-    """What programs can read and ask for."""
+    """Return the table of the API's routes, with the first lines of their docstrings."""
     rows = (
         (f"`{method} {PATH}{_PARAMETER.sub(_named, path)}`", route.summary or "")
         for route in ROUTES
@@ -74,31 +74,31 @@ def _named(parameter: re.Match[str]) -> str:
 
 
 def events() -> str:
-    """The webhook events that are read."""
+    """Return the table of the webhook events that the bot reads."""
     docs = ((name, event.__doc__ or "") for name, event in EVENTS.items())
     rows = ((f"`{name}`", doc.splitlines()[0]) for name, doc in docs)
     return table(("event", "when GitHub sends it"), rows)
 
 
 def permissions() -> str:
-    """What an App asks GitHub for."""
+    """Return the table of the permissions that the GitHub App needs."""
     rows = ((f"`{one.name}`", one.level, one.why) for one in PERMISSIONS)
     return table(("permission", "level", "to"), rows)
 
 
 def app_manifest() -> str:
-    """What GitHub makes the App from."""
+    """Return an example of the manifest from which GitHub creates the App."""
     asked = manifest("acme", "https://YOUR-SERVER/", "http://127.0.0.1:PORT/created")
     return f"```json\n{json.dumps(asked, indent=2)}\n```"
 
 
 def settings() -> str:
-    """Every setting, in the words of the documented configuration."""
+    """Return the table of settings, with the comments of `config/default.toml`."""
     return table(("setting", "default", "meaning"), _settings())
 
 
 def of_core(rows: Callable[[], Iterator[tuple[str, ...]]]) -> Callable[[], str]:
-    """A table of the core."""
+    """Return a function that draws a core table; the first of its `rows` is the header."""
 
     def drawn() -> str:
         head, *lines = rows()
@@ -128,20 +128,20 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """A document with every block as the code would have it. Raises `KeyError`: no such block."""
+    """Return a document with current blocks. Raises `KeyError` for an unknown block."""
     return _BLOCK.sub(
         lambda block: f"{block['head']}{BLOCKS[block['name']]()}\n{block['foot']}", text
     )
 
 
 def stale() -> list[str]:
-    """The documents whose blocks say something else than the code."""
+    """Return the names of the documents whose blocks differ from the code."""
     texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS}
     return [name for name, text in texts.items() if filled(text) != text]
 
 
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
-    """A Markdown table; a bar inside a cell does not end it."""
+    """Return a Markdown table; vertical bars in cells are escaped."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines)
 
@@ -184,7 +184,7 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Fill the documents; with `--check`, only say which are stale."""
+    """Update the documents; with `--check`, only exit with 1 and name the outdated ones."""
     if sys.argv[1:] == ["--check"]:
         names = stale()
         if names:

@@ -1,4 +1,4 @@
-"""The core's tables and the state diagram as the documents show them, generated from the rows.
+"""Generates the tables of the core and the state diagram that the documents contain.
 
 https://mermaid.js.org/syntax/stateDiagram.html
 """
@@ -24,7 +24,7 @@ from lifecycle.react.runs import release, stop
 from lifecycle.read.budgets import BUDGETS
 from lifecycle.read.restores import RESTORABLE, RESTORES
 
-Cells = tuple[str, ...]
+Cells = tuple[str, ...]  #: The texts of one row.
 
 #: Sets of statuses that have a name.
 _NAMED = {EVERY: "every status", UNDER_WAY: "all that are under way"}
@@ -32,7 +32,7 @@ _DEFAULTS = Policy()
 
 
 def rules() -> Iterator[Cells]:
-    """Every rule in its order."""
+    """Yield a header, then every rule in order."""
     yield "", "status", "when", "because"
     for place, row in enumerate(RULES, 1):
         yield (
@@ -44,21 +44,21 @@ def rules() -> Iterator[Cells]:
 
 
 def reactions() -> Iterator[Cells]:
-    """Every reaction in its order, with the defaults it depends on."""
+    """Yield a header, then every reaction in order, with the settings it uses."""
     yield "reaction", "in", "what follows", "defaults"
     for row in REACTIONS:
         yield f"`{row.name}`", _statuses(row.statuses), _says(row.then), _defaults(row.then)
 
 
 def blockers() -> Iterator[Cells]:
-    """Everything that may block a merge."""
+    """Yield a header, then every blocker of a merge."""
     yield "blocker", "sentence"
     for row in BLOCKERS:
         yield f"`{row.name}`", row.sentence
 
 
 def escalations() -> Iterator[Cells]:
-    """The escalations in order; people are notified of the first that applies."""
+    """Yield a header, then the escalations in order; people are notified of the first to apply."""
     yield "cause", "status", "condition", "defaults"
     for status, rows in (
         (Status.NEEDS_INPUT, ESCALATIONS),
@@ -70,7 +70,7 @@ def escalations() -> Iterator[Cells]:
 
 
 def budgets() -> Iterator[Cells]:
-    """Every budget."""
+    """Yield a header, then every budget."""
     yield "budget", "limit", "reset", "defaults"
     for row in BUDGETS:
         reset = "at midnight, UTC" if row.of_day else ""
@@ -79,14 +79,14 @@ def budgets() -> Iterator[Cells]:
 
 
 def remedies() -> Iterator[Cells]:
-    """The remedy for each reason."""
+    """Yield a header, then each reason with its remedy."""
     yield "reason", "remedy", "command to retry with"
     for reason, advice in ADVICE.items():
         yield f"`{reason}`", advice.remedy, f"`{advice.again}`" if advice.again else ""
 
 
 def commands() -> Iterator[Cells]:
-    """The commands, the statuses they work in, and their replies."""
+    """Yield a header, then the commands with the statuses they work in and their replies."""
     yield "command", "works in", "reply", "reply elsewhere"
     for kind, row in COMMAND_RULES.items():
         answer = row.applied.replace("\n", " ") or "its effect"
@@ -113,7 +113,7 @@ def _says(row: Callable[..., Any]) -> str:
 
 
 def _defaults(row: Callable[..., Any]) -> str:
-    """The fields of `Policy` that a row names, with their defaults."""
+    """Return the fields of `Policy` that a row's source uses, with their defaults."""
     named = dict.fromkeys(re.findall(r"\bpolicy\.(\w+)", inspect.getsource(row)))
     return ", ".join(map(_default, named))
 
@@ -131,14 +131,14 @@ def _value(name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:.12g}"
 
 
-#: What the first rule of each status reads, in words.
+#: The condition of each status's first rule, in words.
 _READS = {rule.status: rule.reads for rule in reversed(RULES)}
 _ORDER = list(dict.fromkeys(rule.status for rule in RULES))
 _OUTCOMES = [status for status in _ORDER if status.value in OVER]
 
 
 def status_table() -> str:
-    """Return every rule in order, with its condition."""
+    """Return a Markdown table of every rule in order, with its status and condition."""
     lines = ["| status | when |", "|---|---|"]
     lines += [f"| `{rule.status}` | {rule.reads} |" for rule in RULES]
     return "\n".join(lines)
@@ -168,7 +168,7 @@ def _lines() -> Iterator[str]:
 
 
 def _live() -> Iterator[str]:
-    """The statuses of a session that is not over, and how it changes between them."""
+    """Yield the statuses of a session that has not ended, and the transitions between them."""
     under_way = [status for status in _ORDER if status in UNDER_WAY]
     before = [s for s in _ORDER if s not in TERMINAL | UNDER_WAY and s is not Status.PAUSED]
     path = [*before, "under_way"]

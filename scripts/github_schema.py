@@ -1,6 +1,6 @@
 """Validates the bot's GraphQL documents against GitHub's published schema.
 
-Run by `scripts/check-github-schema` with the archive of the package as its argument.
+`scripts/check-github-schema` runs it; the argument is the path of the schema's npm archive.
 """
 
 import sys
@@ -13,7 +13,7 @@ from bot.github.graphql import fingerprints, labelled_issues, load_query
 
 
 def published(archive: Path) -> GraphQLSchema:
-    """The schema in GitHub's package."""
+    """Return the schema in the archive of GitHub's npm package."""
     with tarfile.open(archive) as package:
         content = package.extractfile("package/schema.graphql")
         assert content is not None, "the package holds no schema"
@@ -22,7 +22,7 @@ def published(archive: Path) -> GraphQLSchema:
 
 
 def documents() -> dict[str, str]:
-    """The text of each query and mutation of the bot."""
+    """Return the text of each query and mutation of the bot, by name."""
     files = (Path(__file__).parents[1] / "bot/github/queries").glob("*.graphql")
     names = sorted({path.stem for path in files} - {"fragments"})
     return {name: load_query(name) for name in names} | {
@@ -32,7 +32,7 @@ def documents() -> dict[str, str]:
 
 
 def main(archive: Path) -> int:
-    """Say what GitHub would not take; the exit code."""
+    """Print each document that the schema refuses; return 1 if there is one, otherwise 0."""
     schema, texts = published(archive), documents()
     problems = [
         f"{name}: {problem.message}"

@@ -1,6 +1,6 @@
-"""Reads GitHub's published webhook examples as they would be read if they were delivered.
+"""Parses GitHub's published webhook examples as the bot parses deliveries.
 
-Run by `scripts/check-webhook-examples` with the archive of the package as its argument.
+`scripts/check-webhook-examples` runs it; the argument is the path of the examples' npm archive.
 """
 
 import json
@@ -15,7 +15,7 @@ from bot.intake.events import EVENTS, parse_event
 
 
 class Example(NamedTuple):
-    """One payload of the package."""
+    """One example payload of the npm package."""
 
     host: str  #: The kind of GitHub that sends it: `api.github.com`, `ghes-35`, ...
     event: str
@@ -23,7 +23,7 @@ class Example(NamedTuple):
 
 
 def examples(archive: Path) -> Iterator[Example]:
-    """Every example: `package/HOST/index.json` lists the events, each with its payloads."""
+    """Yield every example: `package/HOST/index.json` lists the events, each with its payloads."""
     with tarfile.open(archive) as package:
         for member in package:
             path = Path(member.name)
@@ -36,7 +36,7 @@ def examples(archive: Path) -> Iterator[Example]:
 
 
 def main(archive: Path) -> int:
-    """Say what could not be read; the exit code, which is 1 where no example was found either."""
+    """Print each example that cannot be parsed; return 1 if there is one, or no example at all."""
     read: Counter[str] = Counter()
     refused = 0
     for example in examples(archive):
@@ -45,7 +45,7 @@ def main(archive: Path) -> int:
         read[example.event] += 1
         try:
             parse_event(example.event, json.dumps(example.payload).encode())
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is what is looked for
+        except Exception as problem:  # noqa: BLE001 - the script looks for any failure
             refused += 1
             action = example.payload.get("action", "")
             print(f"{example.host} {example.event} {action}: {type(problem).__name__}: {problem}")

@@ -29,17 +29,17 @@ _NOT_TRIED = 3
 
 
 class Result(Struct, kw_only=True):
-    """The seconds of every step that an agent passed, and the step that failed."""
+    """The steps that an agent passed, and the step that failed."""
 
     agent: str
     version: str
-    steps: dict[str, float] = {}
-    failed: str = ""  #: Name of a step.
+    steps: dict[str, float] = {}  #: Seconds by step, of those that passed.
+    failed: str = ""  #: The name of the failed step; empty: all passed.
     why: str = ""
 
 
 def main() -> int:
-    """Try the agents one after the other and print a table."""
+    """Test the agents one after the other and print a table; return the exit code."""
     listed = releases()
     parser = argparse.ArgumentParser(
         prog="scripts/test-agents",

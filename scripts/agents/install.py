@@ -29,7 +29,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     subagent_tools: tuple[str, ...] = ()
     permission: str = "bash echo asked > asked.txt"
-    #: It ignores SIGHUP, which it may get before `setsid` has run.
+    #: The shell ignores SIGHUP, which it may receive before `setsid` has run.
     background: str = "#do: bash trap '' HUP; setsid env -i tail -f /dev/null >/dev/null 2>&1 &"
     interrupt: str = "Escape"
     estimates: bool = False
@@ -41,7 +41,7 @@ def releases() -> dict[str, Release]:
 
 
 def install(program: str, release: Release) -> Path:
-    """Return the program at this version, installed if needed. Raises `CannotRun`."""
+    """Return the path of the program in this version, installed if needed. Raises `CannotRun`."""
     folder = cached(program, release.version)
     complete = folder / "complete"  # A virtual environment cannot be moved into place.
     if not complete.exists():
@@ -70,7 +70,10 @@ def _install_from_npm(folder: Path, release: Release) -> None:
 
 
 def _install_from_pypi(folder: Path, release: Release) -> None:
-    """Install a wheel whose hash is the listed one; what it depends on is as for npm."""
+    """Install a wheel whose hash is the listed one. Raises `CannotRun`.
+
+    The hashes of the packages that it depends on are not listed.
+    """
     package = f"{release.python}=={release.version}"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     _run([*pip, "--dest", str(folder), package])

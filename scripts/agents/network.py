@@ -14,7 +14,7 @@ _UP = 0x1
 
 
 def ask_for_root() -> None:
-    """Raise `CannotRun` for users who cannot `isolate`, before anything is installed."""
+    """Raise `CannotRun` unless the user is root; call it before anything is installed."""
     if os.geteuid():
         raise CannotRun("only root can create a network namespace: run it as root")
 
@@ -22,7 +22,7 @@ def ask_for_root() -> None:
 def isolate() -> None:
     """Move this thread and what it starts into a new network namespace.
 
-    Call it before any other thread starts. Raises `CannotRun` where it is not permitted.
+    Call it before any other thread starts. Raises `CannotRun` if the system does not permit it.
     """
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
         reason = os.strerror(ctypes.get_errno())

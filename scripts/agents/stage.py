@@ -30,19 +30,20 @@ from runtimes.workspaces.worktree import Worktree
 
 _T = TypeVar("_T")
 
-#: Far more than any step takes: Gemini waits half a minute after some errors.
+#: In seconds, far more than any step takes: Gemini waits half a minute after some errors.
 _PATIENCE = 90.0
-_PAUSE = 0.2
-#: How often a message is pasted, and how long its receipt may take.
+_PAUSE = 0.2  #: Seconds between two looks.
+#: The number of times that a message is pasted, and the time that its receipt may take.
 _PASTES, _RECEIPT_SECONDS = 3, 8.0
-#: How often a key is pressed, and how long its effect may take: the program may not listen yet.
+#: The number of times that a key is pressed (the program may not listen yet), and the time that its
+#: effect may take.
 _PRESSES, _PRESS_SECONDS = 5, 3.0
 _SESSION = "trial-1"
 _KEY = "sk-no-key-for-a-model-that-is-none"
 
 
 class TrialFailed(Exception):
-    """Something expected did not happen; the message has the terminal's text."""
+    """A step of a trial failed; the message has the reason and the terminal's text."""
 
 
 class Stage:
@@ -62,7 +63,7 @@ class Stage:
         self.workspace = self._worktree.path
 
     def start(self, kind: AgentType, prompt: str, resume: str = "") -> None:
-        """Start a run with a prompt."""
+        """Start a run with a prompt; `resume` is the ID of a conversation, empty: a new one."""
         self.run += 1
         name = f"{_SESSION}_r{self.run}"
         self.files = RunFiles(
@@ -88,16 +89,16 @@ class Stage:
         self._name = name
 
     def look(self) -> Agent:
-        """Read the agent's state."""
+        """Return the agent's state now, as the bot reads it."""
         seen = self._runtime.look()[self._name]
         return self._reader.read(seen, self.screen(), datetime.now(UTC))
 
     def screen(self) -> str:
-        """Capture the terminal."""
+        """Return the text of the terminal; empty if there is none."""
         return self._runtime.screens([self._name]).get(self._name, "")
 
     def until(self, activity: Activity, seconds: float = _PATIENCE) -> Agent:
-        """Wait for an activity."""
+        """Return the agent's state once it has this activity. Raises `TrialFailed`."""
 
         def found() -> Agent | None:
             agent = self.look()
@@ -106,7 +107,7 @@ class Stage:
         return self.wait(found, f"it never was {activity}", seconds)
 
     def wait(self, found: Callable[[], _T | None], what: str, seconds: float = _PATIENCE) -> _T:
-        """Return the first true value of `found`. Raises `TrialFailed` after `seconds`."""
+        """Return the first true value of `found`. After `seconds`, raise `TrialFailed` (`what`)."""
         deadline = time.monotonic() + seconds
         while True:
             if value := found():
@@ -116,7 +117,7 @@ class Stage:
             time.sleep(_PAUSE)
 
     def send(self, text: str, key: str) -> None:
-        """Send a message that contains this key, until the agent has received it."""
+        """Send a message that contains `key` until the agent has it. Raises `TrialFailed`."""
         if typed := self._program.unsent_text(self.screen()):
             raise TrialFailed(
                 f"its input box is empty, but {typed!r} is read from it\n{self.screen()}"
@@ -132,16 +133,16 @@ class Stage:
         raise TrialFailed(f"it did not receive the message {key}; {self.look()}\n{self.screen()}")
 
     def answer(self, text: str) -> None:
-        """Answer the open dialog, step by step, until it is closed."""
+        """Answer the open dialog, step by step, until it is closed. Raises `TrialFailed`."""
         asked = dialog = self.wait(self._dialog, "no dialog was open")
         while dialog.id == asked.id:
             self._take(dialog, text)
             dialog = self._after(dialog)
 
     def _after(self, dialog: Dialog) -> Dialog:
-        """Return the dialog after a step, as two captures in a row show it.
+        """Return the dialog after a step, once two captures in a row show the same.
 
-        A single capture may catch the screen while it is being drawn.
+        A single capture may show a half-drawn screen.
         """
         last = before = (dialog.id, dialog.state)
 
@@ -162,12 +163,12 @@ class Stage:
         take(self._runtime, self._name, step, key, self._program.submit_seconds)
 
     def _dialog(self) -> Dialog | None:
-        """Return the open dialog."""
+        """Return the open dialog; None if none is open."""
         dialog = self._program.dialog(self.files, self.screen())
         return dialog if dialog and dialog.id else None
 
     def press(self, key: str, done: Callable[[Agent], bool]) -> None:
-        """Press a key, as a person would, until the agent's state satisfies `done`."""
+        """Press a tmux key in the terminal until the agent's state satisfies `done`."""
         for _ in range(_PRESSES):
             tmux = self._runtime.attach(self._name)[:4]
             command = [*tmux, "send-keys", "-t", f"={self._name}:", key]
@@ -178,7 +179,7 @@ class Stage:
         self.wait(lambda: done(self.look()), f"{key} changed nothing")
 
     def prompts(self) -> str:
-        """Return all prompts of the conversation, as the model got them in its last request."""
+        """Return all prompts of the conversation in the last request to the model."""
         asked = [recorded.asked for recorded in self.model.requests if recorded.asked]
         turns = next((each.turns for each in reversed(asked) if not each.aside), ())
         return "\n".join(turn.text for turn in turns if turn.who == "user")
@@ -195,12 +196,15 @@ class Stage:
         self._runtime.stop(self._name)
 
     def close(self) -> None:
-        """End everything that still runs."""
+        """End all runs that have not ended."""
         for name in self._runtime.look():
             self._runtime.stop(name)
 
     def processes(self) -> Mapping[Path, str]:
-        """Return the command lines of the run's processes, also of those that left its group."""
+        """Return the command lines of the run's processes, by their folders in `/proc`.
+
+        Processes that left the run's process group are included.
+        """
         found = [json.loads((self.files.dir / "pid.json").read_bytes())["pid"]]
         for (
             pid
@@ -213,7 +217,7 @@ class Stage:
         return {Path("/proc", str(pid)): _command_line(pid) for pid in found}
 
     def leftovers(self) -> list[str]:
-        """Return the processes of this session that still run."""
+        """Return PID and command line of the session's processes that still run."""
         return [f"{pid} {shlex.quote(words)}" for pid, words in processes_of(self.folder)]
 
 

@@ -37,7 +37,7 @@ class Trial:
         self.release = release
         self.program = program
         self.stage = stage
-        self.native = ""  #: Id of its conversation.
+        self.native = ""  #: The ID of its conversation; empty before the first run.
 
     def begin(self, permission_mode: str, prompt: str, *, alone: bool = False) -> None:
         """Start a run, which resumes the conversation unless it is the first.
@@ -55,7 +55,7 @@ class Trial:
         self.stage.start(kind, prompt, self.native)
 
     def wait_for_summary(self, words: str) -> Agent:
-        """Wait until the agent's turn is over and its summary ends with these words."""
+        """Return the agent's state once its turn is over and its summary ends with these words."""
 
         def found() -> Agent | None:
             agent = self.stage.look()
@@ -65,14 +65,14 @@ class Trial:
         return self.stage.wait(found, f'its turn did not end with "{words}"')
 
     def check_file(self, file: str, text: str) -> None:
-        """Check the text of a file in the workspace."""
+        """Raise `TrialFailed` unless a file in the workspace has this text."""
         path = self.stage.workspace / file
         found = path.read_text() if path.exists() else None
         if found != text:
             raise TrialFailed(f"{file} contains {found!r}, not {text!r}\n{self.stage.screen()}")
 
     def check_subagent_tools(self, *tools: str) -> None:
-        """Check which tools for subagents the last request offered to the model."""
+        """Raise `TrialFailed` unless the last request offered exactly these tools for subagents."""
         asked = [recorded.asked for recorded in self.stage.model.requests if recorded.asked]
         offered = next((one.tools for one in reversed(asked) if not one.aside), frozenset[str]())
         if (found := offered & {*self.release.subagent_tools}) != {*tools}:
@@ -96,7 +96,7 @@ def write(trial: Trial) -> None:
 
 
 def ask(trial: Trial) -> None:
-    """With limited permissions the agent asks for one, and is read as waiting."""
+    """With limited permissions, the agent asks for one, and its activity is "waiting input"."""
     trial.stage.stop()
     script = f"[mw-ask]\n#do: {trial.release.permission}\n#do: say It was allowed."
     trial.begin("confirm", script, alone=bool(trial.release.subagent_tools))
@@ -154,10 +154,10 @@ def resume(trial: Trial) -> None:
 
 
 def usage(trial: Trial) -> None:
-    """The usage of this run is what the model reported."""
+    """The usage that is read of this run equals the usage that the model reported."""
     used = trial.stage.look().usage
     read = (used.input, used.cache_read, used.output + used.reasoning)
-    # One response called the tool, one ended the turn.
+    # Two responses: one called the tool, one ended the turn.
     right = (2 * USED.input, 2 * USED.cache_read, 2 * (USED.output + USED.reasoning))
     guessed = trial.release.estimates and used.input > 0 and used.output > 0
     if read != right and not guessed:

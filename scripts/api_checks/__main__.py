@@ -1,4 +1,4 @@
-"""Tries the API of a server with tools that know only its document. Run by `scripts/test-web`."""
+"""Tests the API with tools that know only its OpenAPI document. Run by `scripts/test-web`."""
 
 import argparse
 import subprocess
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def fill(site: Site) -> None:
-    """Create what the examples of the document name."""
+    """Create the sessions, agents and deliveries that the document's examples name."""
     site.end(site.session(12), Status.KILLED)
     site.store.db.write(
         lambda connection: connection.execute("UPDATE sessions SET agent_name = 'ada'")
@@ -47,19 +47,19 @@ def fill(site: Site) -> None:
 
 
 def fuzzed(tools: Path, folder: Path, url: str, examples: int) -> bool:
-    """Whether Schemathesis finds nothing in which the server and the document differ."""
+    """Whether Schemathesis finds no difference between the server and the document."""
     command = [str(tools / "st"), "run", str(folder / "openapi.json"), "--url", url]
     command += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", str(examples)]
     return subprocess.run(command, cwd=folder, check=False).returncode == 0
 
 
 def client_works(tools: Path, folder: Path, url: str) -> bool:
-    """Whether a generated client reads a session, gives a command and gets a problem."""
+    """Whether a generated client can read a session, give a command and parse an error."""
     generate = [str(tools / "openapi-python-client"), "generate", "--meta", "none"]
     generate += ["--path", str(folder / "openapi.json")]
     generate += ["--output-path", str(folder / "mergewright_client")]
     settings = folder / "generator.yml"
-    settings.write_text("post_hooks: []\n")  # It would format the client with ruff.
+    settings.write_text("post_hooks: []\n")  # Otherwise the generator runs ruff.
     generate += ["--config", str(settings)]
     use = [str(tools / "python"), str(Path(__file__).with_name("client.py"))]
     use += [str(folder), url, TOKEN]

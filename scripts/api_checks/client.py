@@ -1,4 +1,4 @@
-"""Uses a generated client; run by the Python that has its dependencies: FOLDER URL TOKEN."""
+"""Uses a generated client, whose dependencies it needs. Arguments: its FOLDER, URL, TOKEN."""
 
 import importlib
 import sys
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def part(name: str) -> Any:
-    """A module of the generated client."""
+    """Return a module of the generated client."""
     return importlib.import_module(f"mergewright_client.{name}")
 
 

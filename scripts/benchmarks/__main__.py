@@ -42,7 +42,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
 
 
 def main() -> int:
-    """Run them, print a table, and exit with 1 where a limit does not hold."""
+    """Run benchmarks and print a table; return 1 if a figure exceeds its limit, otherwise 0."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--only", choices=sorted(BENCHMARKS), help="run one")

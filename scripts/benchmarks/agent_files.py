@@ -1,4 +1,4 @@
-"""Files that agents of each type write during a turn, for the benchmark of reading them."""
+"""Writes the files that each agent type writes during a turn, for the benchmark of reading."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from runtimes.agents.opencode import port as opencode_port
 from runtimes.files import write_private
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-#: The id of every conversation.
+#: The ID of every conversation.
 ID = "70825e5f-2a87-46e8-a5ad-8c5fe3ad80cc"
 _COMMAND, _OUTPUT = "make test " * 20, "a line of a test run\n" * 300
-#: What a terminal shows, except its last lines.
+#: The text of a terminal without its last lines.
 _SHOWN = "a line of a test run\n" * 45
 
 _Record = Mapping[str, object]
-#: Appends these steps of a turn and returns how many bytes that was.
+#: Appends these steps of a turn to a run's files and returns the number of bytes.
 _Grow = Callable[[RunFiles, Iterable[int]], int]
 
 
@@ -32,14 +32,14 @@ class Kind(NamedTuple):
     """How an agent type writes its files and what its terminal shows."""
 
     grow: _Grow
-    #: Makes the other files of its home; the argument is the port where agents answer.
+    #: Writes the agent's other files; takes the run's files and the port at which `port` answers.
     beside: Callable[[RunFiles, int], None] = lambda _files, _port: None
-    shows: str = ""  #: Its terminal.
-    parses: bool = True  #: Whether what it appends is read from its beginning to its end.
+    shows: str = ""  #: The text of its terminal.
+    parses: bool = True  #: Whether the reader parses everything that `grow` appends.
 
 
 def _appends(place: str, step: Callable[[int], Iterator[_Record]]) -> _Grow:
-    """Append each step to one file in its home, line by line."""
+    """Return a `_Grow` that appends the lines of each step to one file in the home."""
 
     def grow(files: RunFiles, steps: Iterable[int]) -> int:
         lines = (_line(record) for number in steps for record in step(number))
@@ -78,7 +78,7 @@ def _gemini(number: int) -> Iterator[_Record]:
 
 
 def _aider(files: RunFiles, steps: Iterable[int]) -> int:
-    """Append what it says to its conversation and its usage to the run's spool."""
+    """Append Aider's replies to its conversation, and its usage to the run's spool."""
     conversation, counted = [], []
     for number in steps:
         conversation.append(
@@ -94,7 +94,7 @@ def _aider(files: RunFiles, steps: Iterable[int]) -> int:
 
 
 def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
-    """Insert what it says into its database; the first step is ten minutes old."""
+    """Insert OpenCode's replies into its database; the first step is ten minutes old."""
     path = opencode_files.database(files)
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path)) as database, database:
@@ -112,7 +112,7 @@ def _opencode(files: RunFiles, steps: Iterable[int]) -> int:
 
 
 def _status(files: RunFiles, _port: int) -> None:
-    """Claude's status file, as if this process were the program."""
+    """Write Claude's status file, as if this process were the program."""
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     status = {"pid": os.getpid(), "sessionId": ID, "procStart": start, "status": "busy"}
     path = files.home / ".claude" / "sessions" / f"{os.getpid()}.json"
@@ -128,7 +128,7 @@ def _answers(files: RunFiles, port: int) -> None:
 
 @contextmanager
 def port() -> Iterator[int]:
-    """Serve the port of every OpenCode: it is busy and asks nothing."""
+    """Yield a port that answers for every OpenCode that it is busy and asks nothing."""
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""The pages with thousands of sessions: the time until a browser has each, and its size."""
+"""Measures the pages with thousands of sessions: the time to load each, and its size."""
 
 import sqlite3
 import tempfile
@@ -20,9 +20,9 @@ from tests.web.conftest import Site
 
 SESSIONS = 5_000
 _TOKEN = "token-of-the-bench"
-#: Making the sessions is not measured and would wait for the disk.
+#: A folder in memory: creating the sessions is not measured and would wait for the disk.
 _MEMORY = Path("/dev/shm")
-#: Until the last byte on loopback; a browser shows the page some milliseconds later.
+#: The limits of a page, until its last byte on loopback; a browser shows it milliseconds later.
 MILLISECONDS, KILOBYTES = 300.0, 150.0
 _TIMES = 9
 _BATCH = 250
@@ -40,7 +40,7 @@ _CHECKS = tuple(
     Check(id=f"unit-{number}", name=f"unit-{number}", state=CheckState.FAILED, log="wrong\n" * 200)
     for number in range(5)
 )
-#: What people open, by name, and what shows that it has content.
+#: The measured pages by name: the path, and a text that shows that the page has content.
 _PATHS = {
     "all": ("/", '<article class="row"'),
     "group": ("/?group=over", '<article class="row"'),
@@ -58,7 +58,7 @@ _AGENTS, _PEOPLE, _DAYS, _DELIVERIES = 20, 50, 365, 20_000
 
 
 def run() -> dict[str, Figure]:
-    """Fill a store, and read the board as a browser does."""
+    """Fill a store, and load each page as a browser does."""
     figures: dict[str, Figure] = {}
     with (
         tempfile.TemporaryDirectory(
@@ -124,7 +124,7 @@ def _use_models(connection: sqlite3.Connection) -> None:
 
 
 def _deliver(connection: sqlite3.Connection) -> None:
-    """Write deliveries of usual size that were processed."""
+    """Write processed deliveries of the usual size."""
     now, body = utc_now().timestamp(), b"x" * 8_000
     numbers = range(_DELIVERIES)
     connection.executemany(

@@ -1,10 +1,10 @@
-"""Many issues labelled within a second: the time from the label to the pull request.
+"""Measures many issues labelled within a second: the time from the label to the pull request.
 
-The sessions share two cores, so the last one is over when all work is done; oldest first, half of
-them are over in half of that time.
+The sessions share two cores, so the last one ends when all work is done. If the oldest go first,
+half of them end in half of that time.
 
-The share is taken of the time beyond that of a session alone (its agent starts and is looked at
-every few seconds), which is the same for every session and says nothing about their order.
+The time of a session alone (its agent starts and is observed every few seconds) is subtracted from
+both: it is the same for every session and says nothing about their order.
 """
 
 import resource
@@ -18,7 +18,7 @@ from scripts.benchmarks.life import Life, bot_with_agents, until
 
 SESSIONS, ALONE = 300, 3
 MEDIAN_SECONDS, MEDIAN_SHARE = 40.0, 0.75
-#: The second that GitHub wants between two writes would hide everything else.
+#: In seconds. The one second that GitHub requires between writes would hide everything else.
 _WRITE_INTERVAL = 0.01
 
 
@@ -59,7 +59,7 @@ def run() -> dict[str, Figure]:
 
 
 def _alone(life: Life) -> float:
-    """Seconds from the label to the pull request of the only session at work."""
+    """Return the seconds from label to pull request of a session that runs alone."""
     number = len(life.red.pulls) + 1
     issue, begun = life.red.open_issue(f"Greet alone {number}", by=PERSON), time.monotonic()
     issue.label("mergewright", by=PERSON)
@@ -68,6 +68,6 @@ def _alone(life: Life) -> float:
 
 
 def _cpu_seconds() -> float:
-    """The processor time of this process (bot and stand-in) and of the git commands it ran."""
+    """Return the processor time of this process (bot and stand-in) and its git commands."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in used)

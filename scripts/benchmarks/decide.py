@@ -1,4 +1,4 @@
-"""The cost of one decision, which is made at every reconciliation."""
+"""Measures the cost of one decision, which is made at every reconciliation."""
 
 import time
 from argparse import ArgumentParser
@@ -17,8 +17,8 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState
 from scripts.benchmarks.figure import Figure
 
-#: How many times as long as the reference a decision may take, which hardly depends on the machine.
-#: Revision 9c2f36d took 0.28: 19.5 microseconds where 15 are allowed.
+#: The limit of a decision's time, divided by that of `reference`: the ratio hardly depends on the
+#: machine. Revision 9c2f36d took 0.28: 19.5 microseconds where 15 are allowed.
 MOST = 0.215
 ROUNDS, CALLS = 200, 50
 _NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ _DONE = (
 
 
 def run() -> dict[str, Figure]:
-    """Time decisions about one typical session, and the reference between them."""
+    """Time decisions about one typical session, in alternation with the reference."""
     policy = Policy()
     facts = reported(usual(), policy)
     decisions, references = [], []
@@ -64,8 +64,8 @@ def _microseconds(call: Callable[[], object]) -> float:
 def reference() -> None:
     """Build a command line parser and use it: work of the standard library, in Python alone.
 
-    Like a decision it runs much code once. A short loop stays in the processor's caches: beside
-    one, the same decisions cost between 1.5 and 1.9 loops on one machine in one day.
+    Like a decision, it runs much code once. A short loop stays in the processor's caches: measured
+    in such loops, the same decisions cost between 1.5 and 1.9 on one machine in one day.
     """
     parser = ArgumentParser(prog="reference", add_help=False)
     parser.add_argument("--number", type=int)
@@ -74,7 +74,7 @@ def reference() -> None:
 
 
 def reported(facts: Facts, policy: Policy) -> Facts:
-    """The same session with reports that are up to date."""
+    """Return the facts with reports that are up to date."""
     actions = decide(facts, policy, _NOW).actions
     reports = [a.key for a in actions if isinstance(a, Report | ReportCheck)]
     posted = dict.fromkeys(reports, Done(at=_EARLIER, result="7"))
@@ -82,7 +82,7 @@ def reported(facts: Facts, policy: Policy) -> Facts:
 
 
 def usual() -> Facts:
-    """A session with one pull request, ten checks and ten things done; its agent is idle."""
+    """Return facts of a session with a pull request, ten checks, done actions and an idle agent."""
     return Facts(
         session="widgets-12",
         project="widgets",

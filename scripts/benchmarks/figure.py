@@ -4,9 +4,9 @@ from msgspec import Struct
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One measured number."""
+    """One measured number, and whether its limit holds."""
 
     value: float
     unit: str
-    limit: str = ""  #: What it is held to, e.g. `>= 2`; empty: it only informs.
+    limit: str = ""  #: Its limit, e.g. `>= 2`; empty: it has none.
     holds: bool = True

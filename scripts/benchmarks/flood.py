@@ -1,4 +1,4 @@
-"""Deliveries that concern no session: how fast they are processed, and what they cost at GitHub."""
+"""Measures deliveries that concern no session: their processing, and their API requests."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from scripts.faults.unrelated import unrelated
 DELIVERIES, PER_SECOND, REQUESTS = 6000, 2000.0, 5.0
 _REPOSITORY = "acme/widgets"
 _BATCH = 500
-#: A delivery of GitHub has about 12 KB.
+#: Its description makes a delivery as large as GitHub's, about 12 KB.
 _HERE = {"id": 1, "full_name": _REPOSITORY, "description": "x" * 11_000}
 
 

@@ -1,9 +1,9 @@
-"""A bot in a process of its own over sessions that are there already: what being idle costs.
+"""Measures an idle bot with existing sessions in a process of its own.
 
     python -m scripts.benchmarks.idle FOLDER SIZE
 
-Prints, as JSON, the seconds until all were visited again after the restart, the seconds of
-processor time of a sweep, and the most memory the process had, in MB.
+Prints, as JSON, the seconds until all sessions are reconciled after the restart, the seconds of
+processor time of a sweep, and the maximum memory of the process in MB.
 """
 
 import json
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _most_memory() -> float:
-    """Resident memory in MB; `getrusage` would include the memory of the parent process."""
+    """Return the peak resident memory in MB; `getrusage` would include the parent process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 

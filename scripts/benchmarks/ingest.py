@@ -1,7 +1,7 @@
-"""Durable webhook ingest compared with a bare application and with Probot.
+"""Compares durable webhook ingest with a minimal application and with Probot.
 
-All servers run at once and are measured in turns, so that the machine's moods hit them alike.
-Probot needs node 20 and npm; its packages are kept in the user's cache folder.
+All servers run at once and are measured in turns, so that other load affects them alike. Probot
+needs node 20 and npm; its packages are kept in the user's cache folder.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from scripts.benchmarks.figure import Figure
 ROUNDS = 5
 SECONDS = 2.0
 CONNECTIONS = (1, 32)
-TIMES_PROBOT = 2.0  #: At 32 connections.
+TIMES_PROBOT = 2.0  #: The least ratio to Probot's requests, at 32 connections.
 
 _PROBOT = Path(__file__).parent / "probot"
 _SECRET = secrets.token_hex()
@@ -43,13 +43,13 @@ class Taker:
         self._process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
 
     def await_start(self) -> None:
-        """Wait until it listens."""
+        """Wait until the server listens. Raises `RuntimeError` if it does not start."""
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
             raise RuntimeError(f"the server {self.name} did not start: its error is above")
 
     def measure(self, connections: int) -> dict[str, float]:
-        """One round of load."""
+        """Send load for a round; return what `load` prints."""
         word = secrets.token_hex(4)
         numbers = [str(self.port), str(connections), str(SECONDS), _SECRET, word]
         done = subprocess.run(
@@ -63,7 +63,7 @@ class Taker:
         return measured
 
     def end(self) -> None:
-        """Stop the server and check that it kept what it answered for."""
+        """Stop the server. Raises `RuntimeError` unless it stored what it answered."""
         self._process.terminate()
         self._process.communicate(timeout=30)
         with contextlib.closing(sqlite3.connect(self.database)) as connection:
@@ -73,7 +73,7 @@ class Taker:
 
 
 def run() -> dict[str, Figure]:
-    """Measure; takes about a minute, and another for Probot's packages the first time."""
+    """Compare the servers: about a minute, the first time one more to install Probot."""
     measured: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, _takers(Path(folder)) as takers:
         for turn in range(-1, ROUNDS):
@@ -108,7 +108,7 @@ def _takers(folder: Path) -> Iterator[list[Taker]]:
 
 
 def _probot() -> Path:
-    """Probot with its packages, installed once for each version of our `package.json`."""
+    """Return the folder of Probot, installed once for each version of our `package.json`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "mergewright" / "probot"
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _figures(measured: dict[tuple[str, int], list[dict[str, float]]]) -> dict[st
 def _ratio(
     measured: dict[tuple[str, int], list[dict[str, float]]], connections: int, other: str
 ) -> float | None:
-    """The ratio of requests to the other server's in the same round; the median over rounds."""
+    """Return the ratio of requests to the other server's in the same round, as the median."""
     pairs = zip(measured["mergewright", connections], measured[other, connections], strict=False)
     return median([ours["rps"] / theirs["rps"] for ours, theirs in pairs] or [0.0]) or None
 

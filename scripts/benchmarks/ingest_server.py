@@ -1,4 +1,4 @@
-"""The servers of the ingest benchmark. Arguments: which one, port, database, secret."""
+"""The servers of the ingest benchmark. Arguments: function, port, database file, secret."""
 
 import asyncio
 import hmac
@@ -24,7 +24,7 @@ from lifecycle.model.policy import Policy
 
 
 def mergewright(port: int, store: Store, secret: str) -> None:
-    """The web server as `mergewright serve` runs it."""
+    """Run the web server as `mergewright serve` does."""
     app = build(
         Inbox(store, frozenset({"acme/widgets"}), lambda: None),
         store,
@@ -53,7 +53,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
 
 
 def bare(port: int, store: Store, secret: str) -> None:
-    """The least that stores a delivery durably: a signature check, the same store, a response."""
+    """Run a minimal server of durable deliveries: signature check, the same store, response."""
 
     async def app(scope: HTTPScope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])

@@ -1,4 +1,4 @@
-"""API requests of one whole session, and the time from a red check to the agent."""
+"""Measures a session's API requests, and the time from a failed check to the agent."""
 
 import json
 import secrets
@@ -42,7 +42,7 @@ class Life:
     def __init__(
         self, folder: Path, github: GitHubServer, sessions: int, write_interval: float
     ) -> None:
-        """At most `sessions` run at once; writes are `write_interval` seconds apart."""
+        """At most `sessions` run at once; writes to GitHub are `write_interval` seconds apart."""
         self.github = github
         self.log = folder / "reactions"
         self.scene = Scene(github, lambda what, where: None)
@@ -70,13 +70,13 @@ class Life:
             repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", self.scene.secret)
 
     def asked(self) -> int:
-        """How many API requests of the bot were answered."""
+        """Return the number of the bot's API requests that were answered."""
         return sum("/api/" in seen.path for seen in self.github.requests)
 
     def whole(self) -> int:
-        """Requests from the label to the end, with one repair and one review.
+        """Return a session's API requests from label to end, with one repair and one review.
 
-        They include the last reports, which are written some time after the merge.
+        They include the last reports, which the bot writes some time after the merge.
         """
         before = self.asked()
         self.scene.open_issue()
@@ -86,7 +86,7 @@ class Life:
         return self.asked() - before
 
     def waiting(self) -> list[Pull]:
-        """Open pull requests of idle agents, with nothing left to report."""
+        """Return new open pull requests of idle agents, once nothing is left to report."""
         # One after the other: two agents that commit in the same second make the same commit.
         for number in range(1, SAMPLES + 1):
             issue = self.red.open_issue(f"Greet {number}", by=PERSON)
@@ -96,7 +96,7 @@ class Life:
         return list(self.red.pulls)
 
     def rests(self, seconds: float = Policy().report_seconds + 5.0) -> None:
-        """Wait until no request came for so long; by default, that no report is left to update."""
+        """Wait for `seconds` without a request; by default, until no report is left to update."""
         asked, since = self.asked(), time.monotonic()
         while time.monotonic() < since + seconds:
             time.sleep(0.1)
@@ -104,7 +104,7 @@ class Life:
                 asked, since = self.asked(), time.monotonic()
 
     def reaction_time(self, pull: Pull) -> float:
-        """The seconds from a failed check to the agent that reads of it."""
+        """Return the seconds from a failed check until the agent gets its log."""
         word = "".join(secrets.choice("abcdefgh") for _ in range(12))
         pull.check("unit", conclusion="failure", log=f'say the word "{word}"')
         begun = time.perf_counter()
@@ -159,7 +159,7 @@ def run() -> dict[str, Figure]:
 
 @contextmanager
 def bot_with_agents(sessions: int = 100, write_interval: float = 1.0) -> Iterator[Life]:
-    """Run a bot with the demo's agents, and end them all; see `Life`."""
+    """Run a bot with the demo's agents, and stop all of them at the end; see `Life`."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name:
         folder = Path(name)
         with GitHubServer(folder / "github") as github:

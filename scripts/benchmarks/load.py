@@ -1,7 +1,7 @@
 """Sends signed deliveries as fast as they are answered, in a process of its own.
 
 Arguments: port, connections, seconds, secret, a word that makes the delivery ids unique.
-Prints one line of JSON: the number of answers, and the latencies' median and 99th percentile.
+Prints one line of JSON: the number of answers, and median and 99th percentile of their latencies.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ BODY_BYTES = 12 * 1024
 
 
 def body() -> bytes:
-    """A delivery of the size GitHub's usually have."""
+    """Return the body of a delivery of the size that GitHub's usually have."""
     payload = {
         "action": "labeled",
         "issue": {"number": 12, "title": "A title", "body": ""},
@@ -30,7 +30,7 @@ def body() -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: requests one after the other until the time is over."""
+    """A connection that sends one request after the other until the time is over."""
 
     def __init__(self, requests: "Requests", until: float) -> None:
         self.latencies: list[float] = []
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
 
 
 class Requests:
-    """Requests that differ only in their delivery id."""
+    """Signed requests that differ only in their delivery ID."""
 
     def __init__(self, secret: str, word: str) -> None:
         content = body()
@@ -95,7 +95,7 @@ def _length(head: bytes) -> int:
 
 
 async def load(port: int, connections: int, seconds: float, secret: str, word: str) -> list[float]:
-    """The latency of every response in seconds, sorted."""
+    """Send load and return the latency of every response in seconds, sorted."""
     requests = Requests(secret, word)
     until = time.perf_counter() + seconds
     loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
-"""Many typical sessions: an idle agent and a pull request with ten checks that awaits review.
+"""Creates typical sessions: an idle agent, and a pull request with ten checks awaiting review.
 
-They are made as a bot makes them, by observing, visiting and marking; only GitHub and the agents
-are missing.
+The sessions are made as a bot makes them: by observations, reconciliations and results of actions.
+Only GitHub and the agents are missing.
 """
 
 import os
@@ -47,7 +47,7 @@ class Population:
     """The parts of a bot around one store, with a manual clock."""
 
     def __init__(self, folder: Path, restored: int = 0) -> None:
-        """`restored`: how many sessions' programs still run from an earlier population."""
+        """`restored` is the number of sessions of an earlier population whose programs run."""
         self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
         self.paths = Paths(folder)
         self.store = Store(self.paths.database, clock=self.clock)
@@ -70,18 +70,18 @@ class Population:
             self._launch(number)
 
     def later(self, seconds: float) -> None:
-        """Move the clock forward."""
+        """Move the manual clock forward by `seconds`."""
         self.now += timedelta(seconds=seconds)
 
     def clock(self) -> datetime:
-        """The manual clock's time."""
+        """Return the manual clock's time."""
         return self.now
 
     def grows(self, size: int) -> None:
-        """Grow to so many sessions, all idle, nothing due."""
+        """Create sessions until there are `size`, all idle and without due actions."""
         numbers = range(self.size + 1, size + 1)
         self.size = size
-        with ThreadPoolExecutor(64) as workers:  # So that what they write is committed together.
+        with ThreadPoolExecutor(64) as workers:  # So that their writes are committed together.
             list(workers.map(self._create, numbers))
             self.reconciler.reconcile_due()
             self.store.slots.assign(Caps(sessions=size))
@@ -180,4 +180,4 @@ def _branch(number: int) -> str:
 
 
 def silent(step: CrashPoint, about: str) -> None:
-    """A crash-point log that is discarded."""
+    """Discard a crash point."""

@@ -1,4 +1,4 @@
-"""The API cost of a thousand open, unchanged pull requests, as the stand-in counts it."""
+"""Measures the API cost of a thousand open, unchanged pull requests at the stand-in GitHub."""
 
 import tempfile
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _REPOSITORY, _BOT, _TOKEN = "acme/bench", "bot", "token-of-the-bench"
 
 
 class Quiet:
-    """The observers of GitHub, with a manual clock."""
+    """The bot's observers of GitHub, with a manual clock."""
 
     def __init__(self, folder: Path, github: GitHubServer) -> None:
         self.server = github
@@ -59,7 +59,7 @@ class Quiet:
         return self.now
 
     def session(self, repo: Repository, number: int) -> None:
-        """A labelled issue with a session whose pull request is green and waits."""
+        """Create a labelled issue with a session whose pull request has passed and waits."""
         issue = repo.open_issue(f"Part {number} breaks", by=_BOT)
         issue.label("mergewright", by=_BOT)
         branch = f"mergewright/{issue.number}-part-breaks"
@@ -82,7 +82,7 @@ class Quiet:
         self.store.observations.record([Observation(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
-        """One resync with all that follows: its points, and what was read in full."""
+        """Run a resync with its refreshes; return its GraphQL points and number of full reads."""
         self.now += timedelta(seconds=TimingSettings().resync_seconds)
         before = self._used()
         self.resync.run()
@@ -93,7 +93,7 @@ class Quiet:
         return self._used() - before, read
 
     def requests_between(self) -> int:
-        """The requests between two resyncs."""
+        """Return the number of API requests between two resyncs."""
         before = len(self.server.requests)
         for _ in range(int(TimingSettings().resync_seconds)):
             self.now += timedelta(seconds=1)
@@ -106,10 +106,10 @@ class Quiet:
 
 
 def run() -> dict[str, Figure]:
-    """Read a thousand of them in full, then find repeatedly that nothing has changed."""
+    """Read a thousand pull requests in full, then repeatedly find that nothing has changed."""
     with _quiet() as bot:
         whole, read = bot.round()
-        bot.round()  # What changed in the second in which it was read.
+        bot.round()  # Reads again what may have changed in the second of its first read.
         rounds = [bot.round() for _ in range(ROUNDS)]
         asked = bot.requests_between()
     hour = timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""Speed of reading agents' files: one long transcript, and a sweep of a thousand."""
+"""Measures reading agents' files: one long transcript, and a sweep over a thousand agents."""
 
 import os
 import tempfile
@@ -15,13 +15,13 @@ from scripts.benchmarks.figure import Figure
 
 SESSIONS, CHANGED, ROUNDS = 1000, 10, 7
 MB_A_SECOND, SWEEP_MS = 50.0, 100.0
-_STEPS = 4000  #: Of one transcript: a call of a tool, and some kilobytes that it gave back.
+_STEPS = 4000  #: Of one transcript; each is a tool call with its result of some kilobytes.
 _ALIVE = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE)
 _MEMORY = Path("/dev/shm")
 
 
 def run() -> dict[str, Figure]:
-    """Read a long transcript of each agent type, then a thousand of which ten have grown."""
+    """Read a long transcript of each agent type, then a thousand transcripts, ten of them grown."""
     figures: dict[str, Figure] = {}
     place = _MEMORY if _MEMORY.is_dir() else None
     for name, kind in KINDS.items():
@@ -43,7 +43,7 @@ def run() -> dict[str, Figure]:
 
 
 def _parse(name: str, kind: Kind, folder: Path) -> float:
-    """MB per second of processor time."""
+    """Return the MB that are read in a second of processor time."""
     reader, files = _session(name, kind, folder, 0)
     size = kind.grow(files, range(_STEPS))
     begun = time.process_time()
@@ -53,7 +53,7 @@ def _parse(name: str, kind: Kind, folder: Path) -> float:
 
 
 def _sweep(name: str, kind: Kind, folder: Path) -> float:
-    """Milliseconds of processor time of one look at all of them."""
+    """Return the processor time of one sweep over all agents, in milliseconds."""
     with port() as number:
         sessions = [_session(name, kind, folder, place) for place in range(SESSIONS)]
         for _, files in sessions:
@@ -70,7 +70,7 @@ def _sweep(name: str, kind: Kind, folder: Path) -> float:
 
 
 def _session(name: str, kind: Kind, folder: Path, number: int) -> tuple[Reader, RunFiles]:
-    """A session during a turn, with an empty transcript."""
+    """Create a session during a turn, with an empty transcript."""
     session = f"bench-{number}"
     files = RunFiles(
         session=session,

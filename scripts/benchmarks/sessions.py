@@ -1,4 +1,4 @@
-"""The cost of thousands of idle sessions: restart, sweep, memory."""
+"""Measures the cost of thousands of idle sessions: restart, sweep and memory."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from scripts.benchmarks.population import Population
 
 SIZES = (10, 100, 1000, 10_000)
 SWEEP_SECONDS = 5.0
-#: In memory: making the sessions is not measured and would wait for the disk ten thousand times.
+#: In memory: creating the sessions is not measured, and would wait for the disk 10,000 times.
 _MEMORY = Path("/dev/shm")
 PERCENT, RESTART_SECONDS, MEMORY_MB = 5.0, 2.0, 200.0
 

@@ -1,4 +1,4 @@
-"""Time from a label to a running agent, compared with doing the same by hand."""
+"""Compares the time from a label to a running agent with that of doing the same by hand."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ memory-per-session-mb = 0
 
 
 def run() -> dict[str, Figure]:
-    """Start agents both ways in alternation."""
+    """Start agents by a label and by hand, in alternation."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name, _bot(Path(name)) as (repo, started):
         by_hand, by_label = [], []
         for turn in range(ROUNDS):
@@ -63,7 +63,7 @@ def run() -> dict[str, Figure]:
 
 @contextmanager
 def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
-    """A bot whose agent only makes a file named for its session."""
+    """Run a bot whose agent only creates a file named after its session."""
     started = folder / "started"
     started.mkdir()
     command = ["/bin/sh", "-c", f': > "{started}/$MERGEWRIGHT_SESSION"; exec sleep 600']
@@ -95,7 +95,7 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
 
 
 def _by_label(repo: Repository, started: Path) -> float:
-    """Seconds from the label to the first thing the agent does."""
+    """Return the seconds from the label to the first action of the agent."""
     issue = repo.open_issue("Bench", by="alice")
     begun = time.perf_counter()
     issue.label("mergewright", by="alice")
@@ -104,7 +104,7 @@ def _by_label(repo: Repository, started: Path) -> float:
 
 
 def _by_hand(folder: Path, repo: Repository, turn: int) -> float:
-    """Seconds of `git worktree add` and `tmux new-session` until the program acts."""
+    """Return the seconds that `git worktree add` and `tmux new-session` take to start a program."""
     mark, tree = folder / f"by-hand-{turn}", folder / f"tree-{turn}"
     tmux = ["tmux", "-L", f"mw-bench-{folder.name}", "-f", "/dev/null"]
     begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The time from a change of a session to its arrival at many open pages and clients of the API."""
+"""Measures the time from a session's change to its arrival at many pages and API clients."""
 
 import selectors
 import socket
@@ -13,14 +13,14 @@ from lifecycle.model.status import Status
 from scripts.benchmarks.figure import Figure
 from tests.web.conftest import Site
 
-#: Streams of each kind.
+#: The number of streams of each kind.
 STREAMS, CHANGES, LIMIT_MS = 100, 100, 250.0
 _PATHS = {"page": "/events", "api": "/api/v1/events"}
 _TOKEN = "token-of-the-bench"
 
 
 def run() -> dict[str, Figure]:
-    """Change one session again and again; each time all streams must get an event."""
+    """Change one session repeatedly; each time, all streams must get an event."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name, ExitStack() as opened:
         site = opened.enter_context(closing(Site(Path(name), token=_TOKEN)))
         session = site.session(1)
@@ -58,7 +58,7 @@ def _stream(site: Site, path: str) -> Iterator[socket.socket]:
 
 
 def _arrivals(streams: dict[str, list[socket.socket]]) -> dict[str, float]:
-    """When the last stream of each kind got the event that all get."""
+    """Return the time at which the last stream of each kind got its event."""
     last: dict[str, float] = {}
     with selectors.DefaultSelector() as selector:
         for kind, connections in streams.items():

@@ -1,4 +1,4 @@
-"""`scripts/test-faults`: plays faults at random moments on whole lives of many sessions."""
+"""`scripts/test-faults`: injects faults at random moments while a bot runs many sessions."""
 
 import argparse
 import random
@@ -23,16 +23,19 @@ from scripts.faults.lives import Lives
 
 
 class Result(Struct, kw_only=True):
-    """What came of one run of a fault."""
+    """The result of one run of a fault."""
 
     fault: str
     seed: int
     seconds: float
-    violations: list[str]
+    violations: list[str]  #: A sentence each; empty: the run passed.
 
 
 def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
-    """Play one run of a fault, and audit it from outside."""
+    """Run many sessions with a fault, and check the effects from outside of the bot.
+
+    `isolation` is that of the agents; empty: the strongest that works here.
+    """
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-faults-"))
     over = threading.Event()
@@ -76,14 +79,14 @@ def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
 
 
 def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
-    """Play a fault in a copy of this tree without a defence, until a run sees a violation."""
+    """Run a fault in a copy of this repository without a defence, until a run has a violation."""
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="mergewright-without-") as name:
         tree, found = Path(name), Path(name) / "results.json"
         copy_without(defence, tree)
         command = [sys.executable, "-m", "scripts.faults", "--only", defence.fault]
         command += ["--sessions", str(options.sessions), "--json", str(found)]
-        command += ["--isolation", "none"]  # A sandbox ends what the bot no longer does.
+        command += ["--isolation", "none"]  # A sandbox would itself end leftovers.
         if options.seed is not None:
             command += ["--seed", str(options.seed)]
         for _ in range(options.runs):
@@ -97,7 +100,7 @@ def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
 
 
 def main() -> int:
-    """Play the faults, each with a seed that is printed. Returns 1 if one was not got over."""
+    """Run the faults, each with a seed that is printed. Returns 1 if a run had a violation."""
     names = [fault.name for fault in FAULTS]
     parser = argparse.ArgumentParser(prog="scripts/test-faults", description=__doc__)
     parser.add_argument("--only", choices=names, action="append", help="play this fault alone")
@@ -132,7 +135,7 @@ def main() -> int:
 
 
 def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:
-    """Play faults without their defences; return 1 if one of them sees no violation."""
+    """Run faults without their defences; return 1 if one has no violation."""
     results: list[Result] = []
     passed = 0
     for defence in defences:

@@ -1,4 +1,4 @@
-"""What each fault proves: the product's defences, and how to take each away in a copy of it."""
+"""The bot's defence against each fault, and how to remove it from a copy of the repository."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Removal(NamedTuple):
-    """A text that occurs once in a file, and what takes its place."""
+    """A text that occurs once in a file, and its replacement."""
 
     file: str
     text: str
@@ -18,10 +18,10 @@ class Removal(NamedTuple):
 
 
 class Defence(NamedTuple):
-    """What keeps a fault from doing harm."""
+    """The code that keeps a fault from doing harm."""
 
-    fault: str
-    about: str
+    fault: str  #: The name of a `Fault`.
+    about: str  #: What the code ensures, as a clause.
     removals: tuple[Removal, ...]
 
 
@@ -131,7 +131,7 @@ DEFENCES: Sequence[Defence] = (
 
 
 def copy_without(defence: Defence, folder: Path) -> None:
-    """Copy the files that git knows into a folder, with a defence removed."""
+    """Copy the files that git tracks into a folder, without a defence. Raises `ValueError`."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
     )

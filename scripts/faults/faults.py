@@ -1,4 +1,4 @@
-"""The faults, one row each: what they do to whole lives at random moments."""
+"""The faults: each disturbs a bot with many sessions at random moments."""
 
 import contextlib
 import os
@@ -22,33 +22,34 @@ from bot.store.opening import PAGE_BYTES
 from scripts.faults.lives import Lives
 from scripts.faults.unrelated import send_unrelated
 
-#: A fault: the lives it disturbs, its dice, and an event that is set when the lives are over.
+#: Injects a fault into these sessions at moments that the random generator chooses. The event is
+#: set when all sessions have ended.
 Inject = Callable[[Lives, random.Random, threading.Event], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One way to disturb the bot, and what its lives need to get over it."""
+    """One way to disturb the bot, with the configuration and time limits of its run."""
 
     name: str
     inject: Inject
-    about: str
-    bots: int = 1
-    module: str = "bot.cli"  #: What the bots run.
-    runs_may_repeat: bool = False  #: It kills agents: one may run and be asked again.
-    disk_mb: int = 0  #: The size of the disk with the bot's data; 0: the disk of this machine.
+    about: str  #: What happens, as a clause.
+    bots: int = 1  #: The number of bots on the same database.
+    module: str = "bot.cli"  #: The Python module that the bots run.
+    runs_may_repeat: bool = False  #: It kills agents, so a prompt may be sent again in a new run.
+    disk_mb: int = 0  #: The size in MB of a disk for the bot's data; 0: the disk of this machine.
     app: bool = False  #: Whether the bot is an App, not an account with a token.
-    descriptors: int = 0  #: The open files a bot may have, for good; 0: the limit of this machine.
-    seconds: float = 120.0  #: The time without progress after which they are a violation.
-    most_seconds: float = 900.0  #: The time after which unfinished lives are one in any case.
+    descriptors: int = 0  #: The hard limit of a bot's open files; 0: the limit of this machine.
+    seconds: float = 120.0  #: So long without progress is a violation.
+    most_seconds: float = 900.0  #: Unfinished sessions are a violation after this time.
 
 
-#: A bot with nothing to do makes fewer requests in five seconds.
+#: A bot without work makes fewer API requests than this in five seconds.
 _FEW_REQUESTS = 25
-#: GitHub accepts no signature that was made more than a minute ahead. A bot that starts more than
-#: five minutes ahead takes its agents for idle.
+#: How far ahead the clock is. GitHub accepts no signature from more than a minute ahead; a bot that
+#: starts more than five minutes ahead takes its agents for idle.
 _AHEAD_SECONDS = (120.0, 240.0)
-#: What outlives a supervisor is ended within two looks; a busy machine makes them late.
+#: The bot ends orphans of a supervisor within two sweeps, which are late on a busy machine.
 _ORPHAN_SECONDS = 30.0
 
 
@@ -66,7 +67,7 @@ def kills(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def freezes(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Stop the leading of two bots with SIGSTOP for longer than its lease, six times."""
+    """Suspend the leading one of two bots with SIGSTOP for longer than its lease, six times."""
     for number in range(1, 7):
         if over.wait(dice.uniform(0.2, 3.0)):
             return
@@ -82,7 +83,7 @@ def freezes(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Kill the tmux server with SIGKILL three times, with all agents in it.
 
-    Each time an agent has just received a message, which may be lost with it.
+    Each time, an agent has just received a message, which may be lost with the server.
     """
     for number in range(1, 4):
         if over.wait(dice.uniform(1.0, 8.0)):
@@ -100,7 +101,7 @@ def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Kill supervisors of agents with SIGKILL, ten times, so that nobody ends their children."""
+    """Kill supervisors of agents with SIGKILL, ten times, so that their children are orphaned."""
     folders = set[Path]()
     for number in range(1, 11):
         if over.wait(dice.uniform(0.3, 2.0)):
@@ -125,7 +126,7 @@ def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> Non
 
 
 def connections(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Reset three of a hundred chunks between the bot and GitHub, answers included."""
+    """Reset the connection at 3 % of the chunks between the bot and GitHub, in both directions."""
     lives.proxy.seed(dice.getrandbits(32))
     lives.proxy.resets = 0.03
     over.wait()
@@ -143,8 +144,8 @@ def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 def app_clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Restart the bot while the clock is minutes ahead, then set it wrong like `clock`.
 
-    GitHub goes by its own time when it checks what an App signs, and when it ends the App's tokens.
-    The bot renews them every few seconds here.
+    GitHub uses its own time to check an App's signatures and to expire the App's tokens. Here the
+    tokens are so short-lived that the bot renews them every few seconds.
     """
     (bot,) = lives.bots
     lives.github.world.token_lasts = RENEW_EARLY + timedelta(seconds=5)
@@ -153,12 +154,12 @@ def app_clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     bot.kill()
     _set_clock(lives, dice.uniform(*_AHEAD_SECONDS))
     bot.start()
-    lives.wait_for_leader()  # It reads the clock when it starts.
+    lives.wait_for_leader()  # A bot reads the clock when it starts.
     clock(lives, dice, over)
 
 
 def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Fill the disk with the bot's data to the last byte, four times, for seconds each."""
+    """Fill the disk that has the bot's data, four times, for 2 to 6 seconds each."""
     ballast = lives.paths.data / "ballast"
     for number in range(1, 5):
         if over.wait(dice.uniform(0.5, 4.0)):
@@ -173,7 +174,7 @@ def disk(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Damage the database, twice; a bot must end on it, and continue with the copy put back."""
+    """Damage the database, twice; the bot must exit, and continue with the restored database."""
     (bot,) = lives.bots
     database = lives.paths.database
     for number in range(1, 3):
@@ -202,7 +203,7 @@ def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def flood(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Send 20,000 deliveries about issues and pull requests that are of no concern."""
+    """Send 20,000 deliveries about issues and pull requests without a session."""
     (bot,) = lives.bots
     before, most = lives.api_requests(), 100 + 60 * lives.sessions
     repo = lives.scene.repo
@@ -219,7 +220,7 @@ def flood(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def descriptors(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Hold 1,500 idle connections to the bot, three times, for seconds each."""
+    """Hold 1,500 idle connections to the bot, three times, for 3 to 8 seconds each."""
     (bot,) = lives.bots
     for number in range(1, 4):
         if over.wait(dice.uniform(0.5, 3.0)):
@@ -276,7 +277,7 @@ FAULTS: Sequence[Fault] = (
 
 
 def _set_clock(lives: Lives, seconds: float) -> None:
-    """Set the machine's clock wrong by so many seconds from now on."""
+    """Set the machine's clock wrong by `seconds` from now on."""
     with lives.clock.open("a") as file:
         file.write(f"{time.time()} {seconds}\n")
     lives.log(f"the clock is {seconds:+.0f} s wrong")

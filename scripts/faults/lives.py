@@ -1,4 +1,4 @@
-"""Whole lives of many sessions: a stand-in GitHub, people, agents, and bots on one database."""
+"""Runs many sessions to their merges: a stand-in GitHub, people, agents, bots on one database."""
 
 import contextlib
 import re
@@ -32,16 +32,16 @@ from runtimes.base import Options, Runtime
 from runtimes.isolation import ISOLATIONS, strongest
 from scripts.faults.proxy import Proxy
 
-#: A resync period, within which doubled effects are removed, and some time to act.
+#: A resync period, in which the bot removes doubled effects, and some time for its actions.
 _SETTLE_SECONDS = 20.0
-#: What a suspended bot may still do after it continues.
+#: The time in which a bot that was suspended may still act.
 _LATE_SECONDS = 3.0
 #: The hidden key of a comment the bot posted.
 _MARKER = re.compile(r"<!-- \S+ -->")
 
 
 class Lives:
-    """Sessions from their labels to their merges, and an audit from outside of what happened."""
+    """Sessions from their labels to their merges, and checks of all effects from outside."""
 
     def __init__(
         self,
@@ -54,21 +54,21 @@ class Lives:
         app: bool = False,
         isolation: str = "",
     ) -> None:
-        """`log` receives each fault and what came of it.
+        """`sessions` is their number; `log` is called with a line for each fault and its result.
 
-        `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot. The
-        bot is an `app`, or has a token. `isolation` is that of the agents, by default the strongest
-        that works here.
+        `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot (0:
+        as on this machine). The bot is an `app`, or has a token. `isolation` is that of the agents;
+        empty: the strongest that works here.
         """
         self.folder = folder
         self.sessions = sessions
-        self.moved_at = 0.0  #: When a session changed or a fault was played.
+        self.moved_at = 0.0  #: `time.monotonic()` at the last change of a session or fault.
         self._log = log
         self.paths = Paths(folder / "data")
         self.bots: list[BotProcess] = []
-        self.module = "bot.cli"  #: What the bots run.
-        self.clock = folder / "clock"  #: The jumps of the clock of a shifted bot.
-        self.violations_seen: list[str] = []  #: What a fault saw while it was played.
+        self.module = "bot.cli"  #: The Python module that the bots run.
+        self.clock = folder / "clock"  #: The file with the clock's jumps; see `shifted_bot`.
+        self.violations_seen: list[str] = []  #: Violations that a fault found itself.
         self._disk_mb = disk_mb
         self._descriptors = descriptors
         self._app = app
@@ -94,7 +94,7 @@ class Lives:
         self._stack.close()
 
     def log(self, line: str) -> None:
-        """Log what was played, or what came of it."""
+        """Log a fault or its result, which counts as progress for `wait_until_over`."""
         self.moved_at = time.monotonic()
         self._log(line)
 
@@ -105,7 +105,7 @@ class Lives:
 
     @property
     def leader(self) -> BotProcess | None:
-        """The bot that acts now, if one does."""
+        """The bot that acts now; None: none does."""
         return next((bot for bot in self.bots if _is_ready(bot)), None)
 
     def wait_for_leader(self) -> BotProcess:
@@ -141,11 +141,11 @@ class Lives:
         return bot
 
     def api_requests(self) -> int:
-        """How many API requests were answered."""
+        """Return the number of API requests that the stand-in GitHub has answered."""
         return sum("/api/" in seen.path for seen in self.github.requests)
 
     def messages_received(self) -> int:
-        """How many messages agents have received, by their own log."""
+        """Return the number of messages in the logs of the agents."""
         return sum(note["kind"] == "message" for note in notes(self._agent_logs()))
 
     def label_issues(self) -> None:
@@ -173,10 +173,10 @@ class Lives:
         return {}
 
     def wait_until_over(self, seconds: float, most_seconds: float) -> bool:
-        """Wait until all sessions are merged and released; say what is left if they are not.
+        """Wait until all sessions are merged and their workspaces removed; False: they are not.
 
-        Gives up after `seconds` without progress or a disturbance, however slow the machine is, and
-        after `most_seconds` in any case.
+        Gives up after `seconds` without progress or a fault, however slow the machine is, and after
+        `most_seconds` in any case; then logs what is left.
         """
         began = time.monotonic()
         known = set[object]()
@@ -200,7 +200,7 @@ class Lives:
         return False
 
     def settled_violations(self, *, runs_may_repeat: bool = False) -> list[str]:
-        """Return the violations that are left after a resync period; see `violations`."""
+        """Return the violations that remain after a resync period; see `violations`."""
         time.sleep(_LATE_SECONDS)
         deadline = time.monotonic() + _SETTLE_SECONDS
         while time.monotonic() < deadline:
@@ -210,10 +210,10 @@ class Lives:
         return list(self.violations(runs_may_repeat=runs_may_repeat))
 
     def violations(self, *, runs_may_repeat: bool = False) -> Iterator[str]:
-        """Return a sentence for each effect that is missing, happened twice or was left over.
+        """Yield a sentence for each effect that is missing, happened twice or was left over.
 
-        `runs_may_repeat`: the fault kills agents, so that one may run and be asked again; each
-        run still gets each message once.
+        `runs_may_repeat`: the fault kills agents, so that a prompt may be sent again in a new run;
+        each run still gets each message once.
         """
         yield from self.violations_seen
         yield from self._visible_violations(runs_may_repeat=runs_may_repeat)
@@ -221,7 +221,7 @@ class Lives:
             yield from self._not_replayed(task.session)
 
     def _visible_violations(self, *, runs_may_repeat: bool) -> Iterator[str]:
-        """Return the violations in the stand-in, the agents' log and the workspaces."""
+        """Yield the violations in the stand-in GitHub, the agents' logs and the workspaces."""
         for task in self.scene.tasks.values():
             yield from problems(self.scene, task)
             if runs_may_repeat:
@@ -234,7 +234,7 @@ class Lives:
             yield f"the workspace {workspace} is left"
 
     def left_over(self) -> Iterator[str]:
-        """Return a sentence for each process or group left; ask once all bots are stopped."""
+        """Yield a sentence for each process or control group left, after all bots have stopped."""
         for pid, command in processes_of(self.folder):
             yield f"process {pid} still runs: {command}"
         for group in control_groups_of(self.paths.host):
@@ -243,7 +243,7 @@ class Lives:
             yield f"containers of {self._isolation} are left"
 
     def _agent_logs(self) -> list[Path]:
-        """Where agents log what they receive."""
+        """Return the files in which agents log what they receive."""
         return [self.folder / LOG, *self.paths.host.glob(f"sessions/*/spool/{LOG}")]
 
     def _received_twice(self, session: str) -> Iterator[str]:
@@ -287,7 +287,7 @@ class Lives:
             yield f"replay of {session} exits with {run.returncode}: {output}"
 
     def _mount(self) -> None:
-        """Mount a small disk for the data. Raises `CalledProcessError` without the right to."""
+        """Mount a small disk for the data. Raises `CalledProcessError` without permission."""
         self.paths.data.mkdir()
         size = f"size={self._disk_mb}m"
         command = ("mount", "-t", "tmpfs", "-o", size, "mergewright-faults", str(self.paths.data))
@@ -295,7 +295,7 @@ class Lives:
         self._stack.callback(subprocess.run, ("umount", "--lazy", self.paths.data), check=True)
 
     def _end(self) -> None:
-        """Stop the bots and the terminals, which outlive them by design."""
+        """Stop the bots and the terminals, which outlive the bots by design."""
         for bot in self.bots:
             bot.stop()
         runtime = self.runtime

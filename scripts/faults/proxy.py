@@ -13,15 +13,15 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER of no seconds: closing sends a res
 
 
 class Proxy:
-    """Passes connections on to one server; loses a share of the traffic on request."""
+    """Forwards connections to one server; resets a share of them as `resets` says."""
 
     def __init__(self, url: str) -> None:
         self._to = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._dice = random.Random()
-        #: The probability that a chunk of bytes meets a reset, on its way or just after it.
+        #: The probability that a chunk of bytes causes a reset, before or after it is forwarded.
         self.resets = 0.0
-        self.count = 0
+        self.count = 0  #: The number of resets.
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
@@ -37,11 +37,11 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL at which the proxy listens."""
         return f"http://127.0.0.1:{self._listening.getsockname()[1]}/"
 
     def seed(self, seed: int) -> None:
-        """Make its resets repeatable."""
+        """Seed the random generator of the resets."""
         self._dice.seed(seed)
 
     def _accept(self) -> None:
@@ -64,7 +64,7 @@ class Proxy:
                 if self._dice.random() < self.resets:
                     self.count += 1
                     if self._dice.random() < 0.5:
-                        target.sendall(chunk)  # It takes effect; only the answer is lost.
+                        target.sendall(chunk)  # The request takes effect; only the answer is lost.
                     self._reset(source, target)
                     return
                 target.sendall(chunk)
@@ -77,7 +77,7 @@ class Proxy:
         for one in sockets:
             try:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                one.shutdown(socket.SHUT_RDWR)  # Or the thread that reads from it keeps waiting.
+                one.shutdown(socket.SHUT_RDWR)  # Otherwise its reader keeps waiting.
                 one.close()
             except OSError:
                 pass

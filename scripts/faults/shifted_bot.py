@@ -1,8 +1,8 @@
 """A bot whose machine's clock jumps: `python -m scripts.faults.shifted_bot serve --config FILE`.
 
-It follows the file SHIFTED_CLOCK, a line for each jump: its real time, and by how many
-seconds the machine's clock differs from then on. The times of files and exits jump with it, as they
-do on a machine.
+The file that the variable SHIFTED_CLOCK names has a line for each jump: its real time, and the
+offset of the machine's clock from then on, both in seconds. The times of files and exits jump too,
+as they do on a machine.
 """
 
 import os
@@ -22,7 +22,7 @@ _FILE = Path(os.environ["SHIFTED_CLOCK"])
 
 
 def shifted(real: datetime) -> datetime:
-    """The time that the machine's clock showed at a real time."""
+    """Return the time that the shifted clock shows at a real time."""
     seconds = 0.0
     for line in _FILE.read_text().splitlines() if _FILE.exists() else ():
         at, offset = map(float, line.split())
@@ -32,7 +32,7 @@ def shifted(real: datetime) -> datetime:
 
 
 class _Shifted(datetime):
-    """What the scheduler, which reads the machine's clock itself, gets for `datetime`."""
+    """Replaces `datetime` in the scheduler, which reads the machine's clock itself."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> "_Shifted":

@@ -1,4 +1,4 @@
-"""Signed deliveries about issues and pull requests that no session is about."""
+"""Sends signed deliveries about issues and pull requests without a session."""
 
 import hmac
 import json
@@ -21,7 +21,7 @@ def send_unrelated(
     dice: random.Random,
     over: threading.Event,
 ) -> None:
-    """Send `count` deliveries from a few threads, each with another subject; stop once over."""
+    """Send `count` deliveries from several threads to the bot at `url`; stop once `over` is set."""
     seeds = [dice.getrandbits(32) for _ in range(_SENDERS)]
 
     def send(seed: int) -> None:
@@ -49,7 +49,7 @@ def send_unrelated(
 def unrelated(
     dice: random.Random, repository: Mapping[str, object]
 ) -> tuple[str, dict[str, object]]:
-    """One event of an issue, a comment or a pull request far from those of the scene."""
+    """Return the name and the payload of an event about a random number that no session has."""
     number = dice.randint(10_000, 99_999)
     person = {"login": "mallory", "id": 99, "type": "User"}
     common = {"repository": repository, "sender": person}

@@ -1,4 +1,4 @@
-"""`scripts/test-isolation`: the contract and the attacks on every kind of isolation.
+"""`scripts/test-isolation`: runs the tests of the contract and the attacks on every isolation.
 
 Docker and Podman are started in network namespaces of their own and ended afterwards; no image
 comes from a registry. Exit codes: 0 if everything ran and passed, 1 if something failed, 3 if
@@ -36,12 +36,12 @@ _PACKAGES = {
     "podman": ("podman", "conmon", "runc"),
 }
 _VARIABLES = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
-_OTHERS = "others"  #: Tests of no isolation, or of one that is not in their name.
+_OTHERS = "others"  #: Tests whose names contain no isolation.
 _INCOMPLETE = 3
 
 
 def main() -> int:
-    """Run the tests and print a table."""
+    """Run the tests and print a table; return the exit code."""
     if os.geteuid() != 0:
         print("needs root, to start engines of its own", file=sys.stderr)
         return _INCOMPLETE
@@ -82,7 +82,7 @@ def _install() -> None:
 
 
 def _counts(report: Path) -> Counter[tuple[str, str, str]]:
-    """How many tests of an isolation and a part had a result."""
+    """Return the number of tests by isolation, part of `_TESTS` and result in a JUnit report."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for case in ET.parse(report).iter("testcase"):
         results = {child.tag for child in case}
@@ -99,7 +99,7 @@ def _name(file: str) -> str:
 
 
 def _isolations(test: str, file: str) -> Iterator[str]:
-    """Which isolations a test concerns."""
+    """Yield the isolations that a test is about, by its name; otherwise by its file."""
     words = test.partition("[")[2].rstrip("]").split("-")
     found = [name for name in ISOLATIONS if name in words]
     yield from found or (["docker"] if file == "test_engine_restart" else [_OTHERS])

@@ -1,4 +1,4 @@
-"""Mutates the core's tables, one change at a time, and fails if no test does."""
+"""Mutates the core's tables, one change at a time, and fails if no test notices a change."""
 
 import argparse
 import importlib
@@ -17,7 +17,7 @@ from scripts.mutants.trying import EQUIVALENT, SURVIVED, passes
 
 
 def main() -> None:
-    """Judge every mutant; exit with 1 where one survived."""
+    """Judge every mutant; exit with 1 if one survived."""
     parser = argparse.ArgumentParser(prog="scripts/mutate-rules", description=__doc__)
     names = [table.name for table in TABLES]
     parser.add_argument(
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def judged(table: Table) -> Iterator[tuple[Mutant, str]]:
-    """What becomes of each mutant of a table, in their order."""
+    """Yield each mutant of a table with its result, a value of `RESULTS`."""
     mutants = list(mutants_of(table, getattr(importlib.import_module(table.module), table.name)))
     _check(sound, table)
     remember(table)

@@ -18,7 +18,7 @@ from scripts.mutants.trying import (
 )
 
 TESTS = ROOT / "tests/lifecycle"
-#: Longer than the tests take. A mutant that exceeds it is killed.
+#: Longer than the tests take; a mutant that exceeds this limit counts as killed.
 LIMIT_SECONDS = 300
 
 #: Files of tests that take seconds: tried last.
@@ -27,17 +27,17 @@ SLOW = (
     *("test_laws_of_change.py", "test_laws.py", "test_any_life.py"),
 )
 
-#: The core's answers without a mutant; each process is a copy of one that has them.
+#: The core's answers without a mutant. The processes that judge are forked from one with them.
 _known: list[bytes] = []
 
 
 def remember(table: Table) -> None:
-    """Note the core's answers, to compare those of mutants with."""
+    """Record the core's answers, with which those of mutants are compared."""
     _known[:] = answers(table)
 
 
 def judge(mutant: Mutant) -> str:
-    """Judge a mutant of the table that was remembered last."""
+    """Return the result for a mutant of the table that was last given to `remember`."""
     return judged_alone(lambda: _judge(mutant))
 
 
@@ -55,13 +55,13 @@ def _judge(mutant: Mutant) -> str:
 
 
 def sound(table: Table) -> bool:
-    """Whether the likely tests pass with the table installed and no mistake in it."""
+    """Whether the table's own tests pass with the unchanged table installed."""
     install(table, lambda rows: rows)
     return passes([TESTS / name for name in table.tests])
 
 
 def answers(table: Table) -> Iterator[bytes]:
-    """The core's answers for every combination."""
+    """Yield the core's answers as JSON for every combination of signals, or of facts."""
     from msgspec import json
 
     from lifecycle.decide import decide

@@ -1,4 +1,4 @@
-"""The mistakes that are made in source code: one condition, branch, row or step less."""
+"""Finds the possible mistakes in source code: a missing condition, branch, row or step."""
 
 import ast
 import re
@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-#: One alternative of a pattern, without its brackets.
+#: One alternative of a regular expression, without its brackets.
 _ALTERNATIVE = re.compile(r"(?<![^|(])(?<!\\[|(])(?!\?)(?:\\.|[^|()\\])+(?![^|)])")
-#: Calls whose named arguments say what is known of an agent.
+#: Calls whose named arguments are what a reader reports; each is left out once.
 _ANSWERS = ("Agent", "replace", "Usage", "_Request")
 
 
 class Mistake(NamedTuple):
-    """One of them, which `make` makes in the tree it was found in."""
+    """A mistake, which `make` makes in the syntax tree that it was found in."""
 
-    says: str
+    says: str  #: The line number and the mistake, in words.
     make: Callable[[], object]
 
 
 def mistakes(tree: ast.Module) -> Iterator[Mistake]:
-    """All of them, in an order that depends on the source alone."""
+    """Yield all mistakes of a module, in an order that depends only on its source."""
     for node in [*ast.walk(tree)]:
         for what, make in _of(node):
             yield Mistake(f"{getattr(node, 'lineno', 1)}: {what}", make)
@@ -71,7 +71,7 @@ def _patterns(text: ast.Constant) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _rows(module: ast.Module) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Each row of each table."""
+    """Yield the removal of each row of each table of a module."""
     for line in module.body:
         match line:
             case ast.Assign(value=ast.Tuple() as table, targets=[ast.Name(id=name)]):
@@ -84,7 +84,7 @@ def _rows(module: ast.Module) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _steps(function: ast.FunctionDef) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Each step that leaves something behind."""
+    """Yield the removal of each call and each assignment to an attribute, item or tuple."""
     for node in ast.walk(function):
         for body in (getattr(node, "body", []), getattr(node, "orelse", [])):
             for place, step in enumerate(body if isinstance(body, list) else []):

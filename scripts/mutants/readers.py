@@ -1,4 +1,4 @@
-"""Mutation test of the agent readers: breaks one rule at a time and demands that a test fails.
+"""Mutation test of the agent readers: breaks one rule at a time and requires a failing test.
 
 A rule is a condition, a branch, a table's row or a step of a function: see `mistakes`.
 """
@@ -26,7 +26,7 @@ from scripts.mutants.trying import IMPORTED, KILLED, ROOT, SURVIVED, end_after, 
 from scripts.mutants.warm import Collected
 
 AGENTS = ROOT / "runtimes/agents"
-#: Longer than the tests compute. A mutant that exceeds it is killed.
+#: More processor time than the tests need; a mutant that exceeds this limit counts as killed.
 LIMIT_SECONDS = 20
 TESTS = ROOT / "tests/runtimes/agents"
 #: The name of the modules that all adapters share.
@@ -34,14 +34,14 @@ SHARED = "shared"
 
 
 class Source(NamedTuple):
-    """A module with rules."""
+    """A module whose rules are broken."""
 
-    agent: str
-    name: str = ""
+    agent: str  #: The package below `runtimes.agents`, or the module itself.
+    name: str = ""  #: The module in the package; empty: `agent` is a module.
 
     @property
     def module(self) -> str:
-        """Its name below `runtimes.agents`."""
+        """The module's name below `runtimes.agents`."""
         return f"{self.agent}.{self.name}".rstrip(".")
 
     @property
@@ -54,7 +54,10 @@ class Source(NamedTuple):
         return ast.parse(self.path.read_text(encoding="utf-8"))
 
     def code(self, place: int | None) -> CodeType:
-        """Compile it with one mistake, or None. Raises `SyntaxError` and `ValueError`."""
+        """Compile the module with the mistake of number `place`; None: without one.
+
+        Raises `SyntaxError` or `ValueError` for a mistake that makes the code invalid.
+        """
         tree = self.tree()
         if place is not None:
             list(mistakes(tree))[place].make()
@@ -135,7 +138,7 @@ def _survivors(source: Source, collected: Collected) -> int:
 
 
 def _processes(method: Literal["fork", "forkserver"]) -> Pool:
-    """A pool with a new process for each call: forked from this one, or without its imports."""
+    """Return a pool with a process for each call: forked from this one, or without its imports."""
     context = multiprocessing.get_context(method)
     context.set_forkserver_preload([warm.__name__])
     return context.Pool(os.cpu_count(), maxtasksperchild=1)
@@ -150,7 +153,7 @@ def _judge(source: Source, place: int) -> str:
 
 
 def _judge_afresh(source: Source, place: int, first: frozenset[str]) -> str:
-    """Import the module with a mistake, and run all tests."""
+    """Import the module with a mistake, and run all tests, those in `first` first."""
 
     def judge() -> str:
         end_after(LIMIT_SECONDS)

@@ -1,10 +1,10 @@
-"""The mutated tables of the core, and the mutations of a row."""
+"""Lists the tables of the core that are mutated, and makes the mutations of a row."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 Rows = tuple[Any, ...]
-Rowed = Rows | Mapping[str, Any]  #: A table as the core has it: its rows, maybe by name.
+Rowed = Rows | Mapping[str, Any]  #: A table as the core has it: a tuple of rows, or rows by name.
 
 
 class Table(NamedTuple):
@@ -13,12 +13,12 @@ class Table(NamedTuple):
     module: str
     name: str
     conditions: tuple[str, ...]  #: Fields of a row that say when it applies.
-    results: tuple[str, ...]  #: Fields that say what it comes to.
-    tests: tuple[str, ...]  #: Files of tests/lifecycle that most likely notice.
-    of_signals: bool = False  #: Whether it sees the signals alone, so that all there is is known.
+    results: tuple[str, ...]  #: Fields of a row with its result.
+    tests: tuple[str, ...]  #: Files of tests/lifecycle that most likely fail for a mutant.
+    of_signals: bool = False  #: Whether rows see only signals, all of which can be listed.
 
 
-#: A row that is a function of the facts: it answers with a value, or with None.
+#: The fields of the `Finding` that a row which is a function returns, if it applies.
 FUNCTION: Final = ("key", "reason", "because")
 
 TABLES: Final = (
@@ -83,7 +83,7 @@ class Mutant(NamedTuple):
     """One mutation of one row of a table."""
 
     table: Table
-    row: int
+    row: int  #: Its index, from 0.
     change: str  #: `drop`, `swap`, `negate FIELD`, `change FIELD`.
     says: str  #: The row, for people.
 
@@ -91,7 +91,7 @@ class Mutant(NamedTuple):
         return f"{self.table.name} {self.says}: {self.change}"
 
     def of(self, table: Rowed) -> Rowed:
-        """The table with the mistake in it; where rows have names, they keep their order."""
+        """Return the table with the mutation; names of rows keep their order."""
         if not isinstance(table, Mapping):
             return self._wrong(table)
         names = [*table]
@@ -111,7 +111,7 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
-    """Every mutation that changes the table; empty sentences are kept."""
+    """Yield every mutation that changes the table; fields with an empty text are not mutated."""
     rows = tuple(rowed.values()) if isinstance(rowed, Mapping) else rowed
     names = list(rowed) if isinstance(rowed, Mapping) else [_name(row) for row in rows]
     for place, row in enumerate(rows):
@@ -140,14 +140,14 @@ def _changed(row: Any, what: str, field: str, rows: Rows) -> Any:
 
 
 def _negated(value: Any, field: str, rows: Rows) -> Any:
-    """The opposite of a condition; of a set, what other rows name and this one does not."""
+    """Return the opposite of a condition; of a set, the values that only other rows have."""
     if callable(value):
         return lambda *given: not value(*given)
     return frozenset().union(*(getattr(each, field) for each in rows)) - value
 
 
 def _other(value: Any, values: list[Any]) -> Any:
-    """Another result than `value`: a sentence is spoilt, anything else is another row's."""
+    """Return another result than `value`: for a sentence a wrong one, otherwise another row's."""
     if isinstance(value, str) and type(value) is str:
         return "something else"
     others = [other for other in values if other is not None and other != value]
@@ -156,7 +156,7 @@ def _other(value: Any, values: list[Any]) -> Any:
 
 
 def _changed_function(row: Callable[..., Any], what: str, field: str, rows: Rows) -> Any:
-    """A row that answers wrongly where it applies, or applies where it should not."""
+    """Return a row with a wrong result where it applies, or that applies where it should not."""
     from lifecycle.judge.stalls import Finding
     from lifecycle.model import keys
     from lifecycle.model.status import Reason

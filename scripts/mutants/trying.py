@@ -13,16 +13,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT, KILLED, SURVIVED = "equivalent", "killed", "survived"
-#: Of a mistake whose code imports run, so that it cannot be replaced.
+#: The result for code that runs at import, so that replacing it later has no effect.
 IMPORTED = "imported"
 RESULTS = (EQUIVALENT, KILLED, SURVIVED, IMPORTED)
 FAILED = 99  #: The exit status of a process that could not judge.
 
 
 def judged_alone(judge: Callable[[], str]) -> str:
-    """Judge a mutant in a forked process, `KILLED` where `end_after` ends that.
+    """Return what `judge` returns in a forked process; `KILLED` if `end_after` ends the process.
 
-    Raises `RuntimeError` if the process fails otherwise.
+    Raises `RuntimeError` if the process fails in another way.
     """
     with alone():
         child = os.fork()
@@ -46,7 +46,7 @@ def judged_alone(judge: Callable[[], str]) -> str:
 
 
 def end_after(seconds: float) -> None:
-    """End this process once it has computed for so long, or waited for ten times as long.
+    """End this process after `seconds` of processor time, or ten times as long in real time.
 
     A busy machine makes tests wait, so waiting counts less. The kernel ends the process, because a
     mutant may catch every exception, or wait in a library where Python handles no signal.
@@ -59,7 +59,7 @@ def end_after(seconds: float) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Discard output, and remove what tests write, so that processes can run tests at once."""
+    """Discard output and give tests a temporary folder, so that processes can run tests at once."""
     with (
         Path(os.devnull).open("w") as nowhere,
         redirect_stdout(nowhere),
@@ -71,7 +71,7 @@ def alone() -> Iterator[None]:
 
 
 def passes(paths: Sequence[Path | str], *plugins: object) -> bool:
-    """Whether all tests pass."""
+    """Whether all tests in these paths pass. Raises `RuntimeError` if pytest cannot run them."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
     with alone():
         ended = pytest.main([*options, *map(str, paths)], plugins=plugins)

@@ -1,7 +1,7 @@
 """Tries mistakes in processes forked from one that has collected the tests.
 
-There the code of functions is replaced, which needs no import, and only the tests that call it run,
-the fastest first.
+A forked process replaces the code of functions, which needs no import, and runs only the tests that
+call this code, the fastest first.
 """
 
 import gc
@@ -19,14 +19,14 @@ import pytest
 
 from scripts.mutants.trying import IMPORTED, KILLED, SURVIVED, alone, end_after, judged_alone
 
-Place = tuple[str, str, int]  #: Of code: its file, qualified name and first line.
+Place = tuple[str, str, int]  #: The file, qualified name and first line of code.
 
 
 class Reached(NamedTuple):
-    """The places that a test calls."""
+    """The code that a test calls."""
 
-    item: int
-    seconds: float
+    item: int  #: The index of the test among those collected.
+    seconds: float  #: The processor time of the test.
     places: frozenset[Place]
 
 
@@ -44,7 +44,7 @@ class Collected:
         sys.settrace(self._note)  # The imports of the tests follow.
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Find out which tests call which code, and use that."""
+        """Record which tests call which code, then call `use`."""
         global _collected
         sys.settrace(None)
         _collected, self._items, self._imported = self, session.items, frozenset(self._seen)
@@ -66,7 +66,10 @@ class Collected:
         )
 
     def reached(self) -> list[Reached]:
-        """Run every test. Raises `RuntimeError` if one fails."""
+        """Run every test and return the code each calls, the fastest test first.
+
+        Raises `RuntimeError` if a test fails.
+        """
         found = []
         sys.settrace(self._note)
         threading.settrace(self._note)
@@ -78,7 +81,7 @@ class Collected:
         return sorted(found, key=lambda test: test.seconds)
 
     def judge(self, before: CodeType, after: CodeType) -> str:
-        """Run the tests that call what differs between two versions of a module's code."""
+        """Run the tests that call code that two versions of a module do not share."""
         old, new = _codes(before), _codes(after)
         changed = {place for place in new if [*map(_own, new[place])] != [*map(_own, old[place])]}
         if changed & self._imported:
