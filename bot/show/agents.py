@@ -20,7 +20,7 @@ _SUCCEEDED: Final = frozenset({Status.MERGED, Status.DONE})
 class AgentWeek(Struct, frozen=True, kw_only=True):
     """The number of sessions of an agent that ended in one week, by outcome."""
 
-    begins: Annotated[date, Meta(description="Its Monday (UTC).")]
+    begins: Annotated[date, Meta(description="The Monday of the week (UTC).")]
     succeeded: Annotated[int, Meta(description="Merged, or done without a merge.")]
     failed: int
     stopped: Annotated[int, Meta(description="Stopped by people, closed or unlabelled.")]

@@ -19,17 +19,19 @@ class OutcomeEntry(Struct, frozen=True, kw_only=True):
     """One thing that followed from a delivery."""
 
     text: Annotated[str, Meta(description="What it is, in words.")]
-    session: Annotated[str, Meta(description="That it concerns; empty: none yet.")]
+    session: Annotated[str, Meta(description="The session that it concerns; empty: none yet.")]
 
 
 class DeliveryEntry(Struct, frozen=True, kw_only=True):
     """A delivery in a list."""
 
-    id: Annotated[str, Meta(description="GitHub's: the header `X-GitHub-Delivery`.")]
+    id: Annotated[str, Meta(description="GitHub's ID, from the header `X-GitHub-Delivery`.")]
     event: Annotated[str, Meta(examples=["issue_comment"])]
     at: datetime
     state: Annotated[str, Meta(description="`waiting`, `done`, `failed` or `ignored`.")]
-    repository: Annotated[str, Meta(description="That it names; empty: none, or several.")]
+    repository: Annotated[
+        str, Meta(description="The repository that it names; empty: none, or several.")
+    ]
     text: Annotated[str, Meta(description="Why it failed or was ignored; empty otherwise.")]
     outcomes: tuple[OutcomeEntry, ...]
     done_at: Annotated[datetime | None, Meta(description="When it was processed.")]

@@ -51,12 +51,12 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     scheduler_running: bool
     standby_reason: Annotated[str, Meta(description="Empty: this instance acts.")]
     sweep_age_seconds: Annotated[
-        float | None, Meta(description="Since all agents were last looked at.")
+        float | None, Meta(description="Seconds since the bot last read the state of all agents.")
     ]
     sweep_late: bool
     workers: tuple[WorkerState, ...]
     rate_limits: tuple[RateLimit, ...]
-    free_memory_mb: Annotated[int | None, Meta(description="Of the host; null: unknown.")]
+    free_memory_mb: Annotated[int | None, Meta(description="Of the host, in MB; null: unknown.")]
 
 
 class IsolationUse(Struct, frozen=True, kw_only=True):

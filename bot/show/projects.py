@@ -32,7 +32,7 @@ class ProjectEntry(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(examples=["widgets"])]
     repository: Annotated[str, Meta(examples=["acme/widgets"])]
     agent: Annotated[str, Meta(description="The agent type of new sessions.")]
-    label: Annotated[str, Meta(description="That starts a session on an issue.")]
+    label: Annotated[str, Meta(description="The label that starts a session on an issue.")]
     open_sessions: int
     last_delivery: Annotated[
         datetime | None, Meta(description="When the last webhook of the repository arrived.")
@@ -55,11 +55,11 @@ class ProjectDetail(Struct, frozen=True, kw_only=True):
     """Everything about a project."""
 
     entry: ProjectEntry
-    table: Annotated[str, Meta(description="Of the configuration, where the project is set.")]
-    current_name: Annotated[str, Meta(description="Of the repository, if it was renamed.")]
+    table: Annotated[str, Meta(description="The project's table in the configuration.")]
+    current_name: Annotated[str, Meta(description="The repository's new name; empty: unchanged.")]
     archived: bool
     frozen: Freeze | None
-    isolation: Annotated[str, Meta(description="Of its agent type; empty: none can be started.")]
+    isolation: Annotated[str, Meta(description="Isolation of its agents; empty: none can start.")]
     assignee: str
     agent_labels: Annotated[
         tuple[str, ...], Meta(description="Labels that start a session with one agent.")

@@ -53,7 +53,7 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
 class QueuePlace(Struct, frozen=True, kw_only=True):
     """A session's place in the queue for a slot."""
 
-    position: Annotated[int, Meta(description="From 1.")]
+    position: Annotated[int, Meta(description="The position, from 1.")]
     starts_at: Annotated[datetime | None, Meta(description="Estimated start; None: unknown.")]
     waits: Annotated[str, Meta(description="Why it waits.")]
 
@@ -95,7 +95,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 class BudgetUsage(Struct, frozen=True, kw_only=True):
     """A budget with a limit."""
 
-    name: Annotated[str, Meta(description="A row of BUDGETS.")]
+    name: Annotated[str, Meta(description="The name of the budget.")]
     spent: float
     limit: float
     says: Annotated[str, Meta(description="The limit in words.")]

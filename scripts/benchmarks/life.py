@@ -37,7 +37,7 @@ _RED_PROJECT = f'[projects.red]\nrepository = "{_RED}"\nagent = "scripted"'
 
 
 class Life:
-    """A bot with the demo's agents at two repositories: one with people, one that waits."""
+    """A bot with the demo's agents at two repositories: the demo's, and one for failing checks."""
 
     def __init__(
         self, folder: Path, github: GitHubServer, sessions: int, write_interval: float

@@ -55,7 +55,7 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     """A page of deliveries."""
 
     items: list[DeliveryEntry]
-    cursor: Annotated[str | None, Meta(description="Of this page; null: there are no more.")]
+    cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
 
 
 @read("/agents", "agents")
