@@ -1,4 +1,4 @@
-"""Carries out each kind of action on GitHub, programs of agents and workspaces.
+"""Carries out each kind of action: on GitHub, on agents' programs and on workspaces.
 
 Every action is safe to repeat, because a crash before its result is recorded repeats it.
 """
@@ -33,7 +33,7 @@ _Post = actions.Comment | actions.React | actions.ReportConfiguration
 
 @dataclass(frozen=True)
 class ActionDispatcher:
-    """Carries out actions, and translates what libraries raise into results."""
+    """Carries out actions, and translates the exceptions of libraries into results."""
 
     sessions: SessionsTable
     refreshes: RefreshesTable
@@ -45,13 +45,13 @@ class ActionDispatcher:
     merger: Merger
     clock: Clock
     public_url: str  #: The address of the bot's pages, with a slash at its end.
-    app_slug: str = ""  #: The name under which people may mention the bot, besides its own.
+    app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        """Carry out one action.
+        """Carry out one action and return its result; failures are results, too.
 
-        `check` is called right before the effect of an action that takes long to prepare; what it
-        returns stops the action.
+        `check` is called right before the effect of an action that takes long to prepare. If it
+        returns a result, the action stops with that result.
         """
         try:
             if not due.session:
@@ -96,10 +96,10 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """The result of a push, pull request, update or merge that took effect without a record.
+        """Return the result of an action that took effect without a record; None: it did not.
 
-        Decisions no longer want such an action once it took effect. Every other action is repeated,
-        which has no second effect.
+        Looks for pushes, pull requests, updates and merges, which decisions no longer want once
+        they took effect. Every other action is repeated, which has no second effect.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()
@@ -126,7 +126,7 @@ class ActionDispatcher:
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """The table this action needs and the configuration lacks."""
+        """Return the table that this action needs and the configuration lacks; empty: none."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)
@@ -295,5 +295,5 @@ class ActionDispatcher:
 
 
 def marker_of(due: DueAction) -> str:
-    """The hidden key of a comment, by which a repeated action finds it."""
+    """Return the hidden key of an action's comment, by which a repetition finds the comment."""
     return keys.marker(due.session, due.action.key) if due.session else str(due.action.key)

@@ -1,11 +1,11 @@
 """Removes what a former leader did after it had lost its lease.
 
-Every action is checked right before its effect, but a process can be suspended between the two: by
-a signal, a debugger, or with its machine. When it continues, a request or a `git push` that was on
-its way takes effect, although another bot has carried the same action out meanwhile. A `git push`
-even outlives its process. Only actions that were due when it was replaced can have been carried out
-twice in this way; the effects of each are found by its key. The store keeps them, because the bot
-that replaced it may itself be replaced or started again before it continues.
+Every action is checked right before its effect, but a process can be suspended between check and
+effect: by a signal, a debugger, or with its machine. When it continues, a request or a `git push`
+that was on its way takes effect, although another bot has carried the same action out meanwhile. A
+`git push` even outlives its process. Only actions that were due when the former leader was replaced
+can have been carried out twice in this way; the effects of each are found by its key. The store
+keeps these actions, because the bot that replaced the leader may itself be replaced or restarted.
 """
 
 import logging
@@ -35,11 +35,11 @@ from runtimes.workspaces.git import GitFailure
 
 log = logging.getLogger(__name__)
 
-#: How often the actions are looked at after a former leader has ended.
+#: How many times the actions are checked after a former leader has ended.
 _LOOKS = 2
-#: How long a former leader is expected to come back, where its end cannot be observed.
+#: How long actions are checked for a former leader whose end cannot be observed.
 _LONGEST = timedelta(days=1)
-#: What a former leader may have replaced by an older state.
+#: Actions that show a state, which a former leader may have replaced by an older one.
 _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Label
 
 
@@ -51,10 +51,10 @@ class LateEffects:
     sessions: SessionsTable
     facts: FactsReader
     dispatcher: ActionDispatcher
-    may_run: Callable[[str], bool]  #: Whether a former leader may still run.
+    may_run: Callable[[str], bool]  #: Whether this former leader may still run.
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     clock: Clock
-    #: How often this bot has looked since a former leader has ended.
+    #: How many checks followed the end of each former leader.
     _looks: Counter[str] = field(default_factory=Counter, init=False)
 
     def remove(self) -> None:
@@ -110,7 +110,7 @@ class LateEffects:
                 pass  # It has no second effect: GitHub or git compares the commit it names.
 
     def _did(self, session: Session, kind: KeyKind) -> bool:
-        """Whether an action of this kind was the end of the session, and it was not restored."""
+        """Whether an action of this kind ended the session, which was not restored since."""
         return session.ended is not None and any(
             key.kind is kind for key in self.facts.get(session.id).done
         )

@@ -18,7 +18,7 @@ from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.mirror import Commit
 
-#: The end of the author of the agents' commits (`runtimes.workspaces.repositories`).
+#: How the author of agents' commits ends (`runtimes.workspaces.repositories`).
 _OURS = "@localhost>"
 
 
@@ -33,7 +33,7 @@ class Merger:
     clock: Clock
 
     def enqueue(self, session: Session, action: Enqueue, check: FinalCheck) -> ActionResult:
-        """Add the judged commit to GitHub's merge queue."""
+        """Add the pull request to GitHub's merge queue, if its head is still the judged commit."""
         if unsure := self._recheck_access(session, action):
             return unsure
         target = self._target(session, action)
@@ -45,7 +45,7 @@ class Merger:
         return self._landed(session, action.number, queue)
 
     def merge(self, session: Session, merge: MergePull, check: FinalCheck) -> ActionResult:
-        """Merge the judged commit."""
+        """Merge the pull request, if its head is still the judged commit."""
         if unsure := self._recheck_access(session, merge):
             return unsure
         mirror = made(self.locations.mirror(session.project))

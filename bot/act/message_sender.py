@@ -1,7 +1,7 @@
 """Sends messages to agents at their terminals, and gives people's answers to open dialogs.
 
-Nothing here waits for an effect. What was sent awaits its receipt (`bot.store.outbox`): the agent
-observer sees it arrive, or the next decision orders it again.
+Nothing here waits until a message arrives. A sent message awaits its receipt (`bot.store.outbox`):
+the agent observer sees the message arrive, or the next decision orders it again.
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
 from runtimes.host import OpenDialog, RunRef, UnsentInput
 
-#: How long the first attempt may take to arrive; each later one may take twice as long.
+#: How long the first attempt may take to arrive; each later one may take twice as long as before.
 _RECEIPT_SECONDS = 8.0
-#: How often a message, or one step of an answer, is sent.
+#: How many times a message, or one step of an answer, is sent at most.
 _ATTEMPTS = 3
 #: The most steps that an answer takes.
 _STEPS = 50
-_SCREEN_LINES = 8  #: So many lines of a screen are shown to people.
+_SCREEN_LINES = 8  #: How many lines of the agent's screen are shown to people.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Detects outages: a resource of the machine that is used up, or a GitHub that does not answer.
 
-Each is an incident until it is over. An action that fails because of an outage waits, and its
+Each outage is an incident until it is over. An action that fails because of one waits, and its
 attempt is not counted, because nothing is wrong with its session.
 """
 
@@ -20,13 +20,13 @@ from typing import NamedTuple
 from bot.store import IncidentsTable, StoreFailure
 from bot.system.clock import Clock
 
-#: How long an action waits before it is tried again during an outage of the machine, of GitHub.
+#: The pause before an action is tried again: in an outage of the machine, and of GitHub.
 _PAUSE, _GITHUB_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
-#: How often the end of an outage is looked for.
+#: The pause between two checks whether an outage is over.
 _LOOK_SECONDS = 2.0
-#: A disk with less free space is full, also where a message does not say so.
+#: A disk with less free space is treated as full, even if no message says so.
 _FULL_BYTES = 1024 * 1024
-#: What must be possible for an outage to be over.
+#: An outage is over if a file of this size can be written, and this number of files opened.
 _PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
 
 
@@ -81,12 +81,12 @@ def _forks(_: Path) -> bool:
 
 
 class Resource(NamedTuple):
-    """Something a machine runs out of, or needs from elsewhere."""
+    """A resource whose outage is detected: disks, open files, processes, or GitHub."""
 
-    key: str  #: Of its incident.
-    words: re.Pattern[str]  #: In the messages of what needs it.
+    key: str  #: The key of its incident.
+    words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
     text: str  #: For people: what happened, and the remedy.
-    #: Whether there is enough again; the folder holds the data. None: another thread has to ask.
+    #: Whether the outage is over; takes the data folder. None: another thread asks GitHub.
     over: Callable[[Path], bool] | None
 
 
@@ -113,7 +113,7 @@ RESOURCES = (
         _forks,
     ),
 )
-#: No message says so: an answer of 502 may mean a single request.
+#: Matches no message: a response with status 502 may concern a single request.
 GITHUB = Resource(
     "github",
     re.compile(r"(?!)"),
@@ -125,20 +125,20 @@ _ENDS = ". Actions that need it wait and resume by themselves; no attempt is cou
 
 @dataclass(eq=False)
 class Outages:
-    """The outages that are not over, as incidents. One thread calls `look`."""
+    """The current outages, which are recorded as incidents. One thread calls `look`."""
 
     incidents: IncidentsTable
-    folder: Path  #: The data folder: no disk with a part of it must be full.
+    folder: Path  #: The data folder; the disks with its parts must not be full.
     clock: Clock
     workers: Executor
-    github_answers: Callable[[], bool]  #: Asks GitHub, which may take long.
-    _open: dict[str, bool] = field(default_factory=dict, init=False)  #: Whether it is recorded.
+    github_answers: Callable[[], bool]  #: Whether GitHub answers; the request may take long.
+    _open: dict[str, bool] = field(default_factory=dict, init=False)  #: Recorded? By key.
     _looked: float = field(default=-_LOOK_SECONDS, init=False)
     _loaded: bool = field(default=False, init=False)
-    _answer: Future[bool] | None = field(default=None, init=False)  #: Of GitHub.
+    _answer: Future[bool] | None = field(default=None, init=False)  #: Whether GitHub answers.
 
     def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
-        """When to retry an action that failed with this message; None: no outage is the cause.
+        """Return when to retry an action that failed with this message; None: no outage caused it.
 
         `of_github`: whether GitHub did not answer the action's request, which may be due to the
         request alone.
@@ -151,7 +151,7 @@ class Outages:
         return self.clock() + _GITHUB_PAUSE
 
     def met(self, message: str) -> bool:
-        """Whether a failure with this message is due to an outage of this machine."""
+        """Whether an outage of this machine caused a failure with this message; notes it."""
         found = [one.key for one in RESOURCES if one.words.search(message)]
         if not found and _full(self.folder):
             found = ["disk"]
@@ -160,7 +160,7 @@ class Outages:
         return bool(found)
 
     def look(self) -> None:
-        """Record outages, and close those that are over. Cheap; probes now and then."""
+        """Record outages, and close those that are over. Does nothing within 2 s of a check."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()

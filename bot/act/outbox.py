@@ -41,15 +41,15 @@ log = logging.getLogger(__name__)
 
 #: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
-#: How often an action is tried that GitHub cannot answer now, although it answers others: for about
-#: an hour by default.
+#: How many times an action is tried whose request GitHub does not answer, although it answers
+#: others: for about an hour by default.
 _OUTAGE_ATTEMPTS = 20
 
 
 class Attempts(Struct, frozen=True, kw_only=True):
-    """How often a failing action is tried, and how soon."""
+    """How many times a failing action is tried, and the pauses between the attempts."""
 
-    most: int
+    most: int  #: The number of attempts.
     first_seconds: float  #: The pause after the first failure; each later one is twice as long.
     starts: Callable[[str], int]  #: `most` for the start of a run, by repository.
 
@@ -65,7 +65,7 @@ class Outbox:
     incidents: IncidentsTable
     outages: Outages
     writable: Callable[[], bool]  #: Whether the store can record results now.
-    #: Whether an action of a session is still right; None: it is frozen.
+    #: Whether an action of a session, by its id, is still wanted; None: the session is frozen.
     still_wanted: Callable[[str, Action], bool | None]
     is_silenced: Callable[[str], bool]  #: Whether a repository is frozen or only observed.
     dispatcher: ActionDispatcher
@@ -74,24 +74,24 @@ class Outbox:
     clock: Clock
     crash_point: AtCrashPoint
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
-    on_done: Callable[[], None]
+    on_done: Callable[[], None]  #: Called after an action's result was recorded.
     parallel: int = 8  #: How many actions are carried out at once.
     _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
     #: The last action that an earlier process may have attempted; None: any.
     _inherited: int | None = field(default=None, init=False)
     #: The actions that this process attempted without success, by queue and kind.
     _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
-    _deferred: dict[int, str] = field(default_factory=dict, init=False)  #: Why, the last time.
+    _deferred: dict[int, str] = field(default_factory=dict, init=False)  #: The last reason.
 
     def begin(self) -> None:
-        """Note which actions a former leader may have attempted; this bot begins to lead."""
+        """Note which actions a former leader may have attempted. Call it when this bot leads."""
         self._inherited = self.outbox.newest()
 
     def drain(self) -> int:
         """Hand due actions to idle workers, skipping sessions with one under way.
 
-        No action waits for a worker here: until one is idle, an older session's may become due.
-        Returns how many were handed over. Must be called by one thread at a time.
+        Actions stay in the store until a worker is idle, because that of an older session may
+        become due before. Returns how many were handed over. Call it in one thread at a time.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
@@ -105,7 +105,7 @@ class Outbox:
         return len(handed)
 
     def rest(self, seconds: float) -> bool:
-        """Wait until the actions under way have ended; return False if the time runs out."""
+        """Wait up to `seconds` until the actions under way end; return whether all have ended."""
         return not wait(self._under_way.values(), seconds).not_done
 
     def _worked(self, work: Future[bool]) -> None:

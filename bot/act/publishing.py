@@ -22,9 +22,9 @@ from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
 
-#: The most characters that GitHub accepts in the body of a pull request (measured).
+#: The number of characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
-#: How many files that a push changes are recorded.
+#: How many paths of the files that a push changes are recorded at most.
 _MOST_PATHS = 200
 
 
@@ -202,21 +202,22 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> st
 
 
 def made(mirror: Mirror) -> Mirror:
-    """The mirror, made again if it is gone, as after a restore on another machine."""
+    """Return the mirror, after making it again if it is gone, as after a restore elsewhere."""
     if not mirror.path.is_dir():
         mirror.refresh()
     return mirror
 
 
 def _base(session: Session, mirror: Mirror) -> str:
-    """The commit that a pull request of this branch is compared with."""
+    """Return the commit that a pull request of this branch is compared with."""
     onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
     return (mirror.head_of(onto[0]) if onto else None) or session.work.base
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:
-    """The commits whose messages close other issues once they are on the default branch.
+    """Return the commits whose messages close other issues once on the default branch.
 
+    They are joined by commas, as 7 digits each, 20 at most; empty: there are none. See
     https://docs.github.com/en/issues/tracking-your-work-with-issues/linking-a-pull-request-to-an-issue
     """
     found = [c.sha[:7] for c in commits if messages.closes_others(f"{c.subject}\n{c.body}", issue)]
@@ -224,5 +225,5 @@ def closing_others(commits: Iterable[Commit], issue: int) -> str:
 
 
 def refresh(session: Session, subject: str) -> RefreshRequest:
-    """A refresh of a session's branch, issue or pull request."""
+    """Return a request to refresh `subject`: `branch:NAME`, `issue:NUMBER` or `pull:NUMBER`."""
     return RefreshRequest(repository=session.repository, subject=subject)

@@ -1,7 +1,7 @@
 """The results of an action: a closed set of values that the outbox acts on.
 
-Only libraries raise (GitHub, git, runtimes, the file system); `bot.act.dispatch` translates what
-they raise into one of these.
+Only libraries raise exceptions (GitHub, git, runtimes, the file system); `bot.act.dispatch`
+translates each exception into one of these results.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Completed(Struct, frozen=True, kw_only=True):
 
 
 class AwaitingReceipt(Struct, frozen=True):
-    """A message or a step of an answer was sent. It is done once it has arrived."""
+    """A message or a step of an answer was sent; the action is done once that has arrived."""
 
     receipt: Receipt
 
@@ -32,8 +32,8 @@ class RetryLater(Struct, frozen=True):
 
     why: str
     at: datetime | None = None  #: When it may succeed; None: after the usual backoff.
-    #: Whether GitHub was unavailable to it. That allows for more attempts, or, if GitHub answers
-    #: nothing else either, uses up none.
+    #: Whether it gets more attempts than usual, as for a request that GitHub does not answer.
+    #: While GitHub answers no other request either, the attempt is not counted.
     outage: bool = False
 
 
@@ -41,11 +41,11 @@ class Rejected(Struct, frozen=True):
     """The action cannot be carried out, and no other attempt changes that."""
 
     why: str
-    reason: Reason | None = None  #: None: the reason of every action of its kind.
+    reason: Reason | None = None  #: None: the usual reason for its kind of action.
 
 
 class Withdrawn(Struct, frozen=True):
-    """The action's cause is gone. It is removed, and may be ordered again."""
+    """The action's cause is gone. The action is removed, and may be ordered again."""
 
     why: str
 

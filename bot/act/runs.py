@@ -1,4 +1,4 @@
-"""Runs of agents: prepares the workspace, starts the program, ends it, releases what it used."""
+"""Runs of agents: prepares the workspace, starts and ends the program, releases what it used."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,12 +42,12 @@ from runtimes.workspaces.worktree import Worktree
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)
 
-#: The last so many characters of the progress file, commits and files are sent.
+#: The most characters of the progress file and lines of commits and files to send: the last ones.
 _MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
 class AgentDirectory(Protocol):
-    """Configured agents, and the assignment of a session to another one."""
+    """The configured agents, and the handover of a session to another agent."""
 
     @property
     def names(self) -> Collection[str]: ...
@@ -76,7 +76,7 @@ class AgentRuns:
     clock: Clock
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
-        """End earlier runs, prepare the workspace and the home, and start the program."""
+        """End earlier runs, prepare the run's workspace and home, and start the agent's program."""
         if start.agent:
             if full := self.agents.handover_blocker(session, start.agent):
                 return RetryLater(full, self.clock() + _AT_CAP)
@@ -143,14 +143,14 @@ class AgentRuns:
         return Completed(result=f"run {start.run}", observed=seen)
 
     def stop(self, session: Session, run: int) -> Completed:
-        """End the program and all it started; the workspace stays."""
+        """End the agent's program and all processes that it started; the workspace stays."""
         end_programs(self.locations, self.archive, session, run)
         return Completed(
             observed=Observation(session=session.id, run=run, agent=_stopped(session.agent))
         )
 
     def release(self, session: Session, run: int) -> Completed:
-        """End the program, keep what would be lost in the mirror, remove the workspace."""
+        """End the program, preserve unpushed work in the mirror, and remove the workspace."""
         kept = release(self.locations, self.archive, session, run)
         agent, work = _stopped(session.agent), replace(session.work, path="")
         seen = Observation(session=session.id, run=run, agent=agent, work=work)
@@ -228,9 +228,9 @@ class AgentRuns:
 
 
 def end_programs(locations: Locations, archive: Archive, session: Session, run: int) -> None:
-    """End all processes of the runs up to this one, and archive their files.
+    """End all processes of the session's runs 1 to `run`, and archive the files of these runs.
 
-    Their run tokens are deleted, so that no surviving process can use a model.
+    The run tokens are deleted, so that no surviving process can use a model.
     """
     for number in range(1, run + 1):
         locations.host.runtime.stop(run_name(session.id, number))
@@ -255,7 +255,7 @@ def release(locations: Locations, archive: Archive, session: Session, run: int) 
 
 
 def values_of(session: Session, base_branch: str) -> dict[str, str]:
-    """The values that every message to a session's agent may use."""
+    """Return the values that every message to a session's agent may use, by name."""
     return {
         "repository": session.repository,
         "branch": session.branch,
@@ -267,7 +267,7 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
 
 
 def discussion_prompt(issue: Issue, items: Sequence[Mapping[str, str]]) -> Prompt | None:
-    """The prompt with the discussion of an issue; None if there is nothing to say."""
+    """Return the prompt with an issue's labels, links and comments; None: it has nothing new."""
     facts = {
         "Labels": issue.labels,
         "Milestone": filter(None, (issue.milestone,)),

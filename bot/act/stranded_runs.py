@@ -33,12 +33,12 @@ class StrandedRuns:
     store: Store
     locations: Locations
     archive: Archive
-    is_isolated: Callable[[str, str], bool]  #: Whether runs are, by project and agent type.
+    is_isolated: Callable[[str, str], bool]  #: Takes the project and the agent type.
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     clock: Clock
 
     def report(self, why: str) -> None:
-        """Report that the port was lost, with the reason. `end_all` ends the runs, also later."""
+        """Report that the proxy lost its port, with the reason; `end_all` then ends the runs."""
         text = (
             f"The model proxy lost its port: {why}. Agents without isolation may have sent their"
             " prompts and run tokens to the program that has the port now. They are restarted with"

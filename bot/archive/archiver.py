@@ -30,17 +30,17 @@ log = logging.getLogger(__name__)
 #: Reads a file's bytes from one offset to another; fewer if it is shorter.
 _Read = Callable[[int, int], bytes]
 
-#: A file is the one that was copied if so many bytes before the copy's end are the same.
+#: How many bytes at the copy's end a file must have in common with it to be the same file.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
-#: Larger files are not archived.
+#: Larger files, in bytes, are not archived.
 _MOST_BYTES = 1024**3
-#: So many copies of a file before it was replaced are kept, the earliest ones.
+#: How many earlier copies of a replaced file are kept, the earliest ones.
 _MOST_COPIES = 20
 #: The first bytes of an SQLite database: https://www.sqlite.org/fileformat.html
 _DATABASE = b"SQLite format 3\0"
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
-_DATABASE_SECONDS = 60.0  #: To mask the values of one database.
+_DATABASE_SECONDS = 60.0  #: The time limit for masking the values of one database.
 _MASK = """UPDATE {table} SET {column} = CASE typeof({column})
         WHEN 'text' THEN CAST(masked(CAST({column} AS BLOB)) AS TEXT) ELSE masked({column}) END
     WHERE typeof({column}) IN ('text', 'blob')
@@ -67,7 +67,7 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: LiveSession | Session) -> None:
-        """Copy what was appended to the files of a session's runs since the last call."""
+        """Copy what was appended to a session's files since the last call. Raises `OSError`."""
         failures = []
         for run in range(1, session.run + 1):
             for name, version in self._records.files(self._locations.run_of(session, run)).items():
@@ -97,13 +97,13 @@ class Archive:
                     copy.unlink()
 
     def sessions(self) -> list[str]:
-        """The ids of all sessions with an archive."""
+        """Return the ids of all sessions with an archive."""
         if not self._root.is_dir():
             return []
         return sorted(folder.name for folder in self._root.iterdir() if folder.is_dir())
 
     def size(self, session: str) -> int:
-        """About how many bytes a session's archive takes on disk."""
+        """Return about how many bytes a session's archive takes on disk."""
         return sum(copy.lstat().st_blocks * 512 for copy in _files(self._root / session))
 
     def remove(self, session: str) -> None:
@@ -113,7 +113,7 @@ class Archive:
             shutil.rmtree(self._root / session)
 
     def put_back(self, session: str) -> None:
-        """Restore the files that are missing in a session's home."""
+        """Restore the files that are missing in a session's home, from its archive."""
         with self._lock:
             archived = self._root / session
             copies = {
@@ -209,7 +209,7 @@ def _quoted(name: str) -> str:
 
 
 def lay_out(archived: Path, folder: Path) -> None:
-    """Copy the files of a session's archive into a folder, decompressed."""
+    """Copy the files of a session's archive into a folder, decompressed; keep existing files."""
     for copy in _files(archived):
         target = folder / _plain(copy).relative_to(archived)
         if copy.suffix == ".new" or target.exists():

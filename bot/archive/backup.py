@@ -1,7 +1,7 @@
 """Backs up what the bot remembers into one file while it runs, and restores it.
 
 The file is a tar archive with the database and the archive of the agents' files. Mirrors and
-workspaces are made again from GitHub; commits that were not pushed yet are not in it. Neither is
+workspaces are made again from GitHub; commits that were not pushed yet are not in the file, nor is
 what each start makes again: run folders with their sandboxes, sockets, run tokens, the runtime.
 """
 
@@ -22,10 +22,10 @@ class NotRestored(Exception):
 
 
 def back_up(store: Store, paths: Paths, file: Path) -> None:
-    """Write a backup (mode 0600), replacing the file at its end. Raises `StoreFailure`, `OSError`.
+    """Write a backup (mode 0600) and replace `file` when done. Raises `StoreFailure`, `OSError`.
 
-    The database is copied as it is at one moment, the archive after it: what is missing of its
-    last seconds is archived again from the running agents.
+    The database is copied as it is at one moment, and the archive after that. Agents' files that
+    lack their last seconds are archived again from the running agents.
     """
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
         copy, new = Path(folder) / paths.database.name, Path(folder) / "new"
@@ -52,8 +52,8 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
 def restore(file: Path, paths: Paths) -> None:
     """Restore a backup into a data folder without a database.
 
-    The database is put in its place last, so that a restore that broke off can be repeated. The
-    bot that wrote the backup has no lease on it any more, and must not run any more.
+    The database is put in its place last, so that an interrupted restore can be repeated. The
+    lease of the bot that wrote the backup is removed; that bot must not run any more.
 
     Raises `NotRestored`, `StoreFailure` for a database that is damaged or of a newer version, and
     `OSError`.

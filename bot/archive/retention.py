@@ -33,7 +33,7 @@ _NOT_OVER = "its session is not over"
 
 
 class Thing(StrEnum):
-    """A kind of data."""
+    """A kind of data that can expire or be orphaned."""
 
     DELIVERIES = DatedKind.DELIVERIES.value
     ACTIONS = DatedKind.ACTIONS.value
@@ -59,13 +59,13 @@ _THINGS: Mapping[FolderKind, Thing] = {
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One piece of data, whether it is removed, and why."""
+    """One piece of data: whether it is to be removed, and why."""
 
     thing: Thing
     name: str
-    goes: bool
+    goes: bool  #: Whether it is to be removed.
     why: str
-    bytes: int = 0  #: Roughly, on disk or in the database.
+    bytes: int = 0  #: About how many it takes, on disk or in the database.
 
 
 class Busy(Exception):
@@ -98,22 +98,22 @@ class Retention:
     locations: Locations
     archive: Archive
     days: Days
-    policy_of: Callable[[str], Policy]  #: By project.
+    policy_of: Callable[[str], Policy]  #: The policy of a project, by its name.
     clock: Clock
-    #: Releases a workspace; by default its session is woken, which decides that.
+    #: Releases a session's workspace. None: the session is woken, and decides to release it.
     release: Callable[[ResourceOwner], object] | None = None
 
     def __post_init__(self) -> None:
         self._records = self.locations.host.records
 
     def plan(self) -> list[Item]:
-        """List all data, including orphans, with what would be deleted or kept. Read-only."""
+        """List all data, including orphans, and whether each would be removed. Read-only."""
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:
-        """Remove expired data, with `orphans` also what belongs to no session. Raises `Busy`.
+        """Remove expired data, and with `orphans` also data of no known session. Raises `Busy`.
 
-        Returns what was to be removed; an item that could not be is returned as kept.
+        Returns what was to be removed; `goes` is false for an item that could not be removed.
         """
         with self._alone():
             for owner in self.store.sessions.owners():

@@ -52,12 +52,12 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
 
 
 def existing(folder: Path) -> list[Path]:
-    """Return the files that exist already."""
+    """Return which of the configuration, the secrets and the key a folder already has."""
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
 def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "") -> str:
-    """Return the text of the configuration; strings are written as JSON, which is valid TOML."""
+    """Return the configuration as TOML, with strings as JSON; `app_id` None: without an App."""
     app = ""
     if app_id is not None:
         app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
@@ -75,8 +75,8 @@ def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "
 def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") -> None:
     """Write the files, readable only by this user, with a new token for the page.
 
-    `secrets` are by environment variable. Raises `FileExistsError` or another `OSError`; existing
-    files are never overwritten.
+    `secrets` are by environment variable; empty `key`: no file of the key. Raises
+    `FileExistsError` or another `OSError`; existing files are never overwritten.
     """
     if key:
         _private(folder / KEY, key)

@@ -31,7 +31,7 @@ class NewApp(Struct, frozen=True):
     slug: str
     html_url: str
     owner: Login
-    pem: str
+    pem: str  #: The private key.
     webhook_secret: str | None = None
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ _SAYS = "<!doctype html><title>Mergewright</title><p>{text}</p>\n"
 
 
 class SetupPage:
-    """The page as a context manager; it listens on loopback only."""
+    """Serves the page on 127.0.0.1 while its context is open."""
 
     def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:
         """Bind the port; 0 picks a free one. Raises `OSError`.
@@ -66,7 +66,7 @@ class SetupPage:
         return f"{self.url}created"
 
     def offer(self, manifest: Mapping[str, object]) -> None:
-        """Show the form for this manifest; before that the page does not exist."""
+        """Show the form for this manifest; before this call, the page responds with 404."""
         self._manifest = manifest
 
     def wait(self) -> None:
@@ -74,7 +74,7 @@ class SetupPage:
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
-        """Return status, redirect and body for a request target and the Host header."""
+        """Return status, redirect (empty: none) and body for a request target and its Host."""
         parts = urlsplit(target)
         if (
             f"http://{host}/" != self.url
@@ -88,7 +88,7 @@ class SetupPage:
         return 404, "", _SAYS.format(text="Page not found.")
 
     def sent(self, target: str, status: int) -> None:
-        """Note that a response was sent; the redirect after `take` ends `wait`."""
+        """Note that a response was sent; `wait` returns after the redirect that follows `take`."""
         if status == 302 and urlsplit(target).path == "/created":
             self._done.set()
 
