@@ -1,4 +1,4 @@
-"""One running bot: its workers, and which worker wakes which."""
+"""Runs one bot: creates its workers, and defines which worker wakes which."""
 
 import logging
 import time
@@ -28,18 +28,19 @@ log = logging.getLogger(__name__)
 
 #: How many workspaces are examined at once, so that a huge one does not delay the others.
 _EXAMINERS = 2
-#: A bot that has not looked at all agents for so long is not ready.
+#: A bot is not ready if its last sweep of all agents is older than the larger of these two:
+#: seconds, and intervals between sweeps.
 _SWEEP_LATE_SECONDS, _SWEEPS_MISSED = 60.0, 12
-#: How often workers look for what is due by the clock; new events wake them at once.
+#: How often workers look for work that became due with time; new events wake them at once.
 _BEAT_SECONDS = 0.5
-#: The pause between two looks at agents that were sent something.
+#: The pause between two checks whether agents have received the messages sent to them.
 _CONFIRM_SECONDS = 0.1
 #: How long running work may take to finish when the bot stops.
 _STOP_SECONDS = 5.0
 #: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
 #: its handler only once that thread wakes up.
 _SIGNAL_SECONDS = 0.5
-#: How often notifiers compare what they have stored with what there is to say.
+#: How often notifiers look for causes that have no stored message yet.
 _NOTIFY_SECONDS = 1.0
 #: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
@@ -57,14 +58,15 @@ class App:
         crash_point: AtCrashPoint = log_crash_point,
         new_database: bool = False,
     ) -> None:
-        """Create everything and start nothing. Raises what is in `process.CANNOT_START`.
+        """Create all objects and start none. Raises the exceptions in `process.CANNOT_START`.
 
-        `new_database`: whether an empty database may be created beside the files of sessions.
+        `new_database`: whether an empty database may be created in a folder that holds files of
+        sessions.
         """
         self._settings = settings
         self._clock = clock
         self._crash_point = crash_point
-        self._reconciled_all = False  #: Since this bot leads, and since a policy changed.
+        self._reconciled_all = False  #: Since this bot leads and policies changed.
         #: When this bot last looked at all agents, or began to lead, on the monotonic clock.
         self._swept: float | None = None
         self._clock_jumped = False  #: Whether an incident about the machine's clock is open.
@@ -139,9 +141,9 @@ class App:
         self.wiring.leader_lease.start()
 
     def wait(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Return when the bot should end, has lost its lease or met damage of its database.
+        """Block until the bot should end, has lost its lease or found its database damaged.
 
-        Also when `interrupted` says so, which a signal handler may set.
+        Also returns once `interrupted` returns True, which is called twice a second.
         """
         while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
             if interrupted():
@@ -152,10 +154,10 @@ class App:
         self._ends = True
 
     def stop(self) -> bool:
-        """Stop in order: no new work, running work finishes, the lease is free for another bot.
+        """Stop in order: take no new work, finish running work, release the lease.
 
-        False if something, such as a GitHub that hangs or a large push, did not finish in time. Its
-        result is not recorded, so the next bot repeats it; the process should exit at once.
+        Returns False if some work, such as a hanging request or a large push, did not finish within
+        5 seconds. Its result is not recorded, so the next bot repeats it; the process should exit.
         """
         wiring = self.wiring
         self._stopping.set()
@@ -176,11 +178,11 @@ class App:
 
     @property
     def ended(self) -> bool:
-        """Whether it should end, or can no longer act."""
+        """Whether the bot should end, or can no longer act."""
         return self._ends or self._stopping.is_set()
 
     def health(self) -> Health:
-        """The state that the health routes report."""
+        """Return the state that the health routes report."""
         reason = self.wiring.store.damage or self.wiring.leader_lease.standby_reason
         age = None if self._swept is None else time.monotonic() - self._swept
         late = max(_SWEEP_LATE_SECONDS, _SWEEPS_MISSED * self._settings.timing.sweep_seconds)

@@ -1,4 +1,4 @@
-"""The GitHub client of the configured account."""
+"""Creates the GitHub client of the configured account."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The lease that lets one bot act on a database, while every other bot waits."""
+"""Keeps the lease that lets one bot act on a database, while every other bot waits."""
 
 import logging
 from collections.abc import Callable
@@ -17,26 +17,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class LeaderLease:
-    """Waits for the lease of a database, then renews it until it is lost or given back.
+    """Waits for the lease of a database, then renews it until it is lost or released.
 
-    The lease has an expiry and an epoch. Three things stop a bot that lost it: the store refuses
-    its writes by the epoch (`bot.store.database`), the outbox checks `may_act` right before every
-    outside effect, and `stopping` ends the process.
+    The lease has an expiry and an epoch. Three things stop a bot that lost the lease: the store
+    refuses its writes by the epoch (`bot.store.database`), the outbox checks `may_act` right before
+    every outside effect, and `stopping` ends the process.
     """
 
     lease: LeaseTable
     outbox: OutboxTable
     data: Path
-    seconds: float
+    seconds: float  #: How long the lease is valid without a renewal.
     clock: Clock
     on_lead: Callable[[], None]  #: Called once this bot gets the lease.
-    stopping: Event  #: Set once the lease is lost.
+    stopping: Event  #: Set once the lease is lost; from then on nothing is renewed.
     standby_reason: str = field(default="starting", init=False)  #: Empty while this bot acts.
     lost: bool = field(default=False, init=False)  #: Whether another bot took the lease.
     _epoch: int | None = field(default=None, init=False)
     _until: datetime | None = field(default=None, init=False)
 
-    #: The leader and its lease's expiry as last read, and since when by the monotonic clock.
+    #: Another bot's name and its lease's expiry, and when both were read first (`monotonic`).
     _held: tuple[tuple[str, datetime], float] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -44,11 +44,11 @@ class LeaderLease:
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
     def start(self) -> None:
-        """Start to ask for the lease."""
+        """Start the thread that acquires and renews the lease."""
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the thread to end; `stopping` must be set."""
+        """Wait for the thread to end; the caller must have set `stopping`."""
         if self._thread.is_alive():
             self._thread.join()
 
@@ -57,12 +57,12 @@ class LeaderLease:
         self.lease.release(self._owner)
 
     def may_act(self) -> bool:
-        """Whether this bot still holds the lease: checked right before every outside effect."""
+        """Whether this bot still holds the lease. Call it right before every outside effect."""
         led = self._until is not None and self.clock() < self._until
         return led and not self.stopping.is_set()
 
     def _keep(self) -> None:
-        """Ask for the lease, and renew it, several times within its duration."""
+        """Acquire or renew the lease, six times within its duration."""
         while not self.stopping.is_set():
             asked = self.clock()
             try:
@@ -77,9 +77,10 @@ class LeaderLease:
             self.stopping.wait(self.seconds / 6)
 
     def _expired(self) -> datetime:
-        """The expiry of another bot's lease that was not renewed for its whole duration.
+        """Return the expiry of another bot's lease that has run out; else `EARLIEST`.
 
-        Clocks of several bots may differ, and jump: only the time that this bot waited counts.
+        A lease has run out if this bot saw no renewal for the lease's whole duration. Expiry times
+        are not compared with the clock, because clocks of several bots may differ, and jump.
         """
         leader = self.lease.holder()
         if leader is None or leader[0] == self._owner:
@@ -90,7 +91,7 @@ class LeaderLease:
         return leader[1] if monotonic() - self._held[1] >= self.seconds else EARLIEST
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
-        """Begin to act, continue, stand by or stop, by the epoch read; None: another bot leads."""
+        """Begin to act, continue, stand by or stop, by the epoch; None: another bot leads."""
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:
@@ -105,7 +106,7 @@ class LeaderLease:
             self.stopping.set()
 
     def _begin(self, epoch: int) -> None:
-        """Fence the store with the new epoch, and make waiting actions due from now on."""
+        """Fence the store with the new epoch, make waiting actions due now, and start workers."""
         self.lease.fence(self._owner, epoch)
         self.outbox.reset_due(self.clock())
         self.standby_reason = ""

@@ -1,4 +1,4 @@
-"""The bot as a process: logging, signals, exit status."""
+"""Runs the bot as a process: sets up logging, handles signals, returns the exit status."""
 
 import logging
 import os
@@ -34,9 +34,9 @@ CANNOT_START = (
     StoreFailure,
     TracingUnavailable,
 )
-#: With fewer open files a bot holds few connections.
+#: Warn about a limit on open files below this: it leaves few connections to agents and pages.
 _FEW_FILES = 4096
-#: How long a bot that has reloaded waits for its lease until it reports the result.
+#: How long a reloaded bot waits for its lease at most, before it reports the result.
 _LEAD_SECONDS = 5.0
 
 
@@ -49,11 +49,12 @@ def serve(
 ) -> None:
     """Run the bot until a signal stops it.
 
-    SIGHUP has `load` read the configuration again; the bot continues with it in the same process,
-    while the agents run on. A configuration that is refused changes nothing.
+    On SIGHUP, `load` reads the configuration again, and the bot continues with the new one in the
+    same process, while agents keep running. A refused configuration changes nothing. Without
+    `load`, SIGHUP stops the bot.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
-    `new_database`: whether an empty database may be created beside the files of sessions.
+    `new_database`: whether an empty database may be created in a folder with files of sessions.
     """
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     if (files := raise_limit()) < _FEW_FILES:
@@ -63,14 +64,14 @@ def serve(
             *(files, _FEW_FILES),
         )
     for name in (*VARIABLES.values(), *settings.notifier_variables):
-        # Child processes (git, tmux, agents) must not see them.
+        # Child processes (git, tmux, agents) must not see these secrets.
         os.environ.pop(name, None)
     signals = _Signals()
     app = _started(settings, secrets, new_database=new_database)
     while True:
         app.wait(signals.came)
         if damage := app.wiring.store.damage:
-            # At once, like a crash: the next bot repeats what is under way, and agents run on.
+            # Exit like a crash: the next bot repeats unfinished actions, and agents keep running.
             log.critical("the bot stops: %s", damage)
             logging.shutdown()
             os._exit(StoreDamaged.EXIT_CODE)
@@ -98,7 +99,7 @@ def serve(
 
 
 class _Signals:
-    """What signals ask for. The handlers only set flags."""
+    """Records which signals arrived. The handlers only set flags."""
 
     def __init__(self) -> None:
         self.end = self.reload = False
@@ -108,11 +109,11 @@ class _Signals:
         signal.signal(signal.SIGHUP, lambda *_: setattr(self, "reload", True))
 
     def came(self) -> bool:
-        """Whether any signal came."""
+        """Whether a signal to end or to reload arrived."""
         return self.end or self.reload
 
     def terminal_closed(self) -> bool:
-        """Whether the terminal that the bot was started in is gone, which sends SIGHUP too."""
+        """Whether the bot's terminal was closed, in which case SIGHUP asks for no reload."""
         return self._has_terminal and not _has_terminal()
 
 
@@ -143,14 +144,14 @@ def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False
 
 
 def _wait_to_lead(app: App) -> None:
-    """Wait for the lease; not for long, because another bot may have taken it."""
+    """Wait up to 5 seconds for the lease, which another bot may have taken."""
     until = time.monotonic() + _LEAD_SECONDS
     while app.wiring.leader_lease.standby_reason and time.monotonic() < until:
         time.sleep(_LEAD_SECONDS / 100)
 
 
 def _stop(app: App) -> None:
-    """Stop the bot; without its threads that hang, which ends the process."""
+    """Stop the bot. If threads do not finish in time, end the process."""
     if not app.stop():
         log.warning("stopped before running work had finished: the next start repeats it")
         logging.shutdown()
@@ -160,7 +161,7 @@ def _stop(app: App) -> None:
 def _load_again(
     load: Callable[[], tuple[Settings, Secrets]], settings: Settings, secrets: Secrets
 ) -> tuple[Settings, Secrets] | ReloadResult:
-    """Return the configuration to continue with; a result if nothing is to be done."""
+    """Return the new configuration; a result if it is refused or nothing has changed."""
     try:
         wanted = load()
     except NotReloaded as refusal:
@@ -171,7 +172,7 @@ def _load_again(
 
 
 def _report(result: ReloadResult, app: App) -> None:
-    """Log how a reload ended, and show a refused one on the page until the next one."""
+    """Log and store how a reload ended. A refusal is an incident until the next success."""
     store = app.wiring.store
     if result.refused:
         log.error("the configuration was not reloaded: %s", result.refused)

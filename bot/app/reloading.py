@@ -1,4 +1,4 @@
-"""Reloading of the configuration while the bot runs: what changed, and how it ended."""
+"""Describes a reload of the configuration: which settings changed, or why it was refused."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,25 +12,25 @@ from config.settings import Settings
 
 
 class NotReloaded(Exception):
-    """The configuration cannot take effect; the message says why, and the old one stays."""
+    """The new configuration is refused and the old one kept; the message says why."""
 
 
 class ReloadResult(Struct, frozen=True):
-    """How the last reload ended; `mergewright reload` prints it."""
+    """The result of the last reload, which `mergewright reload` prints."""
 
     at: datetime
-    changed: tuple[str, ...] = ()  #: Keys of settings, such as `policy.mode`.
-    refused: str = ""  #: Why nothing changed; empty if it was not refused.
+    changed: tuple[str, ...] = ()  #: Keys of the changed settings, such as `policy.mode`.
+    refused: str = ""  #: Why the configuration was refused; empty if it was not.
 
     def write(self, path: Path) -> None:
-        """Replace the last result in one step."""
+        """Write the result to a file, replacing the last one atomically."""
         new = path.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(self))
         new.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> "ReloadResult | None":
-        """Return the last result; None if there is none."""
+        """Return the last result; None if the file does not exist."""
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
         except FileNotFoundError:
@@ -38,7 +38,7 @@ class ReloadResult(Struct, frozen=True):
 
 
 def changed(before: Settings, after: Settings) -> tuple[str, ...]:
-    """Return the keys of all settings that differ, as they are written in the file."""
+    """Return the keys of all settings that differ, with dots, such as `policy.mode`."""
     return tuple(_differences(msgspec.to_builtins(before), msgspec.to_builtins(after), ""))
 
 

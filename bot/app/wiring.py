@@ -70,7 +70,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
 
     leads: Callable[[], None]  #: This bot got the lease.
     delivered: Callable[[], None]  #: A delivery was committed.
-    turn_ended: Callable[[], None]  #: An agent ended its turn: its workspace is to be examined.
+    turn_ended: Callable[[], None]  #: An agent ended its turn: examine its workspace.
     decided: Callable[[], None]  #: A decision was recorded with new actions.
     acted: Callable[[], None]  #: An action's result was recorded.
     projects_changed: Callable[[], None]  #: Projects were added or removed.
@@ -89,11 +89,11 @@ class Wiring:
         stopping: Event,
         new_database: bool = False,
     ) -> None:
-        """`stopping` is set when the bot stops, or has lost its lease. `new_database`: whether an
-        empty database may be created beside the files of sessions.
+        """Create all objects. `stopping` is set when the bot stops or has lost its lease.
 
-        Raises `StoreFailure` if the data folder cannot be created or the database used, and
-        `NotifierUnavailable`.
+        `new_database`: whether an empty database may be created in a folder with files of sessions.
+        Raises `StoreFailure` if the data folder cannot be created or the database cannot be used,
+        and `NotifierUnavailable` if a notifier cannot send.
         """
         self.clock, self.crash_point = clock, crash_point
         self.paths = paths = Paths(settings.data)
@@ -221,7 +221,7 @@ class Wiring:
         return [project.repository for project in self.projects.values()]
 
     def _on_projects(self) -> None:
-        """Have everything that depends on the projects follow those of the App's installations."""
+        """Apply a change of the projects, which follow the App's installations."""
         self.policies.apply_all()
         self.caps = self.assignment.caps = caps(self.settings)
         self.inbox.use(self._repositories, self.issue_observer.triggers)
@@ -248,7 +248,7 @@ class Wiring:
         )
 
     def _wire_act(self, on_done: Callable[[], None]) -> None:
-        """Build the outbox, and what carries its actions out."""
+        """Build the outbox, and the objects that carry out its actions."""
         store, github, locations, clock = self.store, self.github, self.locations, self.clock
         settings, prompts = (
             self.settings,
@@ -322,7 +322,7 @@ class Wiring:
 
 
 def _why_not_new(paths: Paths) -> str:
-    """Why no empty database may be created: the sessions it would not know; empty if none."""
+    """Return why an empty database may not be created; empty if there are no files of sessions."""
     if not (remains := paths.remains()):
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Worker threads that run when woken, and the fixed jobs that wake them."""
+"""Worker threads that run when woken, and the periodic jobs that wake them."""
 
 import logging
 import threading
@@ -20,27 +20,27 @@ _LOOK_SECONDS = 1.0
 
 
 class Worker:
-    """A thread that runs its work when woken, and again if it was woken during the run."""
+    """A thread that runs its work when woken, and once more if it was woken during the run."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
         self._work = work
-        self._failed = ""  #: The failure of the store that was logged last.
+        self._failed = ""  #: The store's last logged failure; empty: none.
         self._asked = threading.Event()
         self._closed = threading.Event()
         # A daemon thread, so that hanging work does not keep the process from exiting.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread; an earlier `wake` takes effect now."""
+        """Start the thread. If `wake` was called before, the work runs now."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Make the work run soon. Idempotent until it begins."""
+        """Make the work run soon. Several calls before the work begins have the effect of one."""
         self._asked.set()
 
     def close(self, seconds: float) -> bool:
-        """Stop after the running work; return whether that finished within `seconds`."""
+        """Stop after the running work; return whether the work finished within `seconds`."""
         self._closed.set()
         self._asked.set()
         if self._thread.is_alive():
@@ -65,7 +65,7 @@ class Worker:
 
 
 class Job(Struct, frozen=True):
-    """A job that runs at a fixed interval."""
+    """A function that the ticker calls at a fixed interval."""
 
     name: str
     every_seconds: float
@@ -84,7 +84,7 @@ class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no 
         super().__init__(**options)
 
     def _process_jobs(self) -> float:
-        """Run what is due; return how many seconds to wait, which no jump makes longer."""
+        """Run the due jobs; return the seconds until the next check, at most `_LOOK_SECONDS`."""
         if self._steady.look():
             now = utc_now()
             for job in self.get_jobs():
@@ -94,7 +94,7 @@ class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no 
 
 
 class Ticker:
-    """Runs the fixed jobs. Jumps of the machine's clock do not delay them."""
+    """Runs the periodic jobs. Jumps of the machine's clock do not delay them."""
 
     def __init__(self, *jobs: Job) -> None:
         self._scheduler = _SteadyScheduler(
@@ -109,7 +109,7 @@ class Ticker:
 
     @property
     def running(self) -> bool:
-        """Whether the jobs run."""
+        """Whether the scheduler is started."""
         return bool(self._scheduler.running)
 
     def start(self) -> None:
@@ -117,6 +117,6 @@ class Ticker:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop after the running jobs have finished."""
+        """Stop; returns once the running jobs have finished."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
