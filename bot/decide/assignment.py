@@ -1,4 +1,4 @@
-"""Assigns sessions to agents. An agent keeps the sessions it is assigned."""
+"""Assigns sessions to agents. A session keeps its agent until a person hands it over."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.facts import Issue
 from lifecycle.model.names import agent_names
 
-#: A path, or the name of a file.
+#: Finds paths and file names in a text.
 _FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w*")
 _NO_CAPS = Caps(sessions=0)
 
@@ -28,7 +28,7 @@ class AssignedAgent(NamedTuple):
 
 @dataclass(eq=False)
 class Assignment:
-    """Chooses among the configured agents, which are requested by name or by agent type."""
+    """Chooses an agent for each session; people request agents by name or by agent type."""
 
     store: Store
     agents: Mapping[str, AgentSettings]
@@ -37,27 +37,26 @@ class Assignment:
 
     @property
     def names(self) -> Set[str]:
-        """What can be requested: see `requestable`."""
+        """Return the agents and agent types that people can request: see `requestable`."""
         return requestable(self.agents)
 
     def system_prompt(self, agent: str) -> str:
-        """The agent's configured system prompt; empty if it is no longer configured."""
+        """Return the agent's system prompt; empty if it has none or the agent is not configured."""
         found = self.agents.get(agent)
         return found.system_prompt if found else ""
 
     def tools(self, agent: str) -> tuple[str, ...]:
-        """The kinds of tools that an agent is limited to; empty for all."""
+        """Return the kinds of tools that an agent is limited to; empty: all kinds."""
         found = self.agents.get(agent)
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
-        """Choose the agent for a new session: by name, maybe with a type, or by an agent type.
+        """Choose the agent for a session. `name`: an agent, `AGENT TYPE`, or an agent type.
 
-        An agent named alone has its first type. Of an agent type the least busy agent is chosen.
-
-        With `affinity = "last"` the agent of the requester's last session in the project comes
-        first; with "area" the one that most often changed, in merged sessions, the files and
-        directories that `about` names.
+        An agent without a type gets its first type. For an agent type, the agent with the fewest
+        open sessions is chosen, by default. With the project's setting `affinity = "last"`, the
+        agent of the requester's last session in the project is preferred; with "area", the one that
+        most often changed, in merged sessions, the files and directories named in the text `about`.
         """
         able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
@@ -73,7 +72,7 @@ class Assignment:
         return AssignedAgent(able[0], name)
 
     def _experience(self, project: str, about: str) -> Mapping[str, int]:
-        """How many merged sessions of each agent changed what a text names."""
+        """Return how many of each agent's merged sessions changed files that a text names."""
         if self.projects[project].affinity != "area":
             return {}
         named = {found[0].strip("./") for found in _FILE.finditer(about)}
@@ -89,7 +88,7 @@ class Assignment:
         return self.choose(name, session.project, session.requester, about)
 
     def handover_blocker(self, session: Session, name: str) -> str:
-        """Why the agent of this name or type cannot take over a session now; empty if it can."""
+        """Return why a session cannot move to this agent or agent type now; empty if it can."""
         if name in agent_names(session.agent_name, session.agent_type):
             return ""
         chosen = self._successor(session, name)
@@ -98,9 +97,10 @@ class Assignment:
         )
 
     def hand_over(self, session: Session, name: str, run: int) -> Session:
-        """Assign the session to the agent of this name or type from `run` on.
+        """Assign the session to an agent of this name or type from run number `run` on.
 
-        Returns the changed session. Idempotent: the agent chosen first keeps the session.
+        Returns the changed session. Idempotent: if the session's agent has this name or type,
+        nothing changes.
         """
         if name in agent_names(session.agent_name, session.agent_type):
             return session
@@ -110,12 +110,12 @@ class Assignment:
 
 
 def describe(issue: Issue) -> str:
-    """Return the text of an issue that may name files."""
+    """Return title and text of an issue, for `Assignment.choose`."""
     return f"{issue.title}\n{issue.body}"
 
 
 def _is_in(path: str, named: Set[str]) -> bool:
-    """Whether these names contain a file, by its path, the end of its path or a directory."""
+    """Whether the path, an end of the path, or one of its directories is among `named`."""
     parts = path.split("/")
     ends = ("/".join(parts[place:]) for place in range(len(parts)))
     directories = ("/".join(parts[:place]) for place in range(1, len(parts)))
@@ -123,7 +123,7 @@ def _is_in(path: str, named: Set[str]) -> bool:
 
 
 def caps(settings: Settings) -> Caps:
-    """How many sessions may run a program at the same time, from the settings."""
+    """Return from the settings how many sessions may run an agent at the same time."""
     limits = settings.limits
     return Caps(
         sessions=limits.sessions,

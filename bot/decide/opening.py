@@ -1,6 +1,6 @@
 """Opens sessions for issues that request an agent, and restores ended sessions.
 
-People who request one without write access are notified, once for each issue.
+People who request an agent without write access get a comment that says so, once for each issue.
 """
 
 import logging
@@ -36,11 +36,11 @@ class Opening:
     is_silenced: Callable[[str], bool]  #: Whether the bot must not write to a repository.
     clock: Clock
     crash_point: AtCrashPoint
-    #: The permission modes that people may give in a project, by the names of agents.
+    #: Returns the permission modes that people may choose in a project, by agent name.
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session, add a command to the existing one, or refuse. Idempotent."""
+        """Open a session, add a command to the existing session, or refuse. Idempotent."""
         issue = f"issue:{candidate.number}"
         known = self.store.sessions.of_subject(candidate.repository, issue)
         session = self.store.sessions.get(known) if known else None
@@ -71,7 +71,7 @@ class Opening:
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
-        """Why a start command opens no session; empty if it does."""
+        """Return why a start command opens no session; empty if it opens one."""
         if candidate.project not in self.projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self.projects[candidate.project].agent
@@ -103,7 +103,7 @@ class Opening:
             self.store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
-        """Return why a label is ignored; empty if it is not."""
+        """Return why a label is ignored; empty if it takes effect."""
         if not actor:
             return "it is unknown who added it"
         if candidate.allowed:
@@ -162,10 +162,10 @@ def _edited(candidate: Candidate, then: str) -> str:
 
 
 def branch_name(pattern: str, number: int, title: str) -> str:
-    """A branch name of the issue's number and the ASCII words of its title.
+    """Return a branch name made of the issue's number and the ASCII words of its title.
 
-    At most 40 characters of the title, of lower-case letters, digits and hyphens only, so that it
-    needs no quoting in a shell.
+    `pattern` has the fields `{number}` and `{words}`. The words are at most 40 lower-case letters,
+    digits and hyphens, which need no quoting in a shell; without such words, `issue`.
     """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
@@ -175,9 +175,9 @@ def branch_name(pattern: str, number: int, title: str) -> str:
 def notify_outsiders(
     outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
 ) -> int:
-    """Add a comment for each recorded person to the outbox. Returns how many people were settled.
+    """Reply to each recorded person without write access; return the number of people.
 
-    People in a silenced repository are settled without a comment.
+    The comments are added to the outbox. People in a silenced repository get none.
     """
     recorded = outsiders.unnotified()
     for one in recorded:

@@ -1,4 +1,4 @@
-"""The policy of each session: its project's, narrowed by its repository's last valid file."""
+"""Computes the policy of each project, narrowed by its repository's last valid file."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -28,21 +28,21 @@ class Policies:
         self.apply_all()
 
     def apply_all(self) -> None:
-        """Apply every repository's last valid file to the policy of its project, as it is now."""
+        """Apply each repository's last valid file to the project's currently configured policy."""
         for kept in self._store.configurations.all():
             self.apply(kept)
 
     def of(self, project: str) -> Policy:
-        """The policy of a project's sessions."""
+        """Return the policy of a project's sessions; the server's for an unknown project."""
         known = self._projects.get(project)
         return self.of_repository(known.repository) if known else self._server
 
     def of_repository(self, repository: str) -> Policy:
-        """The policy of a repository, `owner/name` in any case."""
+        """Return the policy of a repository, `owner/name` in any case."""
         return self._narrowed.get(repository.casefold(), self._configured(repository))
 
     def _configured(self, repository: str) -> Policy:
-        """The policy in the server's configuration, without the repository's file."""
+        """Return the policy in the server's configuration, without the repository's file."""
         project = self._project(repository)
         return (project.policy if project else None) or self._server
 
@@ -52,7 +52,7 @@ class Policies:
     def is_listed(self, repository: str, login: str) -> bool:
         """Whether the configuration lets a person or bot give commands, independent of GitHub.
 
-        Bots are listed by the policy, or like people by the project, there with `[bot]`.
+        A bot may be listed in the policy, or with `[bot]` among the project's people.
         """
         project = self._project(repository)
         people = project.people if project else ()
@@ -68,10 +68,10 @@ class Policies:
         return frozen or self.of_repository(repository).mode is Mode.OBSERVE
 
     def adopt(self, files: Iterable[FetchedFile]) -> bool:
-        """Apply configuration files that were read. Returns whether a policy changed.
+        """Apply fetched configuration files. Returns whether a policy changed.
 
-        An invalid file becomes an incident and a check of its commit; the last valid one stays in
-        force.
+        An invalid file opens an incident and fails a check of its commit; the last valid file of
+        the repository remains in force.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]

@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 #: How many sessions are loaded together and recorded in one commit.
 _BATCH = 100
-#: When a session that could not be decided is tried again.
+#: The pause before a session is decided again after a failure.
 _RETRY = timedelta(seconds=30)
-#: How the keys of incidents about sessions begin.
+#: The prefix of the keys of incidents about sessions.
 _KEY = "session "
 _UNDECIDED = "the bot does nothing for this session, because the decision about it failed ({error})"
 
@@ -45,10 +45,10 @@ _UNDECIDED = "the bot does nothing for this session, because the decision about 
 class _Confirmed(Struct, frozen=True):
     """The actions that the last decision about a session wanted."""
 
-    version: int  #: Of the session, when that was decided.
+    version: int  #: The session's version at that decision.
     project: str
     policy: Policy
-    until: datetime | None  #: When the same facts may be decided otherwise; None: never.
+    until: datetime | None  #: When the same facts may lead to another decision; None: never.
     actions: tuple[Action, ...]
 
 
@@ -57,20 +57,20 @@ class Reconciler:
     """Reconciles sessions whose facts changed or whose recheck is due."""
 
     store: Store
-    policy_of: Callable[[str], Policy]  #: By project.
+    policy_of: Callable[[str], Policy]  #: Returns the policy of a project.
     clock: Clock
     crash_point: AtCrashPoint
     on_actions: Callable[[], None]  #: Called when new actions were recorded.
-    agents: tuple[str, ...] = ()  #: The names that commands may ask for.
+    agents: tuple[str, ...] = ()  #: Agents and agent types that commands may request.
     is_project: Callable[[str], bool] = lambda _: True
-    #: The permission modes that commands may give in a project, by these names.
+    #: Returns the permission modes that commands may choose in a project, by these names.
     modes_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _: {}
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
-    #: Sessions that could not be decided the last time; None: not read from the incidents yet.
+    #: Sessions whose last decision failed; None: not yet read from the incidents.
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
-        """Reconcile every due session, the longest overdue first; returns how many."""
+        """Reconcile every due session, longest overdue first; return the number of sessions."""
         reconciled = 0
         while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)
@@ -80,12 +80,12 @@ class Reconciler:
         return reconciled
 
     def reconcile_live(self) -> int:
-        """Reconcile every live session, due or not, because a policy may have changed."""
+        """Reconcile every live session, as after a change of policies; return the number."""
         live = self.store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
     def reconcile(self, sessions: Sequence[str]) -> int:
-        """Reconcile these sessions; returns how many were decided or postponed after a failure.
+        """Reconcile these sessions; return how many were decided or postponed after a failure.
 
         An unchanged decision writes nothing. A session that changed meanwhile stays due.
         """
@@ -153,7 +153,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Facts with what the configuration says."""
+        """Return the facts, completed from the configuration."""
         return replace(
             facts,
             agents=self.agents,
@@ -167,7 +167,7 @@ class Reconciler:
         failed: list[str],
         now: datetime,
     ) -> int:
-        """Record decisions, adding failures to `failed`; how many sessions changed meanwhile."""
+        """Record decisions, append failed sessions to `failed`, return how many had changed."""
         outdated = 0
         written = self.store.decisions.record(decisions, now) if decisions else ()
         for (one, decided), future in zip(decisions, written, strict=True):
@@ -204,7 +204,7 @@ class Reconciler:
         self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        """Whether a recorded action is still right; None: the session is frozen.
+        """Whether the session still needs a recorded action; None: the session is frozen.
 
         Decides again only if the session's facts, its policy or something that depends on the time
         have changed since the last decision that wanted this very action.
@@ -237,7 +237,7 @@ class Reconciler:
         self, facts: Facts, policy: Policy, action: Action, now: datetime
     ) -> tuple[bool, datetime | None]:
         """Whether a decision on these facts wants an action that was ordered, and until when."""
-        # For actions that are not looked up among the decision's; one that only observes has none.
+        # Needed for actions that are not looked up in the decision; `observe` has no actions.
         acts = policy.mode is not Mode.OBSERVE
         if isinstance(action, Comment) and action.topic == "answer":
             return acts, None  # A command is decided once, when its reply is recorded.
@@ -255,21 +255,21 @@ class Reconciler:
 
 
 def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
-    """The names in traces of the actions that a decision is the first to order."""
+    """Yield the trace names of the actions that are ordered by this decision first."""
     for action in decided.actions:
         if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
             yield f"{one.session} {action.key}"
 
 
 def _fields(one: LoadedSession) -> dict[str, str | int]:
-    """The fields of log lines about a session."""
+    """Return the fields of log lines about a session."""
     pulls = () if isinstance(one.facts, CorruptRow) else one.facts.pulls
     pull = max((pull.number for pull in pulls), default=0)
     return {"session": one.session, "repository": one.repository, "pull_request": pull}
 
 
 def session_decision(facts: Facts, policy: Policy, decision: Decision) -> SessionDecision:
-    """A decision as the store records it."""
+    """Return the decision in the form that the store records."""
     runs = [action.run for action in decision.actions if isinstance(action, Start)]
     return SessionDecision(
         status=decision.status,

@@ -1,4 +1,4 @@
-"""Replays recorded decisions: decides again from the recorded facts and compares."""
+"""Replays recorded decisions: decides again from the recorded facts and compares the results."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,27 +9,27 @@ from msgspec import Struct
 from bot.store import HistoryRow, ReplayableDecision
 from lifecycle.decide import decide
 
-#: Fields of a decision in its history row; the others are in its record.
+#: Fields of a decision that its history row has; the others are in the decision's record.
 _IN_HISTORY = ("status", "reason", "because", "blockers")
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A field of a decision that is replayed with another value than was recorded."""
+    """A field of a decision whose replayed value differs from the recorded one."""
 
     field: str
-    then: Any
-    now: Any
+    then: Any  #: The recorded value.
+    now: Any  #: The replayed value.
 
 
 class ReplayedDecision(Struct, frozen=True, kw_only=True):
-    """A recorded decision and how it differs today."""
+    """A recorded decision and how its replay differs from it."""
 
     row: HistoryRow
-    differences: tuple[Difference, ...]  #: Empty if there are none.
+    differences: tuple[Difference, ...]  #: Empty: the replay is equal.
 
 
 def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision]:
-    """Decide by the same facts, policy and time as recorded."""
+    """Repeat each decision with its recorded facts, policy and time; yield the comparison."""
     for kept in decisions:
         again = decide(kept.facts, kept.policy, kept.row.at)
         now = msgspec.json.decode(msgspec.json.encode(again))
