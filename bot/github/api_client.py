@@ -1,7 +1,7 @@
-"""Authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
+"""Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Only a write sleeps, until its turn. Nothing is retried, which
-the outbox does, except for one attempt with a new token if an App's token expired early.
+Responses are decoded into Structs. Only writes sleep, until their turn. Failed requests are not
+retried here but by the outbox, except once with a new token if an App's token expired early.
 """
 
 import re
@@ -42,11 +42,11 @@ T = TypeVar("T")
 _SCOPES = "X-OAuth-Scopes"
 #: The account whose limits count for requests of the App itself: no owner has a colon.
 _APP = "app:"
-#: Longer lists are not read.
+#: A list with more pages is not read: `TryLater`.
 MAX_PAGES = 100
-#: A JWT that begins or ends by this much more is refused.
+#: A refused JWT is sent again if the refusal corrects GitHub's known time by more than this.
 _CLOCKS_DIFFER = timedelta(seconds=30)
-#: The rights of a token that only lists the repositories of an installation.
+#: The permissions of a token that only lists the repositories of an installation.
 _LISTING: Mapping[str, object] = {"permissions": {"metadata": "read"}}
 _LOG_BYTES = 256 * 1024
 _CORE, _GRAPHQL = "core", "graphql"
@@ -55,7 +55,8 @@ _CORE, _GRAPHQL = "core", "graphql"
 class ApiClient:
     """Sends requests for the bot. Thread-safe.
 
-    Repositories are named as they are configured; paths are relative to `repos/OWNER/NAME/`.
+    `repository` is a configured name; `path` is relative to `repos/OWNER/NAME/`; `shape` is the
+    Struct that the response is decoded into.
 
     Raises (every method):
         TryLater: GitHub cannot answer now, or a rate limit is exhausted.
@@ -81,9 +82,9 @@ class ApiClient:
         self.tokens = AccessTokens(
             credentials, self._installation_token, self.transport.server_time
         )
-        #: Whether writes may be sent; asked again after the wait for their turn.
+        #: Whether writes may be sent; called again after a write has waited for its turn.
         self.may_write: Callable[[], bool] = lambda: True
-        #: The ids of whole installations, by `OWNER/*`, which no repository is called.
+        #: Installation ids by `OWNER/*`, which cannot be a repository's name.
         self.installations: dict[str, int] = {}
         self._me = ""
         self._me_lock = Lock()
@@ -95,7 +96,7 @@ class ApiClient:
     def get(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
-        """Read one object."""
+        """Read one object with GET."""
         request = GitHubRequest("GET", self._url(repository, path), params=params)
         return decode(request, self._ask(repository, request).content, shape)
 
@@ -107,14 +108,14 @@ class ApiClient:
     def pages(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] = {}
     ) -> Iterator[T]:
-        """Read a list page by page."""
+        """Yield the items of a list, read page by page, 100 at a time."""
         for request, content in self.contents(repository, self._url(repository, path), params):
             yield from decode(request, content, list[shape])  # type: ignore[valid-type]
 
     def contents(
         self, repository: str, url: str, params: Mapping[str, str] = {}
     ) -> Iterator[tuple[GitHubRequest, bytes]]:
-        """Read the pages of a list, each with its request.
+        """Yield the undecoded pages of a list, each with its request.
 
         https://docs.github.com/rest/guides/using-pagination-in-the-rest-api
         """
@@ -137,7 +138,7 @@ class ApiClient:
         self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
-        """The last 256 KiB of a log, which may be long and stored on another host."""
+        """Return the last 256 KiB of a log. GitHub may redirect to another host for it."""
         request = GitHubRequest("GET", self._url(repository, path), stream=True)
         response = self._ask(repository, request)
         kept = b""
@@ -158,7 +159,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Read `repository` in a query's data; see `graphql`."""
+        """Send a query; return the `repository` in its data, None if absent. See `graphql`."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None
@@ -175,10 +176,10 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send `queries/NAME.graphql`, or `text` where given; None if the object does not exist.
+        """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
-        The variables `owner` and `name` are made from `repository`. A response with an error is not
-        used in part: any error raises, unless it concerns an optional field.
+        The variables `owner` and `name` are set from `repository`. Any error in the response
+        raises, unless it concerns an optional field only: partial data is not used.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):
@@ -191,7 +192,7 @@ class ApiClient:
         return decode(label, envelope.data, shape)
 
     def graphql_batch(self, repository: str, name: str, text: str) -> dict[str, Raw]:
-        """Read many objects of a repository with one query: the data of each alias.
+        """Read many objects of a repository with one query; return the data by alias.
 
         Aliases with errors are left out. `name` names the query in messages.
         """
@@ -207,11 +208,11 @@ class ApiClient:
         return {alias: value for alias, value in data.items() if alias not in failed}
 
     def budget(self, repository: str) -> PointBudget | None:
-        """The GraphQL points left in the current hour; None if unknown."""
+        """Return the GraphQL points left in the current hour; None if unknown."""
         return self._limits.budget(self._account(repository))
 
     def me(self) -> str:
-        """The bot's own login: that of the token's owner, or `SLUG[bot]` of the App.
+        """Return the bot's own login: that of the token's owner, or `SLUG[bot]` of the App.
 
         https://docs.github.com/rest/apps/apps#get-the-authenticated-app
         """
@@ -221,7 +222,7 @@ class ApiClient:
             return self._me
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
-        """Read a list of the App itself; each page links to the next."""
+        """Yield the items of a list, read as the App itself. Each page links to the next."""
         query = {**params, "per_page": "100"}
         for _ in range(MAX_PAGES):
             request = GitHubRequest("GET", path, params=query)
@@ -234,17 +235,17 @@ class ApiClient:
         raise TryLater(f"{path}: the list has more than {MAX_PAGES} pages.")
 
     def get_as_app(self, path: str, shape: type[T]) -> T:
-        """Read one object of the App itself."""
+        """Read one object, authenticated as the App itself."""
         request = GitHubRequest("GET", path)
         return decode(request, self._as_app(request).content, shape)
 
     def do_as_app(self, method: str, path: str) -> None:
-        """Send a write request as the App itself, and ignore the response."""
+        """Send a write request, authenticated as the App itself, and ignore the response."""
         self._limits.wait_turn(_APP, _CORE)
         self._as_app(GitHubRequest(method, path))
 
     def installation(self, repository: str) -> AppInstallation:
-        """The App's installation in a repository.
+        """Return the App's installation in a repository.
 
         Raises:
             NotInstalled: there is none, or it is suspended.
@@ -273,7 +274,7 @@ class ApiClient:
         return found
 
     def convert_manifest(self, code: str, shape: type[T]) -> T:
-        """Exchange the code of a manifest for the new App's keys; a code works once.
+        """Exchange a manifest's one-time code for the new App's keys.
 
         https://docs.github.com/rest/apps/apps#create-a-github-app-from-a-manifest
         """
@@ -295,7 +296,7 @@ class ApiClient:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
 
     def _installation_token(self, repository: str, for_git: bool) -> InstallationToken:
-        """A token for this repository alone, or for listing those of a whole installation.
+        """Return a token for this repository alone, or for listing those of a whole installation.
 
 
         https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
@@ -328,7 +329,7 @@ class ApiClient:
         return envelope, response.headers
 
     def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
-        """Read, or take the cached response if GitHub says that it has not changed."""
+        """Send a read, or return the cached response if GitHub answers 304 (not modified)."""
         url = str(httpx.URL(request.url, params=request.params))
         cached = self.etag_cache.cached(url)
         response = self._ask(repository, replace(request, etag=cached.etag) if cached else request)

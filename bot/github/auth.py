@@ -1,4 +1,4 @@
-"""Authentication: a token, or a GitHub App that requests a token for each repository.
+"""Authenticates the bot by a token, or as a GitHub App with a token for each repository.
 
 https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
 """
@@ -33,7 +33,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
     token: str = ""
     app_id: str = ""
     private_key: str = ""
-    #: The owners whose installations of the App are used; empty for all. Ignored for a token.
+    #: The owners whose installations of the App are used; empty: all. Ignored with a token.
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -42,12 +42,12 @@ class Credentials(Struct, frozen=True, kw_only=True):
             raise ValueError("The GitHub token holds a space or a line break: paste it again.")
 
     def __repr__(self) -> str:
-        """The kind of credentials."""
+        """Return the kind of credentials, without their values."""
         kind = f"app {self.app_id}" if self.app_id else "token" if self.token else "none"
         return f"Credentials({kind})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """No fields for pretty printers."""
+        """Return no fields, so that pretty printers show no secret."""
         return []
 
 
@@ -59,7 +59,7 @@ class InstallationToken(Struct, frozen=True):
 
 
 class AccessTokens:
-    """The token for each repository; an App's tokens are requested on demand. Thread-safe."""
+    """Returns the token for each repository; requests an App's tokens on demand. Thread-safe."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class AccessTokens:
         make: Callable[[str, bool], InstallationToken],
         server_time: Clock,
     ) -> None:
-        """`server_time` is GitHub's, by which tokens begin and end."""
+        """`make(repository, for_git)` requests a token; `server_time` returns GitHub's time."""
         self._credentials = credentials
-        self._make = make  # Requests a token for a repository: for everything, or for git alone.
+        self._make = make
         self._server_time = server_time
         self._made: dict[tuple[str, bool], InstallationToken] = {}
         self._locks: dict[tuple[str, bool], Lock] = {}
@@ -80,14 +80,14 @@ class AccessTokens:
         return bool(self._credentials.app_id)
 
     def of(self, repository: str) -> str:
-        """The token to use for a repository (`owner/name`)."""
+        """Return the token to use for a repository (`owner/name`)."""
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """The token for git, which may read and write the repository's contents and nothing else.
+        """Return the token for git, which only gives access to the repository's contents.
 
-        Git runs as a process of its own, and its token is seen by more programs than the API's. A
-        token that is not an App's is the same for both.
+        Git is a separate process, so that more programs can see its token than the API's. Without
+        an App, git and the API use the same token.
         """
         return self._of(repository, for_git=True)
 
@@ -102,7 +102,7 @@ class AccessTokens:
             return made.token
 
     def app_jwt(self) -> str:
-        """The short-lived JWT of the App itself.
+        """Return a new JWT of the App itself, valid for 8 minutes by GitHub's clock.
 
         https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
         """
@@ -123,14 +123,14 @@ class AccessTokens:
         return not allowed or owner.casefold() in allowed
 
     def forget(self, repository: str) -> None:
-        """Drop an App's token that GitHub no longer accepts."""
+        """Drop the App's cached API token for a repository, which GitHub no longer accepts."""
         self._made.pop((repository, False), None)
 
 
 def permissions_of_git(granted: Mapping[str, str]) -> Mapping[str, str]:
-    """The permissions that git's token needs of those an installation has granted.
+    """Return those of the granted permissions that git's token needs.
 
-    Without `workflows` GitHub refuses pushes that change them:
+    Without the permission `workflows`, GitHub refuses pushes that change workflow files:
     https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps
     """
     return {"contents": "write"} | {

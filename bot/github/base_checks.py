@@ -1,4 +1,4 @@
-"""Reads the checks of the base branch, and caches those that are over."""
+"""Reads the checks of the base branch, and caches them once all have completed."""
 
 from datetime import datetime, timedelta
 
@@ -6,12 +6,12 @@ from bot.github.api_client import ApiClient
 from bot.github.checks import BaseChecks, base_checks
 from bot.github.shapes import AtObject, CheckedCommit, GraphQLShape, NodeList
 
-#: How long the checks of a commit are cached once all are over: a rerun may change them.
+#: How long completed checks of a commit are cached, as a rerun may change them; most entries.
 _CACHED, _MOST = timedelta(minutes=10), 1000
 
 
 class History(GraphQLShape, frozen=True):
-    """A commit's history; other objects have none."""
+    """A commit with its history; empty for a Git object of another type."""
 
     history: NodeList[CheckedCommit] = NodeList(nodes=())
 
@@ -21,7 +21,7 @@ class CheckedNode(GraphQLShape, frozen=True):
 
 
 class MergedPull(GraphQLShape, frozen=True):
-    """A merged pull request with its head."""
+    """A merged pull request with its last commit."""
 
     commits: NodeList[CheckedNode]
 
@@ -33,15 +33,15 @@ class CheckedBase(AtObject[History], frozen=True):
 
 
 class BaseChecksReader:
-    """Raises (every method) `TryLater` or `Refused`."""
+    """Reads and caches the checks of base branches. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        #: By repository, commit and branch, each with the time until which it is used.
+        #: By repository, commit and branch: the checks, and until when the cache entry is valid.
         self._known: dict[tuple[str, str, str], tuple[BaseChecks, datetime]] = {}
 
     def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
-        """The checks of a base branch at a commit."""
+        """Return the checks of a base branch whose head is `commit`."""
         key, now = (repo, commit, branch), self._api.clock()
         known, until = self._known.get(key, (None, now))
         if known is not None and now < until:

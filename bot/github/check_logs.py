@@ -12,10 +12,10 @@ from lifecycle.model.text import plain
 from lifecycle.model.times import from_text
 
 GITHUB_ACTIONS = "github-actions"
-#: GitHub puts a time before each line of a job's log, and this before an error that ends a step.
+#: The time that GitHub puts before each line of a job's log, and the mark of a step's last error.
 _TIMESTAMP = re.compile(r"\ufeff?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z ")
 _ERROR = "##[error]"
-#: Times of steps are whole seconds, those of lines are not.
+#: Times of steps are rounded to whole seconds, times of lines are not.
 _SECOND = timedelta(seconds=1)
 _MAX_ANNOTATIONS = 20
 _LEVELS = ("failure", "warning")  # In the order in which they are shown.
@@ -23,9 +23,9 @@ _MAX_LINES, _MAX_LINE_LENGTH, _MAX_LENGTH = 50, 400, 8_000
 
 
 def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
-    """The log of a check run, or else the text of its output, and its annotations; all shortened.
+    """Return the shortened log of a check run (or else its output text) and its annotations.
 
-    A job of GitHub Actions has the id of its check run.
+    `run_id` is the check run's id, which is also the id of its GitHub Actions job, if any.
     """
     run = api.get(repo, f"check-runs/{run_id}", CheckRunResponse)
     output = run.output
@@ -37,15 +37,15 @@ def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
 
 
 def tail(text: str) -> str:
-    """The last 50 lines without control characters, of 400 characters each, 8,000 in all."""
+    """Return the last 50 lines without control characters: 400 characters each, 8,000 in all."""
     lines = [_printed(line) for line in text.rstrip().split("\n")[-_MAX_LINES:]]
     return "\n".join(lines)[-_MAX_LENGTH:]
 
 
 def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
-    """The lines of the first failed step without their times; all lines if no step failed.
+    """Return the log lines of the first failed step, without times; all lines if none failed.
 
-    The log holds the lines of all steps, those that clean up afterwards too.
+    `log` contains the lines of all steps, including clean-up steps that ran after the failure.
     """
     failed = next((step for step in steps if step.conclusion == "failure"), None)
     lines = list(_timed_lines(log))
@@ -59,7 +59,7 @@ def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
 
 
 def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
-    """The log of a job's failed step; empty if GitHub has none.
+    """Return the log of a job's failed step; empty if GitHub has no log.
 
     https://docs.github.com/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
     """
@@ -72,7 +72,7 @@ def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
 
 
 def _timed_lines(log: str) -> Iterator[tuple[datetime | None, str]]:
-    """The lines with their times; a line without a time has that of the line before."""
+    """Yield each line with its time. A line without a time gets the time of the line before."""
     at: datetime | None = None
     for line in log.split("\n"):
         timestamp = _TIMESTAMP.match(line)
@@ -87,7 +87,7 @@ def _printed(line: str) -> str:
 
 
 def _annotations(api: ApiClient, repo: str, run_id: int) -> str:
-    """A line for each annotation, failures first."""
+    """Return the annotations as text, one line each, failures first."""
     path = f"check-runs/{run_id}/annotations"
     found = api.get(repo, path, list[Annotation], {"per_page": "100"})
     shown = [one for level in _LEVELS for one in found if one.annotation_level == level]

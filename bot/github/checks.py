@@ -14,7 +14,7 @@ from lifecycle.model.status import CheckState
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 # An unknown value of GitHub's enums never means success.
-#: `CheckConclusionState`.
+#: By `CheckConclusionState`, the conclusion of a check run.
 _CONCLUSIONS = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -27,7 +27,7 @@ _CONCLUSIONS = {
     "STALE": CheckState.STALE,
 }
 
-#: `StatusState`, the state of a commit status.
+#: By `StatusState`, the state of a commit status.
 _STATUSES = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -47,24 +47,24 @@ class CheckIdentity(NamedTuple):
 
     @property
     def without_event(self) -> tuple[str, str, str]:
-        """The identity without its event: a push on the base branch, a pull request on the head."""
+        """Return the identity without its event, which differs between base branch and head."""
         return self.app, self.workflow, self.name
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
     """The checks of the base branch's last commits and of the last pull requests merged into it."""
 
-    #: Names of the checks that ran for those pull requests: others may be expected to have them.
+    #: Names of the checks that ran for the merged pull requests, so probably for others, too.
     expected: tuple[str, ...] = ()
-    #: Checks whose last completed run failed.
+    #: The identities, without event, of the checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
-    settled: bool = False  #: Whether the checks of the base branch's last commits are all over.
+    settled: bool = False  #: Whether all checks of the base branch's last commits completed.
 
 
 def checks_of(
     pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: BaseChecks
 ) -> tuple[Check, ...]:
-    """The newest run of each check, and the required checks that never reported as pending.
+    """Return the newest run of each check; required checks without any run count as pending.
 
     The bot's own check runs and statuses are left out.
     """
@@ -101,7 +101,7 @@ def checks_of(
 
 
 def _is_reported(required: str, contexts: Iterable[HeadCheck]) -> bool:
-    """Whether a commit status reports a required one below its name.
+    """Whether a commit status whose name begins with `required/` reports the required check.
 
     GitHub accepts `continuous-integration/travis-ci/pr` for `continuous-integration/travis-ci`.
     """
@@ -113,7 +113,7 @@ def _is_below(required: str, context: HeadCheck) -> bool:
 
 
 def needs_base_checks(checks: Sequence[Check]) -> bool:
-    """Whether the checks of the base branch matter: a check failed, or none ran."""
+    """Whether the checks of the base branch have to be read: a check failed, or none ran."""
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 
@@ -121,13 +121,13 @@ def needs_base_checks(checks: Sequence[Check]) -> bool:
 def base_checks(
     commits: Iterable[CheckedCommit], merged: Iterable[CheckedCommit], me: str
 ) -> BaseChecks:
-    """Read the checks of the base branch.
+    """Return the summary of the base branch's checks.
 
     `commits` are its last commits, newest first; `merged` are the heads of the pull requests that
-    were merged into it last.
+    were merged into the branch last.
     """
     states: dict[tuple[str, str, str], CheckState] = {}
-    ended: list[bool] = []  # Of each commit with checks.
+    ended: list[bool] = []  # For each commit with checks, whether all completed.
     last = list(commits)
     for commit in last:
         found = {each: check_state(each) for each in commit.checks if not _is_own(each, me)}
@@ -142,7 +142,7 @@ def base_checks(
         for context in head.checks
         if not _is_own(context, me) and _ran_for_pull(context)
     }
-    # Those of a commit pushed a moment ago have not begun.
+    # The checks of a commit pushed a moment ago may not have begun.
     begun = not ended or bool(last[0].checks)
     return BaseChecks(expected=tuple(sorted(ran)), failed=failed, settled=begun and all(ended))
 
@@ -159,7 +159,7 @@ def _ran_for_pull(context: CheckContext) -> bool:
 
 
 def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
-    """The failed checks of a merge queue's commit; all of them count as required."""
+    """Return the failed checks of a merge queue's commit; all of them count as required."""
     return tuple(
         Check(
             id=" / ".join(filter(None, ("merge queue", *check_identity(each)))),
@@ -175,7 +175,7 @@ def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
 
 
 def required_checks(base: BaseRef | None) -> frozenset[str] | None:
-    """The names of the required checks; None if there are none or the bot may not see them."""
+    """Return the names of the required checks; None: there are none, or the bot cannot see them."""
     if base is None:
         return None
     found: list[frozenset[str]] = []
@@ -189,7 +189,7 @@ def required_checks(base: BaseRef | None) -> frozenset[str] | None:
 
 
 def check_state(context: CheckContext) -> CheckState:
-    """The state of a check run or commit status; pending if unknown."""
+    """Return the state of a check run or commit status; pending if unknown."""
     if context.typename == "StatusContext":
         return _STATUSES.get(context.state or "", CheckState.PENDING)
     if context.status != "COMPLETED":
@@ -198,7 +198,7 @@ def check_state(context: CheckContext) -> CheckState:
 
 
 def check_identity(context: CheckContext) -> CheckIdentity:
-    """Which check a run or status belongs to."""
+    """Return the identity of the check that a run or status belongs to."""
     if context.typename == "StatusContext":
         return CheckIdentity("status", "", "", context.context)
     suite = context.check_suite

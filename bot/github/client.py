@@ -1,4 +1,4 @@
-"""The GitHub client that the rest of the bot uses."""
+"""Combines reads, writes and git access into the GitHub client that the bot uses."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -50,29 +50,29 @@ class GitHub:
         self.setup = RepositorySetup(self._api)
 
     def write_only_while(self, may_write: Callable[[], bool]) -> None:
-        """Have writes refused with `TryLater` while `may_write` is false."""
+        """Make writes raise `TryLater` while `may_write` returns False."""
         self._api.may_write = may_write
 
     def caching(self) -> AbstractContextManager[None]:
-        """Cache the lists that are read inside, unless the block raises.
+        """Return a context manager that caches the REST reads made in its block.
 
-        Reading an unchanged list again does not count against the rate limit:
+        If the block raises, nothing is cached. Unchanged responses do not count in the rate limit:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         return self._api.etag_cache.caching()
 
     def convert_manifest(self, code: str, shape: type[T]) -> T:
-        """Exchange the code of a manifest for the new App's keys; a code works once."""
+        """Exchange a manifest's one-time code for the new App's keys, decoded as `shape`."""
         return self._api.convert_manifest(code, shape)
 
     def git_password(self, repository: str) -> str:
-        """The password with which git fetches and pushes a repository."""
+        """Return the password with which git fetches and pushes a repository."""
         return self._api.tokens.of_git(repository)
 
     def answers(self, git_base: str = "") -> bool:
         """Whether GitHub answers at its API and at `git_base`, if that is an http or https URL.
 
-        Where the network drops packets silently, this takes as long as a request may take.
+        If the network drops packets silently, this takes as long as the request's time limit.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
         return all(map(self._api.transport.answers, urls))

@@ -1,6 +1,6 @@
-"""Finds the bot's own comments again: each ends with a hidden key.
+"""Marks each of the bot's comments with a hidden key, and finds comments by their key.
 
-The key is an HTML comment, so that writing a comment twice can be avoided after a crash.
+The marker is an HTML comment. With it, the bot does not post a comment twice after a crash.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ KEY = "mergewright:key="
 
 
 def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterator[ListedText]:
-    """The bot's own comments, or those with this key; a copy by somebody else does not count."""
+    """Yield the bot's own comments at `path`; with `key`, only the ones that have this key."""
     me = api.me()
     for written in api.pages(repo, path, ListedText):
         mine = written.user is not None and written.user.login == me
@@ -22,22 +22,22 @@ def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterato
 
 
 def has_marker(body: str | None, key: str) -> bool:
-    """Whether a text ends with this key."""
+    """Whether a text ends with the marker of this key; False without a text."""
     return (body or "").rstrip().endswith(marker(key))
 
 
 def marker(key: str) -> str:
-    """The end of a comment with this key."""
+    """Return the marker of a key: the HTML comment that ends the bot's comment."""
     # `-->` in a key would end the HTML comment.
     return f"<!-- {KEY}{quote(key, safe=':/#@=,+.')} -->"
 
 
 def with_marker(body: str, key: str) -> str:
-    """A text with its key."""
+    """Return the text with the marker of the key at its end."""
     return f"{without_markers(body)}\n\n{marker(key)}"
 
 
 def without_markers(text: str) -> str:
-    """The text without markers, and without characters that UTF-8 cannot encode."""
+    """Return the text without any markers and without characters that UTF-8 cannot encode."""
     escaped = text.replace(KEY, KEY.replace(":", "&#58;"))
     return escaped.encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
-"""Failures of GitHub requests, a class for each remedy, and their derivation from responses.
+"""Derives failures from GitHub's responses; there is one exception class for each remedy.
 
-A rate limit without a time means at least one minute:
+A rate limit whose response names no time lasts at least one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
@@ -17,10 +17,10 @@ EVERYTHING = ""  #: The resource of a rate limit that applies to all requests.
 _LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
 _TEXT_LIMIT = 300
-#: The wait before looking again whether the App is installed, or the repository unarchived.
+#: The pause between two checks whether the App is installed or the repository unarchived.
 REINSTALL = timedelta(minutes=5)
 
-#: What msgspec raises for bytes that are not JSON of the expected shape.
+#: The exceptions of msgspec for bytes that are not JSON of the expected shape.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _REMEDIES = {
@@ -35,13 +35,13 @@ _REMEDIES = {
     451: "GitHub has blocked it for legal reasons.",
 }
 
-#: Fields that need permissions the bot works without: where they are refused, they read as null.
+#: Fields whose permission is optional for the bot: GitHub returns null where it is missing.
 _OPTIONAL = {"branchProtectionRule", "refUpdateRule", "rules"}
 _UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
 
 class GitHubFailure(Exception):
-    """A request failed; the message says which, why, and the remedy."""
+    """A request failed; the message names the request, the reason and the remedy."""
 
 
 class TryLater(GitHubFailure):
@@ -56,16 +56,16 @@ class TryLater(GitHubFailure):
 
 
 class Limited(TryLater):
-    """A rate limit is exhausted; requests are held until `until`."""
+    """A rate limit is exhausted; the client sends no requests of it before `until`."""
 
     def __init__(self, message: str, until: datetime, resource: str = EVERYTHING) -> None:
         super().__init__(f"{message} The rate limit is used up until {until:%H:%M:%S} UTC.", until)
         self.until = until
-        self.resource = resource  #: `core`, `graphql` or everything.
+        self.resource = resource  #: `core`, `graphql` or `EVERYTHING`.
 
 
 class NotInstalled(TryLater):
-    """The App is suspended or not installed there. Work waits until a person installs it."""
+    """The App is suspended or not installed in the account. Work waits for its installation."""
 
 
 class Refused(GitHubFailure):
@@ -77,7 +77,7 @@ class Refused(GitHubFailure):
 
 
 class Conflicted(Refused):
-    """GitHub refuses because the pull request has changed since it was read: read it again."""
+    """GitHub refuses because the pull request has changed since it was read: refresh it."""
 
 
 class IgnoreRefused:
@@ -117,12 +117,12 @@ class GraphQLError(Struct, frozen=True):
 
     @property
     def is_optional(self) -> bool:
-        """Whether it concerns an optional field alone."""
+        """Whether the error concerns only an optional field, so that the rest can be used."""
         return self.type in _UNREADABLE and not _OPTIONAL.isdisjoint(self.path or ())
 
     @property
     def is_missing(self) -> bool:
-        """Whether the object asked for does not exist in a repository that does."""
+        """Whether the repository exists, but the requested object in it does not."""
         path = self.path or ()
         return self.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
 
@@ -130,7 +130,7 @@ class GraphQLError(Struct, frozen=True):
 def http_failure(
     request: str, status: int, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> TryLater | Refused:
-    """The failure that an HTTP response outside 200-299 means."""
+    """Return the failure for an HTTP response whose status is outside 200-299."""
     error = error_message(body)
     message = f"{request}: GitHub answered {status}{': ' + error if error else ''}."
     if status in (403, 429) and (limit := _limit_of(message, headers, error, now)):
@@ -138,7 +138,7 @@ def http_failure(
     if status == 403 and "installation has been suspended" in error.lower():
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
     if status == 403 and "repository was archived" in error.lower():
-        # Sessions act until the bot knows that it is archived; their actions wait.
+        # Until the bot knows that the repository is archived, sessions still order actions.
         return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
     if status in (408, 429) or status >= 500:
         return TryLater(message, _wait_of(headers, now))
@@ -148,7 +148,7 @@ def http_failure(
 def graphql_failure(
     request: str, problems: Collection[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
-    """The failure that the errors of a GraphQL response mean, the most lasting one first."""
+    """Return the failure for the errors of a GraphQL response; the most lasting error decides."""
     error = _short("; ".join(problem.message for problem in problems))
     message = f"{request}: GitHub answered: {error}."
     types = {problem.type for problem in problems}
@@ -168,9 +168,9 @@ def graphql_failure(
 def exhausted_limit(
     request: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
-    """The rate limit that this response exhausted, or None.
+    """Return the rate limit that this response exhausted; None: some requests are left.
 
-    `resource` is what the limit applies to if the response does not say.
+    `resource` is what the limit applies to if the response does not name it.
     """
     if headers.get("x-ratelimit-remaining") != "0":
         return None
@@ -179,7 +179,7 @@ def exhausted_limit(
 
 
 def error_message(body: bytes) -> str:
-    """The message of an error body in one short line; empty for any other body."""
+    """Return the message of an error body as one short line; empty if the body has none."""
     try:
         parsed = msgspec.json.decode(body, type=ErrorBody)
     except UNDECODABLE:
@@ -197,7 +197,7 @@ def error_message(body: bytes) -> str:
 def _limit_of(
     message: str, headers: Mapping[str, str], error: str, now: datetime
 ) -> Limited | None:
-    """The rate limit that a 403 or 429 means, or None."""
+    """Return the rate limit that a response of 403 or 429 reports; None: it has another reason."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
     if limit := exhausted_limit(message, headers, now):
@@ -223,7 +223,7 @@ def _reset_of(headers: Mapping[str, str], now: datetime) -> datetime:
 
 
 def date_of(headers: Mapping[str, str]) -> datetime | None:
-    """The time at which GitHub sent a response; None if it does not say."""
+    """Return the time at which GitHub sent a response; None if it does not say."""
     try:
         return parsedate_to_datetime(headers.get("date", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The GitHub App's own settings: the permissions it needs, and the deliveries of its webhook."""
+"""Reads the GitHub App's permissions, installations and webhook deliveries."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -16,8 +16,8 @@ from bot.github.rest import (
 from bot.github.transport import decode
 
 _DELIVERIES = "app/hook/deliveries"
-#: Status codes below 500 of deliveries that no server answered: 0 means no connection. A
-#: delivery that was refused for its content would be refused again.
+#: Status codes below 500 of deliveries that are worth a retry; 0 means no connection. A delivery
+#: that was refused for its content would be refused again.
 _UNANSWERED = {0, 408, 429}
 
 
@@ -26,10 +26,10 @@ class AppPermission(Struct, frozen=True):
 
     name: str
     level: Literal["read", "write"]
-    why: str
+    why: str  #: What the bot needs it for.
 
 
-#: The least that every feature works with; `write` includes `read`.
+#: The permissions that all features together need; `write` includes `read`.
 PERMISSIONS = (
     AppPermission("actions", "write", "read logs of failed jobs, rerun flaky jobs"),
     AppPermission(
@@ -45,7 +45,7 @@ PERMISSIONS = (
 
 
 def missing_permissions(granted: Mapping[str, str]) -> tuple[str, ...]:
-    """A sentence for each missing permission; `granted` maps names to levels."""
+    """Return a sentence for each missing permission. `granted` maps permission names to levels."""
     return tuple(
         f"the permission {one.name}: {one.level} is missing"
         f" (it has {granted.get(one.name) or 'none'}); it is needed to {one.why}"
@@ -64,10 +64,10 @@ class DeliveryAttempt(Struct, frozen=True):
 
 
 class AppWebhook:
-    """The App's webhook.
+    """Reads the App's webhook and its deliveries. Methods raise `TryLater` or `Refused`.
 
-    A token has none: webhooks of its repositories are for their administrators to read. Methods
-    raise `TryLater` or `Refused`.
+    With a token there is no such webhook, and only a repository's administrators may read the
+    webhooks of the repository.
     """
 
     def __init__(self, api: ApiClient) -> None:
@@ -75,18 +75,18 @@ class AppWebhook:
 
     @property
     def is_available(self) -> bool:
-        """Whether the bot is an App."""
+        """Whether the bot is an App, which has a webhook."""
         return self._api.tokens.is_app
 
     def url(self) -> str:
-        """The address that the App's webhooks are sent to; empty if it has none.
+        """Return the URL that GitHub sends the App's webhooks to; empty if the App has no webhook.
 
         https://docs.github.com/rest/apps/webhooks#get-a-webhook-configuration-for-an-app
         """
         return self._api.get_as_app("app/hook/config", HookConfiguration).url
 
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
-        """Yield the attempts since a time that no server answered properly, newest first.
+        """Yield the failed attempts since a time, newest first, without refusals of the content.
 
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """
@@ -97,7 +97,7 @@ class AppWebhook:
                 yield attempt
 
     def redeliver(self, attempt: DeliveryAttempt) -> None:
-        """Request one more attempt, which has the same guid.
+        """Request one more attempt of a delivery; it gets the same `guid`.
 
         https://docs.github.com/rest/apps/webhooks#redeliver-a-delivery-for-an-app-webhook
         """
@@ -105,15 +105,15 @@ class AppWebhook:
 
 
 class AppInstallations:
-    """The installations of the App. Methods raise `TryLater` or `Refused`."""
+    """Reads the App's installations. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
     def repositories(self) -> dict[str, list[InstalledRepository] | None]:
-        """The repositories of each installation by its account's login, in lower case.
+        """Return the repositories of each installation, by the account's login in lower case.
 
-        None for a suspended one, and for one outside `github.allowed-owners`, which is not read.
+        The value is None for an installation that is suspended or not of `github.allowed-owners`.
         https://docs.github.com/rest/apps/apps#list-installations-for-the-authenticated-app
         """
         found: dict[str, list[InstalledRepository] | None] = {}

@@ -1,4 +1,4 @@
-"""GraphQL: the queries, which are files in `queries/`, and the envelope of every response."""
+"""Builds GraphQL queries from the files in `queries/`, and decodes the envelope of responses."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _OLDEST_FIRST = "states: [OPEN], first: 100, orderBy: { field: CREATED_AT, direc
 
 
 class Envelope(Struct, frozen=True):
-    """The top level of every response; the data is still encoded."""
+    """The top level of every response; `data` is JSON that is not decoded yet."""
 
     data: Raw = Raw(b"null")
     errors: tuple[GraphQLError, ...] | None = None
@@ -35,19 +35,19 @@ class _Price(Struct, frozen=True, rename="camel"):
 
 
 class PricedResponse(Struct, frozen=True):
-    """`rateLimit`, which most queries ask for; null on a server without limits."""
+    """The field `rateLimit` of a response; null on a server without rate limits."""
 
     data: _Price | None = None
 
 
 @cache
 def load_query(name: str) -> str:
-    """`queries/NAME.graphql` with the shared fragments it uses; GitHub refuses unused ones."""
+    """Return `queries/NAME.graphql` with the fragments it uses; GitHub refuses unused ones."""
     return _with_fragments(_text(name))
 
 
 def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
-    """A query for the fingerprints of issues and pull requests, under the aliases `n12`, ..."""
+    """Return a query for fingerprints; the alias `n12` is issue or pull request 12."""
     fields = [
         *(f"n{number}: issue(number: {number}) {{ ...IssueFingerprint }}" for number in issues),
         *(f"n{number}: pullRequest(number: {number}) {{ ...PullFingerprint }}" for number in pulls),
@@ -56,16 +56,16 @@ def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
 
 
 def branches(pulls: Iterable[int]) -> str:
-    """A query for the branches of pull requests, under the aliases `n12`, ..."""
+    """Return a query for the branches of pull requests; the alias `n12` is pull request 12."""
     fields = [f"n{number}: pullRequest(number: {number}) {{ headRefName }}" for number in pulls]
     return _batch("Branches", fields)
 
 
 def labelled_issues(cursors: Mapping[str, str | None]) -> str:
-    """A query for open issues by label or by assignee (`@login`), under the aliases `l0`, `l1`, ...
+    """Return a query for open issues by label or assignee (`@login`), with aliases `l0`, `l1`, ...
 
-    `cursors` maps each of them to the cursor where its list continues. Each has its own list,
-    because GitHub does not document how one list combines several labels.
+    `cursors` maps each label or assignee to the cursor where its list continues; None: from the
+    beginning. GitHub does not document how one list combines several labels, so each has its own.
     """
     lists = enumerate(cursors.items())
     return _batch("Labelled", (f"l{at}: {_issues(word, after)}" for at, (word, after) in lists))

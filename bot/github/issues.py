@@ -16,7 +16,7 @@ _LABELINGS = {
 
 
 def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
-    """A snapshot of an issue, with who labelled and who edited it."""
+    """Return a snapshot of an issue, with who labelled and who edited it."""
     found = repository.issue_or_pull_request
     comments = found.comments.nodes
     events = found.timeline_items.nodes
@@ -54,7 +54,7 @@ def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
             if event.typename in _LABELINGS and _label(event)
         ),
         edits=tuple(sorted(edits, key=lambda edit: edit.at)),
-        # GitHub's times are whole seconds: of two events in one, the later in the timeline counts.
+        # GitHub's times are whole seconds: of two events in the same second, the last one counts.
         reopened=max(
             reversed(_of_type("ReopenedEvent", events)), key=lambda event: event.at, default=None
         ),
@@ -65,7 +65,7 @@ def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
 
 
 def _references(repository: IssueRepository) -> Iterator[str]:
-    """The issues and pull requests that refer to an issue, as `#5` or `owner/name#5`."""
+    """Yield the issues and pull requests that refer to an issue, as `#5` or `owner/name#5`."""
     for reference in repository.issue_or_pull_request.references.nodes:
         place, number = reference.source.repository, reference.source.number
         if place is not None and number:
@@ -82,7 +82,7 @@ def _of_type(typename: str, events: Iterable[TimelineEvent]) -> list[IssueEvent]
 
 
 def _label(event: TimelineEvent) -> str:
-    """The label, or the assignee as `@login`; empty if it was deleted."""
+    """Return an event's label, or its assignee as `@login`; empty if that was deleted."""
     if event.label:
         return event.label.name
     return f"@{login_of(event.assignee)}" if event.assignee else ""

@@ -1,6 +1,6 @@
-"""GitHub's ways to merge: directly, asynchronously, or through the merge queue.
+"""Merges pull requests: directly, asynchronously, or through GitHub's merge queue.
 
-Refusals that a fresh look at the pull request may resolve are `Conflicted`, all others `Refused`.
+A refusal raises `Conflicted` if reading the pull request again may resolve it, else `Refused`.
 """
 
 from datetime import datetime, timedelta
@@ -12,15 +12,15 @@ from bot.github.rest import CommitSha, MergeProgress, PullResponse
 from bot.github.shapes import GraphQLShape, OfPull
 from lifecycle.model.policy import MergeMethod
 
-#: Status codes of a merge whose pull request is not in the judged state any more.
+#: Status codes of a refused merge whose pull request has changed since the bot's decision.
 #: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 _NOT_MERGEABLE = {400, 405, 409}
-#: Bounds of the wait between two questions for the result of an asynchronous merge.
+#: Bounds of the pause between two requests for the result of an asynchronous merge.
 _FIRST_POLL, _LAST_POLL = timedelta(seconds=1), timedelta(minutes=1)
-#: The result of a merge that the merge queue carries out.
+#: What `merge` and `enqueue` return if GitHub's merge queue will merge the pull request.
 QUEUED = "queued"
 
-#: A merge: repository, number and judged commit.
+#: A merge: repository, number of the pull request, and the commit that was decided to merge.
 _MergeId = tuple[str, int, str]
 
 
@@ -28,11 +28,11 @@ class _Ticket(NamedTuple):
     """An asynchronous merge under way."""
 
     since: datetime  #: When it was first requested.
-    uuid: str = ""  #: Empty after a restart.
+    uuid: str = ""  #: Its id at GitHub; empty after the bot's restart.
 
 
 class PullTarget(GraphQLShape, frozen=True):
-    """Where a pull request is to be merged, now."""
+    """The current state of a pull request that decides how it is merged."""
 
     id: str
     is_in_merge_queue: bool
@@ -49,12 +49,12 @@ class MergeTarget(OfPull[PullTarget], frozen=True):
 
     @property
     def base_branch(self) -> str:
-        """The branch that the pull request is to be merged into."""
+        """Return the branch that the pull request is to be merged into."""
         return self.pull_request.base_ref_name
 
     @property
     def methods(self) -> tuple[MergeMethod, ...]:
-        """The methods that the repository allows."""
+        """Return the methods that the repository allows."""
         allowed = {
             MergeMethod.MERGE: self.merge_commit_allowed,
             MergeMethod.SQUASH: self.squash_merge_allowed,
@@ -74,18 +74,18 @@ class PullMerger:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        #: Asynchronous merges under way. After a restart they are requested again, which GitHub
+        #: Asynchronous merges in progress. After a restart the bot requests them again, and GitHub
         #: answers with the same merge.
         self._tickets: dict[_MergeId, _Ticket] = {}
-        self._direct: set[str] = set()  #: Repositories without asynchronous merges.
+        self._direct: set[str] = set()  #: Repositories whose server has no asynchronous merges.
 
     def merge(
         self, repo: str, number: int, sha: str, method: MergeMethod, title: str, message: str
     ) -> str:
-        """Merge a pull request at the judged commit; returns the merge commit or `QUEUED`.
+        """Merge a pull request if its head is `sha`; return the merge commit or `QUEUED`.
 
-        `QUEUED` if the base branch has a merge queue after all. The merge is asynchronous where the
-        server supports that; `TryLater` is raised until it is finished.
+        Returns `QUEUED` if the base branch turns out to have a merge queue. If the server supports
+        asynchronous merges, `TryLater` is raised until the merge is finished.
         https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchronously
         """
         request = {
@@ -105,11 +105,11 @@ class PullMerger:
         return merged
 
     def description(self, repo: str, number: int) -> str:
-        """The text of a pull request."""
+        """Return the text of a pull request."""
         return self._api.get(repo, f"pulls/{number}", PullResponse).body or ""
 
     def target(self, repo: str, number: int) -> MergeTarget:
-        """Where and how a pull request may be merged, now."""
+        """Return where and how a pull request may be merged at present."""
         found = self._api.query(repo, "merge_target", MergeTarget, {"number": number})
         if found is None:
             raise Refused(f"There is no pull request {number} in {repo}.", 404)
@@ -165,9 +165,9 @@ class PullMerger:
                 raise Conflicted(f"Pull request {number} of {repo}: {details.message}", 409)
 
     def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
-        """The merge commit if this commit is merged already; raises the refusal otherwise.
+        """Return the merge commit if `sha` is already merged; otherwise raise the refusal.
 
-        As `Conflicted` where the pull request is not in the judged state any more.
+        The refusal is raised as `Conflicted` if the pull request has changed since the decision.
         """
         pull = self._api.get(repo, f"pulls/{number}", PullResponse)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:
@@ -177,7 +177,7 @@ class PullMerger:
         raise refusal
 
     def _pending(self, merge_id: _MergeId, ticket: _Ticket, why: str) -> TryLater:
-        """Remember the merge, and say when to ask for its result again."""
+        """Store the ticket; return the error that says when to request the result again."""
         self._tickets[merge_id] = ticket
         now = self._api.clock()
         wait = max(_FIRST_POLL, (now - ticket.since) / 2)

@@ -16,8 +16,8 @@ _NO_CHECKS = BaseChecks()
 _VERDICTS = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 # An unknown value of GitHub's enums never means success.
-#: `MergeStateStatus`. UNSTABLE: only checks that are not required fail. DRAFT: only being a draft,
-#: which is a fact of its own, blocks the merge.
+#: By `MergeStateStatus`. UNSTABLE: only checks that are not required fail. DRAFT: nothing blocks
+#: the merge but the draft state, which is a separate fact.
 _MERGES = {
     "CLEAN": Merge.CLEAN,
     "HAS_HOOKS": Merge.CLEAN,
@@ -28,7 +28,7 @@ _MERGES = {
     "BLOCKED": Merge.PROTECTED,
 }
 
-#: `PullRequestReviewDecision`; if it is null, the reviews decide.
+#: By `PullRequestReviewDecision`; if GitHub returns null, the latest reviews decide.
 _DECISIONS = {
     "APPROVED": ReviewState.APPROVED,
     "CHANGES_REQUESTED": ReviewState.CHANGES_REQUESTED,
@@ -39,7 +39,7 @@ _PULL_STATES = {state.name: state for state in PullState}
 
 
 def login_of(actor: Actor | None) -> str:
-    """An account's login, which ends with `[bot]` for every bot; empty if it was deleted."""
+    """Return an account's login, which ends with `[bot]` for every bot; empty if it was deleted."""
     if actor is None:
         return ""
     return bot_login(actor.login) if actor.typename == BOT else actor.login
@@ -53,9 +53,9 @@ def pull_snapshot(
     *,
     barred: str = "",
 ) -> PullSnapshot:
-    """A snapshot of all pages; the last page has the state of the pull request.
+    """Return one snapshot of all pages; the pull request's state is that of the last page.
 
-    `barred`: the rule that keeps the bot from pushing to the base branch.
+    `barred`: the rule that keeps the bot from pushing to the base branch; empty: none.
     `checks_complete` is False if a page or the beginning of an open thread is missing, or if the
     checks are not those of the head.
     """
@@ -119,7 +119,7 @@ def pull_snapshot(
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """Whether a pull request can be merged; clean only if both of GitHub's fields say so."""
+    """Return the merge state, which is clean only if both of GitHub's fields say so."""
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = _MERGES.get(status, Merge.UNKNOWN)
@@ -130,7 +130,7 @@ def merge_state(mergeable: str, status: str) -> Merge:
 
 
 def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
-    """GitHub's review decision, or else the latest reviews of people with write access."""
+    """Return GitHub's review decision; if it is null, that of reviewers with write access."""
     if pull.review_decision is not None:
         return _DECISIONS.get(pull.review_decision, ReviewState.NONE)
     states = {review.state for review in latest if review.author_can_push_to_repository}
@@ -142,7 +142,7 @@ def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState
 
 
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
-    """The last removal from a merge queue without a merge."""
+    """Return the last removal from a merge queue without a merge; None: there is none."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]
@@ -166,7 +166,7 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
 
 
 def _verdict(review: ReviewNode, me: str, onto_base: datetime) -> Verdict:
-    """`onto_base`: since when the pull request has its base branch."""
+    """Convert a review. `onto_base`: since when the pull request has its base branch."""
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),
@@ -192,9 +192,9 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
 
 
 def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
-    """The remark of a comment or review; the observer sets `allowed`.
+    """Return the remark of a comment or review; the observer sets `allowed` later.
 
-    With a token the bot's own have its marker, since the token's owner may write too.
+    With a token, the bot's own remarks are recognised by its marker, as the owner may write, too.
     """
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
     author = login_of(text.author)
@@ -215,14 +215,14 @@ def _is_bot(actor: Actor | None) -> bool:
 def _edits(
     comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
-    """The remarks whose last editor is not their author, with that editor."""
+    """Yield the ids of remarks whose last editor is not the author, each with the editor."""
     yield from edits_of("comment", comments)
     yield from edits_of("review", reviews)
     yield from edits_of("thread-comment", (c for one in threads for c in one.comments.nodes))
 
 
 def edits_of(kind: str, texts: Iterable[CommentNode | ReviewNode]) -> Iterator[tuple[str, str]]:
-    """The remarks of a kind whose last editor is not their author, with that editor."""
+    """Yield the ids of remarks of a kind last edited by others than the author, with the editor."""
     for text in texts:
         editor = login_of(text.editor)
         if text.last_edited_at is not None and editor != login_of(text.author):

@@ -12,10 +12,10 @@ from bot.github.api_client import ApiClient
 from bot.github.errors import IgnoreRefused
 from bot.github.shapes import BaseRef, BranchProtection
 
-#: Types of rules that let only those push who may bypass their ruleset.
+#: Types of rules under which only accounts that may bypass the ruleset can push.
 #: https://docs.github.com/en/graphql/reference/enums#repositoryruletype
 _BARS = {"UPDATE", "LOCK_BRANCH"}
-#: How long is cached whether the bot may bypass a ruleset.
+#: How long the answer whether the bot may bypass a ruleset is cached.
 _CACHED = timedelta(minutes=10)
 
 
@@ -27,23 +27,23 @@ class RulesetBypass(Struct, frozen=True):
 
 
 class PushRules:
-    """Raises (every method) `TryLater` or `Refused`."""
+    """Finds rules that bar the bot from pushing. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        #: Whether the bot is barred, by repository and ruleset, with the time until which it holds.
+        #: By repository and ruleset: whether the bot is barred, and until when that is cached.
         self._known: dict[tuple[str, int], tuple[bool, datetime]] = {}
 
     def barring(self, repo: str, base: BaseRef | None, me: str) -> str:
-        """The rule that keeps the bot from pushing to a base branch, in words; empty: none known.
+        """Return the name of the rule that bars the bot from a base branch; empty: none known.
 
-        Sends a request for each ruleset of that kind, once in ten minutes.
+        Sends one request per ruleset that restricts pushes, at most every ten minutes.
         """
         if base is None:
             return ""
         update, protection = base.ref_update_rule, base.branch_protection_rule
-        # Neither is enough: nobody may push where only a pull request is required, and
-        # administrators may push where others may not.
+        # Both conditions are needed: `viewer_can_push` is also False where only a pull request is
+        # required, and administrators may push despite branch protection.
         if update is not None and not update.viewer_can_push and protection is not None:
             if protection.lock_branch:
                 return "lock"
@@ -68,7 +68,7 @@ class PushRules:
 
 
 def _excludes(protection: BranchProtection, me: str) -> bool:
-    """Whether only others may push. The bot may be a member of any team, but an App is of none."""
+    """Whether only others may push. A user may be in any of the teams; an App is in none."""
     allowed = protection.push_allowances
     if not protection.restricts_pushes or allowed is None:
         return False

@@ -1,4 +1,4 @@
-"""Keeps to GitHub's rate limits, which it counts for each installation; backs off after failures.
+"""Keeps GitHub's rate limits, separately for each installation, and backs off after failures.
 
 Requests are not sent while a limit is exhausted: GitHub may ban clients that keep sending them.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
@@ -17,10 +17,10 @@ from bot.system.clock import Clock
 from bot.system.metrics import show_rate_limit
 from lifecycle.model.policy import delay
 
-#: A write sleeps until its turn if at most this many are before it, and is deferred otherwise.
+#: A write sleeps until its turn if at most this many writes are ahead; else it is deferred.
 _MAX_AHEAD = 2
-#: Deferred writes are spread over this many turns: if all came back at once, most would be
-#: deferred again.
+#: Deferred writes are spread over this many turns: if all were retried at once, most of them
+#: would be deferred again.
 _MAX_DEFERRED = 30
 #: Bounds of the wait after failures, in seconds.
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
@@ -38,12 +38,12 @@ class RateLimits:
         self._held: dict[tuple[str, str], Limited] = {}
         self._budgets: dict[str, PointBudget] = {}
         self._turns: dict[str, datetime] = {}
-        self._deferred: dict[str, datetime] = {}  #: The time the last deferred write was given.
+        self._deferred: dict[str, datetime] = {}  #: When the last deferred write is to be retried.
         self._lock = Lock()
 
     @contextmanager
     def guard(self, account: str, resource: str) -> Iterator[None]:
-        """Send a request inside.
+        """Guard the request that is sent in this context manager's block.
 
         Raises:
             Limited: the account's limit for this resource is exhausted.
@@ -58,29 +58,29 @@ class RateLimits:
     def note(
         self, account: str, resource: str, request: object, headers: Mapping[str, str]
     ) -> None:
-        """Show what a response says is left, and hold further requests if it was the last."""
+        """Export the remaining requests as a metric; hold further requests if none are left."""
         show_rate_limit(account or "token", resource, headers)
         label = f"{request} was the last."
         if limit := exhausted_limit(label, headers, self._clock(), resource):
             self.hold(account, limit)
 
     def hold(self, account: str, limit: Limited) -> None:
-        """Send no more requests for the limit's resource until it ends."""
+        """Refuse all requests for the limit's resource until the limit ends."""
         self._held[account, limit.resource] = limit
 
     def _refuse(self, account: str, resource: str) -> None:
         for what in (resource, EVERYTHING):
             held = self._held.get((account, what))
             if held is not None and held.until > self._clock():
-                # It is raised often: its traceback would keep every caller's frames alive.
+                # One exception is raised often: its traceback would keep all callers' frames alive.
                 raise held.with_traceback(None)
 
     def wait_turn(self, account: str, resource: str) -> None:
         """Sleep until the account may write.
 
         Raises:
-            TryLater: too many writes wait already; it has the time to retry at.
-            Limited: a limit was exhausted meanwhile.
+            TryLater: too many writes wait already; its `at` says when to retry.
+            Limited: a rate limit was exhausted during the sleep.
         """
         with self._lock:
             now = self._clock()
@@ -94,7 +94,7 @@ class RateLimits:
         self._refuse(account, resource)
 
     def _back(self, account: str, turn: datetime) -> datetime:
-        """Return when to retry; `turn` is the first free turn."""
+        """Return when to retry a deferred write; `turn` is the first free turn."""
         last = self._deferred.get(account)
         back = max(turn, last + self._interval) if last else turn
         self._deferred[account] = back if back - turn <= _MAX_DEFERRED * self._interval else turn
@@ -105,13 +105,13 @@ class RateLimits:
         self._budgets[account] = budget
 
     def budget(self, account: str) -> PointBudget | None:
-        """What is left of the hour's GraphQL points; None if unknown or the hour is over."""
+        """Return the GraphQL points left in this hour; None if unknown or the hour is over."""
         budget = self._budgets.get(account)
         return budget if budget and budget.reset_at > self._clock() else None
 
 
 class Backoff:
-    """Counts consecutive failures by name, in memory: a restart tries everything at once."""
+    """Counts consecutive failures by name, in memory only: a restart forgets them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -126,5 +126,5 @@ class Backoff:
         return self._clock() + timedelta(seconds=pause)
 
     def reset(self, name: str) -> None:
-        """Forget the failures after a success."""
+        """Forget the failures of `name`, after a success."""
         self._failed.pop(name, None)

@@ -1,4 +1,4 @@
-"""All reads from GitHub."""
+"""Reads repositories, issues, pull requests and permissions from GitHub."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,13 +39,13 @@ from bot.github.shapes import (
 from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBudget, PullSnapshot
 
 T = TypeVar("T")
-#: Permissions that include pushing; unknown ones do not count.
+#: Permissions that include pushing; an unknown permission does not.
 WRITERS = {"write", "maintain", "admin"}
 #: Either scope lets a classic token write to the repositories it can see.
 WRITING_SCOPES = {"repo", "public_repo"}
-#: A pull request with more pages in any list is read incompletely.
+#: The most pages read of a pull request's lists; a longer one is marked as incomplete.
 PULL_PAGES = 10
-#: The number of fingerprints in one query: it costs one point, and GitHub answers in time.
+#: Fingerprints per query: a query of this size costs one point and does not time out.
 FINGERPRINT_BATCH = 50
 _NULL = Raw(b"null")
 
@@ -72,7 +72,7 @@ class ProtectedRef(GraphQLShape, frozen=True):
 
 
 class Blob(GraphQLShape, frozen=True):
-    """A file's content."""
+    """A file's content; empty if the file does not exist. `text` is None for a binary file."""
 
     oid: str = ""
     text: str | None = None
@@ -112,7 +112,7 @@ class BranchPulls(RepositoryName, frozen=True):
 
 
 class GitHubReader:
-    """Reads GitHub. Thread-safe.
+    """Reads from GitHub. Thread-safe. `repo` is a repository's configured name.
 
     Raises (every method):
         TryLater: GitHub cannot answer now.
@@ -134,10 +134,10 @@ class GitHubReader:
     def missing_permissions(
         self, repo: str, identity: rest.RepositoryIdentity | None = None
     ) -> tuple[str, ...]:
-        """A sentence for each permission that the bot needs in a repository and lacks.
+        """Return a sentence for each permission that the bot lacks in a repository.
 
-        GitHub lists an App's permissions. For a token it says whether its owner may push, and for a
-        classic token its scopes. `identity`: the repository, if it was just read.
+        GitHub lists an App's permissions. For a token, it says whether the owner may push, and for
+        a classic token its scopes. `identity`: the repository, if it was just read.
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)
@@ -150,18 +150,18 @@ class GitHubReader:
         return ()
 
     def events(self, repo: str) -> tuple[str, ...]:
-        """The webhook events that the App is subscribed to in a repository."""
+        """Return the webhook events that the App is subscribed to in a repository."""
         return self._api.installation(repo).events
 
     def webhooks(self, repo: str) -> list[rest.RepositoryWebhook]:
-        """The repository's own webhooks, which only its administrators may see.
+        """Return the repository's own webhooks, which only its administrators may see.
 
         https://docs.github.com/rest/repos/webhooks#list-repository-webhooks
         """
         return list(self._api.pages(repo, "hooks", rest.RepositoryWebhook))
 
     def identity(self, repo: str) -> rest.RepositoryIdentity:
-        """A repository's id and its name today, by its id where it is known and exists."""
+        """Return a repository's id and current name. Found by its id if known, else by its name."""
         known = self._api.aliases.get(repo)
         if known is not None:
             with IgnoreRefused(404):
@@ -169,11 +169,11 @@ class GitHubReader:
         return self._api.get(repo, "", rest.RepositoryIdentity)
 
     def repository(self, repo: str) -> rest.RepositorySettings:
-        """A repository's settings."""
+        """Return a repository's settings."""
         return self._api.get(repo, "", rest.RepositorySettings)
 
     def default_branch(self, repo: str) -> str:
-        """The default branch, as read when the repository itself last changed or was resynced."""
+        """Return the default branch, as of the last read of the repository's identity."""
         known = self._api.aliases.get(repo)
         return (
             known.default_branch
@@ -194,12 +194,12 @@ class GitHubReader:
         return False
 
     def issue(self, repo: str, number: int) -> IssueSnapshot | None:
-        """An issue, or the pull request with this number; None if neither exists."""
+        """Return the issue or pull request with this number; None if neither exists."""
         found = self._api.query(repo, "issue", IssueRepository, {"number": number})
         return issue_snapshot(found, self.me()) if found else None
 
     def blocked_by(self, repo: str, number: int) -> tuple[str, ...]:
-        """The open issues that block an issue, as `#5` or `owner/name#5`.
+        """Return the open issues that block an issue, as `#5` or `owner/name#5`.
 
         Empty on servers without issue dependencies.
         https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by
@@ -223,14 +223,14 @@ class GitHubReader:
         return protected or any(rule.type == "REQUIRED_SIGNATURES" for rule in rules)
 
     def labels(self, repo: str, word: str) -> list[str]:
-        """Up to a hundred labels whose name or description contains a word, ignoring case."""
+        """Return up to 100 labels whose name or description contains `word`, ignoring case."""
         found = self._api.query(repo, "labels", RepositoryLabels, {"word": word})
         return [label.name for label in found.labels.nodes] if found and found.labels else []
 
     def labelled_issues(self, repo: str, words: Iterable[str]) -> set[int]:
-        """The numbers of all open issues with one of these labels or assignees (`@login`).
+        """Return the numbers of all open issues with one of these labels or assignees (`@login`).
 
-        Labels are matched case-sensitively. Sends one query for each hundred issues of a label.
+        Labels are matched case-sensitively. A query reads up to 100 issues of each label.
         """
         numbers: set[int] = set()
         waiting: dict[str, str | None] = dict.fromkeys(words)
@@ -249,7 +249,7 @@ class GitHubReader:
         raise TryLater(f"The list of labelled issues of {repo} is incomplete.")
 
     def file(self, repo: str, path: str) -> BranchFile:
-        """Read a file of the default branch."""
+        """Read a file of the default branch. The result's `blob` is empty if it does not exist."""
         found = self._api.query(repo, "default_branch_file", FileAtHead, {"file": f"HEAD:{path}"})
         if found is None or found.default_branch_ref is None:
             return BranchFile(branch="")
@@ -262,7 +262,7 @@ class GitHubReader:
         )
 
     def workflows(self, repo: str) -> Mapping[str, str]:
-        """The text of each GitHub Actions workflow on the default branch, by its path."""
+        """Return the text of each GitHub Actions workflow on the default branch, by its path."""
         found = self._api.query(repo, "workflows", AtObject[Tree])
         folder = found.object if found else None
         return {
@@ -272,7 +272,7 @@ class GitHubReader:
         }
 
     def comments_since(self, repo: str, since: datetime) -> list[rest.ListedComment]:
-        """Comments of a repository that were written or edited since then, oldest first.
+        """Return the comments of a repository written or edited since a time, oldest first.
 
         https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
         """
@@ -280,7 +280,7 @@ class GitHubReader:
         return list(self._api.pages(repo, path, rest.ListedComment, params))
 
     def issues_since(self, repo: str, since: datetime) -> list[rest.ListedIssue]:
-        """Issues and pull requests of a repository that were updated since then, oldest first.
+        """Return the issues and pull requests updated since a time, oldest first.
 
         https://docs.github.com/rest/issues/issues#list-repository-issues
         """
@@ -288,9 +288,9 @@ class GitHubReader:
         return list(self._api.pages(repo, "issues", rest.ListedIssue, params))
 
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
-        """The numbers of all pull requests from a branch, open or not.
+        """Return the numbers of all pull requests from a branch, open or not.
 
-        `home` is the fork the branch is in; empty for the repository itself.
+        `home` is the fork that has the branch; empty: the repository itself.
         """
         numbers: list[int] = []
         cursor: str | None = None
@@ -314,9 +314,9 @@ class GitHubReader:
         )
 
     def pushers(self, repo: str, branch: str, since: str) -> tuple[str, ...]:
-        """The logins of who pushed to a branch after this commit was its head, the last one first.
+        """Return the logins of those who pushed to a branch after its head was `since`, last first.
 
-        Among its last hundred changes.
+        Only the last 100 changes of the branch are considered.
         https://docs.github.com/rest/repos/repos#list-repository-activities
         """
         params = {"ref": f"refs/heads/{branch}", "per_page": "100"}
@@ -325,7 +325,7 @@ class GitHubReader:
         return tuple(dict.fromkeys(one.actor.login for one in newer if one.actor))
 
     def pull(self, repo: str, number: int) -> PullSnapshot | None:
-        """A pull request with its checks, reviews, threads and comments; None if there is none."""
+        """Return a pull request with checks, reviews, threads and comments; None: no such one."""
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}
         while len(pages) < PULL_PAGES:
@@ -340,7 +340,7 @@ class GitHubReader:
             infos = page.page_infos
             if not any(info.has_next_page for info in infos.values()):
                 break
-            # A list that has ended stays at its end.
+            # The cursor of a list that was read to its end stays there.
             cursors |= {name: info.end_cursor for name, info in infos.items() if info.end_cursor}
         barred = self._push_rules.barring(repo, pages[-1].base_ref, self.me())
         read = partial(pull_snapshot, pages, self.me(), self._api.clock(), barred=barred)
@@ -352,7 +352,7 @@ class GitHubReader:
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
-        """The fingerprints of at most `FINGERPRINT_BATCH` subjects; None for unreadable ones."""
+        """Return fingerprints by number, None: unreadable. At most `FINGERPRINT_BATCH` subjects."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
         data = {number: found.get(f"n{number}", _NULL) for number in (*issues, *pulls)}
         return {
@@ -361,17 +361,17 @@ class GitHubReader:
         }
 
     def branches(self, repo: str, pulls: Sequence[int]) -> dict[int, str]:
-        """The branches of at most `FINGERPRINT_BATCH` pull requests; unreadable ones are absent."""
+        """Return branches by number, without unreadable ones. At most `FINGERPRINT_BATCH` pulls."""
         found = self._api.graphql_batch(repo, "branches", branches(pulls))
         names = {number: branch_in(found.get(f"n{number}", _NULL)) for number in pulls}
         return {number: name for number, name in names.items() if name}
 
     def budget(self, repo: str) -> PointBudget | None:
-        """The GraphQL points left in the current hour, by the last response; None if unknown."""
+        """Return the GraphQL points left in this hour, by the last response; None if unknown."""
         return self._api.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:
-        """Why a check run failed: its log or output, and its annotations."""
+        """Return why a check run failed: its log (or else its output), and its annotations."""
         return check_report(self._api, repo, run_id)
 
 

@@ -1,4 +1,4 @@
-"""A session's status on GitHub, kept up to date: a comment and a check run."""
+"""Writes a session's status to GitHub: as a comment and a check run that it updates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,10 +33,10 @@ class StatusReporter:
         *,
         first: bool = False,
     ) -> int:
-        """Update the bot's comment with this key, or create it; returns the comment's id.
+        """Update the bot's comment with this key, or create it; return the comment's id.
 
-        `known` is the id it had; if that comment was deleted, another one is looked for. `first`:
-        this is the first attempt, so without a known id no comment exists.
+        `known` is the comment's last id; None: unknown. If it is unknown or deleted, comments are
+        searched for the key. `first`: this is the first attempt, so an unknown comment is created.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
@@ -49,7 +49,7 @@ class StatusReporter:
         return self._api.send(repo, "POST", path, fields, Identified).id
 
     def _edited(self, repo: str, comment: int, fields: Mapping[str, str]) -> bool:
-        """Update a comment; False if it was deleted."""
+        """Update a comment; return False if the comment was deleted."""
         with IgnoreRefused(404):
             self._api.do(repo, "PATCH", f"issues/comments/{comment}", fields)
             return True
@@ -75,15 +75,15 @@ class StatusReporter:
         url: str,
         first: bool = False,
     ) -> int:
-        """Update the bot's check run on a commit, or create it; returns its id.
+        """Update the bot's check run on a commit, or create it; return its id.
 
-        `first`: this is the first attempt, so without a known id no check run exists.
+        `known` is its last id; None: searched on the commit, except by the `first` attempt.
 
-        Its conclusion is `success` or `neutral`, so that it never blocks a merge.
+        The conclusion is `success` if `good`, else `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run
 
         Raises:
-            TryLater: GitHub does not find the repository or the check run either.
+            TryLater: also if GitHub finds neither the repository nor the check run.
         """
         fields = {
             "name": NAME,
@@ -102,7 +102,7 @@ class StatusReporter:
         except Refused as refusal:
             if refusal.status != 404:
                 raise
-            # GitHub may miss a repository of an installation for a moment.
+            # GitHub may answer 404 for an installation's repository for a moment.
             raise TryLater(str(refusal)) from refusal
 
     def report_problems(

@@ -1,4 +1,4 @@
-"""Creates what an installation needs in a repository: the label and the webhook."""
+"""Creates the label and the webhook that the bot needs in a repository."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from bot.github.errors import IgnoreRefused
 
 
 class RepositorySetup:
-    """Used by `mergewright setup` alone. Methods raise `TryLater` or `Refused`."""
+    """Writes for `mergewright setup`. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
     def create_label(self, repo: str, name: str, color: str, description: str) -> None:
-        """Create a label in a repository. Does nothing if it has one of that name.
+        """Create a label in a repository, unless it has a label of that name.
 
         https://docs.github.com/rest/issues/labels#create-a-label
         """
@@ -22,7 +22,7 @@ class RepositorySetup:
             self._api.do(repo, "POST", "labels", body)
 
     def create_webhook(self, repo: str, url: str, secret: str, events: Sequence[str]) -> None:
-        """Create a webhook in a repository. Does nothing if it sends to this address already.
+        """Create a webhook in a repository, unless it has one with this URL.
 
         https://docs.github.com/rest/repos/webhooks#create-a-repository-webhook
         """

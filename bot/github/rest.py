@@ -1,4 +1,4 @@
-"""The parts of REST responses that are used, and the current names of repositories."""
+"""Defines the used parts of REST responses, and keeps the current names of repositories."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,20 +31,20 @@ class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     name: str = field(name="full_name")  #: `owner/name`.
     archived: bool = False
     default_branch: str = ""  #: Empty: not read yet.
-    permissions: _Permissions | None = None  #: What the authenticated account may do there.
+    permissions: _Permissions | None = None  #: Of the authenticated account.
 
 
 class RepositoryAliases(dict[str, RepositoryIdentity]):
-    """Identities by configured name: repositories may be renamed meanwhile. Thread-safe."""
+    """Maps configured names to identities, as repositories may be renamed. Thread-safe."""
 
     def name(self, repository: str) -> str:
-        """A repository's current name, or the configured name if it was not read yet."""
+        """Return a repository's current name, or the configured name if it was not read yet."""
         known = self.get(repository)
         return known.name if known else repository
 
 
 class HookConfiguration(Struct, frozen=True):
-    """Where a webhook is sent."""
+    """The configuration of a webhook; `url` is the address that it is sent to."""
 
     url: str = ""
 
@@ -67,14 +67,14 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
     private: bool
     clone_url: str
     archived: bool = False
-    # Only accounts that may push see these.
+    # GitHub returns these fields only to accounts that may push.
     allow_merge_commit: bool = True
     allow_squash_merge: bool = True
     allow_rebase_merge: bool = True
 
     @property
     def merge_methods(self) -> tuple[MergeMethod, ...]:
-        """The methods that the repository allows."""
+        """Return the merge methods that the repository allows."""
         allowed = {
             MergeMethod.MERGE: self.allow_merge_commit,
             MergeMethod.SQUASH: self.allow_squash_merge,
@@ -83,7 +83,7 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
         return tuple(method for method, is_allowed in allowed.items() if is_allowed)
 
     def merge_method(self, wanted: MergeMethod) -> MergeMethod:
-        """The wanted merge method, or an allowed one."""
+        """Return the wanted merge method if the repository allows it, else an allowed one."""
         allowed = self.merge_methods
         return wanted if wanted in allowed or not allowed else allowed[0]
 
@@ -127,7 +127,7 @@ class BlockingIssue(Struct, frozen=True):
 
     @property
     def repository(self) -> str:
-        """`owner/name`."""
+        """Return the repository of the blocking issue as `owner/name`."""
         return "/".join(self.repository_url.rsplit("/", 2)[1:])
 
 
@@ -157,12 +157,12 @@ class ListedComment(Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """The issue or pull request it belongs to."""
+        """Return the number of the issue or pull request that has the comment."""
         return int(self.issue_url.rpartition("/")[2])
 
     @property
     def on_pull(self) -> bool:
-        """Whether it belongs to a pull request."""
+        """Whether the comment is on a pull request."""
         return f"/pull/{self.number}#" in self.html_url
 
 
@@ -200,7 +200,7 @@ class PullResponse(Struct, frozen=True):
     base: PullEnd
     user: Login | None = None
     draft: bool = False
-    merged: bool = False  #: Not in lists.
+    merged: bool = False  #: Always False in lists.
     merge_commit_sha: str | None = None
     body: str | None = None
 
@@ -211,7 +211,7 @@ class BranchActivity(Struct, frozen=True):
     https://docs.github.com/rest/repos/repos#list-repository-activities
     """
 
-    after: str  #: The commit after it.
+    after: str  #: The branch's head after the change.
     actor: Login | None
 
 
@@ -261,7 +261,7 @@ class Annotation(Struct, frozen=True):
 
 
 class MergeDetails(Struct, frozen=True):
-    """The state or result of an asynchronous merge; only a pending one has a uuid."""
+    """The state or result of an asynchronous merge; `uuid` is empty unless it is pending."""
 
     message: str
     uuid: str = ""

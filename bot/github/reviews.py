@@ -1,4 +1,4 @@
-"""Replies in review threads; several replies become one review, and so one notification."""
+"""Replies in review threads; sends several replies as one review, with one notification."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -8,7 +8,7 @@ from bot.github.comment_markers import KEY, has_marker, own_comments, with_marke
 from bot.github.errors import IgnoreRefused, Refused, TryLater
 from bot.github.shapes import GraphQLShape, NodeList, OfPull
 
-#: The wait for a pending review that a person has pending with the bot's token.
+#: The pause before a retry while a person has a pending review with the bot's token.
 _BY_HAND = timedelta(minutes=1)
 
 
@@ -21,7 +21,7 @@ class CommentBody(GraphQLShape, frozen=True):
 
 
 class PendingReview(GraphQLShape, frozen=True):
-    """A review that was not submitted: only its author sees it."""
+    """A review that is not submitted yet, which only its author can see."""
 
     id: str
     body: str
@@ -62,9 +62,9 @@ class ReviewReplies:
         *,
         first: bool = False,
     ) -> int:
-        """Reply in each of these threads, once for each key; returns the number of new replies.
+        """Reply in each of these threads, once for each key; return the number of new replies.
 
-        `first`: there is no reply with this key yet.
+        `threads` are node ids. `first`: this is the first attempt, so no reply has this key yet.
         Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
@@ -73,7 +73,7 @@ class ReviewReplies:
         own = [one.body for one in written]
         left = {thread: mine for thread, mine in keys.items() if not _has_key(own, mine)}
         if len(left) == 1:
-            for thread, mine in left.items():  # GitHub wraps a single reply in a review.
+            for thread, mine in left.items():  # GitHub makes a review of a single reply.
                 self._reply(repo, thread, with_marker(body, mine), None)
         elif left:
             self._reply_in_review(repo, number, left, body)
@@ -120,7 +120,7 @@ class ReviewReplies:
     def _pending_review(
         self, repo: str, number: int, keys: Collection[str]
     ) -> tuple[str, Sequence[str]]:
-        """The id of the bot's pending review and its comments; begins one if there is none.
+        """Return the id of the bot's pending review and its comments; begins one if there is none.
 
         A pending review with the same keys is continued after a crash; one with other keys is
         deleted. GitHub allows an account one pending review, so a review that the token's owner has

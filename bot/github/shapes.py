@@ -1,6 +1,6 @@
-"""The parts of GraphQL responses that several modules use; other fields are ignored.
+"""Defines the parts of GraphQL responses that several modules use; ignores other fields.
 
-A field that is unexpectedly missing or null makes the whole response invalid, which is `TryLater`:
+An unexpectedly missing or null field makes the whole response invalid and raises `TryLater`:
 missing data never means success. https://docs.github.com/en/graphql/reference/objects
 """
 
@@ -14,23 +14,23 @@ T = TypeVar("T")
 
 
 class GraphQLShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A GraphQL object, whose fields are spelled in camel case."""
+    """The base of all shapes: GraphQL spells fields in camel case."""
 
 
 class InRepository(GraphQLShape, Generic[T], frozen=True):
-    """The data of most queries."""
+    """The data of a query of one repository."""
 
     repository: T
 
 
 class OfPull(GraphQLShape, Generic[T], frozen=True):
-    """A repository, of which one pull request is queried."""
+    """A repository with the one pull request that was queried."""
 
     pull_request: T
 
 
 class AtObject(GraphQLShape, Generic[T], frozen=True):
-    """A repository, of which one Git object is queried; null if there is none."""
+    """A repository with the one Git object that was queried; null: it does not exist."""
 
     object: T | None
 
@@ -41,7 +41,7 @@ class PageInfo(GraphQLShape, frozen=True):
 
 
 class NodeList(GraphQLShape, Generic[T], frozen=True):
-    """A list that is read in one piece."""
+    """A list that is not read in pages."""
 
     nodes: tuple[T, ...]
 
@@ -123,7 +123,7 @@ class Milestone(GraphQLShape, frozen=True):
 
 
 class ReferringSubject(GraphQLShape, frozen=True):
-    """An issue or pull request whose text refers to this one; empty if the bot may not see it."""
+    """An issue or pull request that refers to the queried one; empty if hidden from the bot."""
 
     number: int = 0
     repository: RepositoryName | None = None
@@ -156,7 +156,7 @@ class ContentEdit(GraphQLShape, frozen=True):
 
 
 class IssueOrPull(GraphQLShape, frozen=True):
-    """The issue or pull request with a number."""
+    """The issue or pull request that has the queried number."""
 
     typename: str = field(name="__typename")
     number: int
@@ -249,7 +249,7 @@ class HeadCheck(CheckContext, frozen=True, kw_only=True):
 
 
 class FirstChecks(GraphQLShape, frozen=True):
-    """The first hundred checks of a commit; null for one that the bot may not see."""
+    """The first 100 checks of a commit; null for a check that the bot may not see."""
 
     contexts: NodeList[CheckContext | None]
 
@@ -261,13 +261,13 @@ class CheckedCommit(GraphQLShape, frozen=True):
 
     @property
     def checks(self) -> tuple[CheckContext, ...]:
-        """The checks that the bot may see."""
+        """Return the checks that the bot may see."""
         rollup = self.status_check_rollup
         return tuple(each for each in rollup.contexts.nodes if each) if rollup else ()
 
 
 class CheckRollup(GraphQLShape, frozen=True):
-    """A page of a commit's checks; null for one that the bot may not see."""
+    """A page of a commit's checks; null for a check that the bot may not see."""
 
     contexts: NodePage[HeadCheck | None]
 
@@ -281,7 +281,7 @@ class HeadNode(GraphQLShape, frozen=True):
 
 
 class PushActor(GraphQLShape, frozen=True):
-    """An App, a team or a user."""
+    """An App, a team or a user that may push to a protected branch."""
 
     typename: str = field(name="__typename")
     login: str = ""
@@ -343,7 +343,7 @@ class RemovedFromQueueEvent(GraphQLShape, frozen=True):
 
 
 class BaseChange(GraphQLShape, frozen=True):
-    """A change of the base to another branch."""
+    """A change of a pull request's base branch."""
 
     created_at: datetime
 
@@ -383,12 +383,12 @@ class PullRequest(GraphQLShape, frozen=True):
 
     @property
     def rollup(self) -> CheckRollup | None:
-        """The checks of the newest commit; None if it has none."""
+        """Return the checks of the last commit; None if that commit has none."""
         return self.commits.nodes[-1].commit.status_check_rollup if self.commits.nodes else None
 
     @property
     def page_infos(self) -> Mapping[str, PageInfo]:
-        """Where each list continues, by the name of its cursor in the query."""
+        """Return where each list continues, by the name of its cursor in the query."""
         infos = {
             "opinions": self.latest_opinionated_reviews.page_info,
             "reviews": self.reviews.page_info,

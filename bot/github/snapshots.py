@@ -1,4 +1,4 @@
-"""Values that the client returns, besides the facts that `lifecycle` defines."""
+"""Defines the values that the client returns, besides the facts defined in `lifecycle`."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lifecycle.model.facts import Issue, Pull, Remark
 
-#: The share of the hour's points that is reserved for refreshes of what is known to have changed.
+#: The share of an hour's points reserved for subjects that are known to have changed.
 _RESERVE = 0.25
 
 
@@ -17,27 +17,27 @@ class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
     https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
     """
 
-    cost: int  #: Of the last query.
+    cost: int  #: The points that the last query cost.
     limit: int
     remaining: int
     reset_at: datetime
 
     @property
     def spare(self) -> int:
-        """The points left for background refreshes."""
+        """Return the points left for background refreshes."""
         return max(0, self.remaining - int(self.limit * _RESERVE))
 
     def interval(self, now: datetime) -> timedelta:
-        """The interval of background refreshes with which the spare points last until the reset."""
+        """Return the pause between background refreshes that makes the spare points last."""
         left = max(timedelta(), self.reset_at - now)
         return left * self.cost / self.spare if self.spare else left
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
-    """Why a check failed, without control characters and shortened."""
+    """The reason why a check failed, shortened and without control characters."""
 
-    log: str = ""  #: The end of its log.
-    notes: str = ""  #: A line for each annotation.
+    log: str = ""  #: The end of the check's log or output.
+    notes: str = ""  #: The annotations, one line each.
 
 
 class IssueEvent(Struct, frozen=True, kw_only=True):
@@ -55,10 +55,10 @@ class Labeling(IssueEvent, frozen=True, kw_only=True):
 
 
 class IssueSnapshot(Struct, frozen=True, kw_only=True):
-    """An issue (or a pull request with its number) and who labelled and edited it.
+    """An issue or pull request, with who labelled and edited it.
 
-    `issue.labelled` is set by the observer, who knows which label counts. Only the newest 100
-    events are read: a label added before them has no labeling here, and so no known actor.
+    The observer sets `issue.labelled`, as it knows which labels request an agent. Only the newest
+    100 events are read: a label added before them has no known actor.
     """
 
     issue: Issue
@@ -66,9 +66,9 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
     labelings: tuple[Labeling, ...]  #: Oldest first.
     edits: tuple[IssueEvent, ...]  #: Oldest first: all of the title, the last one of the body.
-    reopened: IssueEvent | None = None  #: The last time.
+    reopened: IssueEvent | None = None  #: The last reopening.
     comments: tuple[Remark, ...] = ()  #: The newest, oldest first; the observer sets `allowed`.
-    earlier_comments: int = 0  #: How many older ones were not read.
+    earlier_comments: int = 0  #: The number of older comments, which were not read.
     edited_by: Mapping[str, str] = {}  #: As in `PullSnapshot`.
 
 
@@ -81,8 +81,8 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
     created_at: datetime
     merged_by: str
     body: str
-    #: By remark id, the last editor of each remark that somebody else than its author has edited;
-    #: empty if the editor's account was deleted. A text is as trustworthy as its editor.
+    #: The last editor by remark id, where that is not the remark's author; empty if the editor's
+    #: account was deleted. A text is only as trustworthy as its last editor.
     edited_by: Mapping[str, str]
     labels: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
 class BranchFile(Struct, frozen=True, kw_only=True):
     """A file of the default branch, and the branch's head."""
 
-    branch: str  #: The default branch; empty for a repository without commits.
+    branch: str  #: The default branch; empty if the repository has no commits.
     head: str = ""
-    blob: str = ""  #: The id of its content; empty if there is no such file.
+    blob: str = ""  #: Git's id of the content; empty if the file does not exist.
     text: str | None = ""  #: None for a binary file.

@@ -1,7 +1,7 @@
-"""Sends one HTTP request to GitHub and returns its response or raises one of our failures.
+"""Sends one HTTP request to GitHub; returns its response or raises a `GitHubFailure`.
 
-Secrets are removed from every request body, so from every posted comment too. Responses are cached
-by ETag: an unchanged one does not count against the rate limit.
+Secrets are removed from every request body, and so from every posted comment. Responses are cached
+by ETag: an unchanged response does not count against the rate limit.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
 
@@ -28,18 +28,18 @@ from bot.system.metrics import GITHUB_REQUESTS
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
-#: A bot that is further behind GitHub follows GitHub's time.
+#: If the bot's clock is further behind GitHub's, it is set to GitHub's time.
 _BEHIND = timedelta(seconds=60)
 _MAX_REDIRECTS = 3
-#: Redirects that ask for the same request at another address.
+#: Status codes of redirects that keep the method and body.
 _SAME_METHOD = (307, 308)
 NOT_MODIFIED = 304
-#: The least recently used response is dropped first.
+#: The most cached responses; the least recently used one is dropped first.
 _CACHE_SIZE = 500
 
 
 class _DeadlineStream(httpx.SyncByteStream):
-    """A body that has to arrive whole in time: httpx's own timeout is for each chunk."""
+    """A body with a time limit for all of it; httpx's own limit is for each chunk."""
 
     def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:
         self._stream = stream
@@ -64,7 +64,7 @@ class GitHubRequest(Struct, frozen=True):
     body: object = None
     stream: bool = False
     name: str = ""  #: Shown in messages in place of method and URL.
-    etag: str = ""  #: Of the cached response, which GitHub need not send again.
+    etag: str = ""  #: The cached response's ETag; empty: none is cached.
 
     def __str__(self) -> str:
         return self.name or f"{self.method} {self.url}"
@@ -73,10 +73,10 @@ class GitHubRequest(Struct, frozen=True):
 class Transport(GitHubCore[UnauthAuthStrategy]):
     """githubkit's client without retries, cache or waiting: the outbox decides when to retry.
 
-    Redirects are followed here. It holds no credentials: they are added to each request, so that
-    none can follow a redirect to another host. Outside a `with`, githubkit would open a connection
-    pool for each request, and its context does not reach other threads; this client keeps one pool
-    for all threads. Thread-safe.
+    Redirects are followed here. Credentials are added to each request, and not kept in the client,
+    so that none is sent to another host after a redirect. githubkit alone would open a connection
+    pool for each request outside a `with`, which works in one thread only; this client keeps one
+    pool for all threads. Thread-safe.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
 
     @contextmanager
     def get_sync_client(self) -> Iterator[httpx.Client]:
-        """The one client, for all threads."""
+        """Return the one client, for all threads."""
         yield self._client
 
     def server_time(self) -> datetime:
-        """The current time by GitHub's clock, as its last response had it."""
+        """Return GitHub's current time, by the difference of the clocks at its last response."""
         return self._clock() + self._ahead
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         return {**super()._get_client_defaults(), "limits": _POOL}
 
     def _check_rate_limit(self, response: Response[Any]) -> None:
-        """Do nothing: `errors.py` recognises limits, also in responses of proxies in between."""
+        """Do nothing: `errors.py` recognises rate limits, including those of proxies."""
 
     def _bound(self, response: httpx.Response) -> None:
         if self._is_own(response.url) and (sent := date_of(response.headers)):
@@ -131,7 +131,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
             response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
 
     def _is_own(self, url: httpx.URL) -> bool:
-        """Whether this is GitHub's API, and not a host that it redirects to."""
+        """Whether the URL is of GitHub's API, and not of another host after a redirect."""
         return _origin(url) == _origin(self._client.base_url)
 
     def send(self, request: GitHubRequest, token: str) -> httpx.Response:
@@ -162,7 +162,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
 
     def answers(self, url: str) -> bool:
-        """Whether the server of a URL answers, be it with a refusal; empty: that of the API."""
+        """Whether the server of a URL answers, even with an error; empty: the API's server."""
         try:
             self.send(GitHubRequest("HEAD", url), "")
         except TryLater as failure:
@@ -212,7 +212,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
 
 
 class CachedResponse(NamedTuple):
-    """A response's body."""
+    """The body of a response, with what is needed to request it again."""
 
     content: bytes
     more: bool  #: Whether another page follows.
@@ -220,7 +220,7 @@ class CachedResponse(NamedTuple):
 
 
 class EtagCache:
-    """Responses by URL. Thread-safe.
+    """Caches responses by URL. Thread-safe.
 
     A response is cached only after the caller has recorded its effects. If it were cached earlier,
     a crash in between would lose it, because GitHub would answer "not modified" next time.
@@ -233,7 +233,7 @@ class EtagCache:
 
     @contextmanager
     def caching(self) -> Iterator[None]:
-        """Cache what this thread reads inside, unless the block raises."""
+        """Cache what this thread reads in the block, unless the block raises."""
         read: dict[str, CachedResponse] = {}
         self._here.read = read
         try:
@@ -248,11 +248,11 @@ class EtagCache:
                 self._known.popitem(last=False)
 
     def cached(self, url: str) -> CachedResponse | None:
-        """The cached response of a URL; None outside of a `caching` block."""
+        """Return the cached response of a URL; None outside of a `caching` block."""
         return self._known.get(url) if self._reading() is not None else None
 
     def note(self, url: str, response: CachedResponse) -> None:
-        """Note a response, to be cached at the end of the block."""
+        """Keep a response for caching at the end of the `caching` block."""
         read = self._reading()
         if read is not None and response.etag:
             read[url] = response
@@ -262,7 +262,7 @@ class EtagCache:
 
 
 def decode(request: object, content: bytes | Raw, shape: type[T]) -> T:
-    """Decode a response's body. `request` names it in messages.
+    """Decode a response's body. `request` names the request in error messages.
 
     Raises:
         TryLater: the body is not JSON of this shape.

@@ -1,4 +1,4 @@
-"""Who may give commands: people with write access, and those the configuration lists.
+"""Checks who may give commands: people with write access or in the configured list.
 
 Write access is the permission `write` or higher:
 https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from bot.github.client import GitHub
 from bot.system.clock import Clock
 
-#: How long a permission is cached. Starts and merges read it again.
+#: How long a permission is cached. For starts and merges it is always read again.
 _CACHED = timedelta(seconds=60)
 _CACHE_SIZE = 10_000
 
@@ -22,12 +22,12 @@ def is_local(actor: str) -> bool:
 
 
 class WriteAccess:
-    """Reads and caches permissions. A permission that cannot be read raises, and never grants."""
+    """Reads and caches permissions. A failed read raises `GitHubFailure`, and never grants."""
 
     def __init__(
         self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = lambda *_: False
     ) -> None:
-        """`is_listed`: whether the configuration lets somebody give commands in a repository."""
+        """`is_listed(repository, login)`: whether the configuration lets somebody command."""
         self._github = github
         self._clock = clock
         self.is_listed = is_listed
@@ -35,11 +35,11 @@ class WriteAccess:
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody may give commands: has write access or is listed. See `may_write`."""
+        """Whether somebody has write access or is listed. See `may_write` for `fresh`."""
         return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 
     def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody has write access. `fresh`: without the cache.
+        """Whether somebody has write access. `fresh`: read it now instead of using the cache.
 
         Raises `GitHubFailure`.
         """

@@ -37,9 +37,9 @@ class GitHubWriter:
         self._api = api
 
     def comment(self, repo: str, number: int, body: str, key: str, *, first: bool = False) -> int:
-        """Comment on an issue or pull request, once for each key; returns the comment's id.
+        """Comment on an issue or pull request, once for each key; return the comment's id.
 
-        `first`: there is no comment with this key yet.
+        `first`: this is the first attempt, so no comment has this key yet.
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
@@ -83,7 +83,7 @@ class GitHubWriter:
             self.label(repo, number, wanted)
 
     def react(self, repo: str, comment: int, content: str) -> None:
-        """Add a reaction to a comment. GitHub ignores a repeated one.
+        """Add a reaction, such as `eyes`, to a comment. GitHub ignores repetitions.
 
         https://docs.github.com/rest/reactions/reactions#create-reaction-for-an-issue-comment
         """
@@ -91,7 +91,7 @@ class GitHubWriter:
         self._api.do(repo, "POST", path, {"content": content})
 
     def react_to_issue(self, repo: str, number: int, content: str) -> None:
-        """Add a reaction to an issue. GitHub ignores a repeated one.
+        """Add a reaction, such as `eyes`, to an issue. GitHub ignores repetitions.
 
         https://docs.github.com/rest/reactions/reactions#create-reaction-for-an-issue
         """
@@ -110,15 +110,15 @@ class GitHubWriter:
         *,
         first: bool = False,
     ) -> int:
-        """Open a pull request and return its number, or that of the branch's existing one.
+        """Open a pull request, unless the branch has one; return the pull request's number.
 
         `head` is a branch of the repository, or `owner:branch` for one of a fork. An existing pull
-        request counts if the bot opened it, or if its head is one of the commits in `pushed`. It
-        is looked for at once, except by the `first` attempt to open one.
+        request counts if the bot opened it, or if its head is one of the commits in `pushed`. With
+        `first`, the first attempt, it is searched only if GitHub refuses a new pull request.
         https://docs.github.com/rest/pulls/pulls#create-a-pull-request
 
         Raises:
-            Refused: the branch has no commits of its own, or somebody else's pull request.
+            Refused: the branch has no new commits, or another person's pull request.
         """
         if not first and (found := self._pull_of(repo, head, pushed)):
             return found
@@ -168,7 +168,7 @@ class GitHubWriter:
         self._api.do(repo, "POST", f"pulls/{number}/requested_reviewers", requested)
 
     def update_branch(self, repo: str, number: int, head: str) -> None:
-        """Merge the base branch into a pull request's branch that is at `head`.
+        """Merge the base branch into a pull request's branch, if the branch is at `head`.
 
         https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch
 
@@ -186,7 +186,7 @@ class GitHubWriter:
             raise
 
     def rerun(self, repo: str, runs: Iterable[int]) -> None:
-        """Rerun failed and cancelled check runs that were not rerun before.
+        """Rerun failed and cancelled check runs, except those that already were rerun.
 
         GitHub Actions reruns all such jobs of a workflow run together.
         https://docs.github.com/rest/checks/runs#rerequest-a-check-run
@@ -207,7 +207,7 @@ class GitHubWriter:
                 self._api.do(repo, "POST", f"actions/runs/{number}/rerun-failed-jobs")
 
     def close_issue(self, repo: str, number: int) -> None:
-        """Close an issue as completed. A closed issue keeps its reason.
+        """Close an issue as completed. An issue that is already closed keeps its reason.
 
         https://docs.github.com/rest/issues/issues#update-an-issue
         """
@@ -216,9 +216,9 @@ class GitHubWriter:
             self._api.do(repo, "PATCH", f"issues/{number}", closed)
 
     def delete_branch(self, repo: str, branch: str, sha: str, base: str = "") -> str:
-        """Delete a merged branch that is still at `sha`; return why it is kept, if it is.
+        """Delete a merged branch that is still at `sha`; return why it is kept, else empty.
 
-        Open pull requests based on it get the base branch `base`, as GitHub does where a person
+        Open pull requests based on it get the base branch `base`, as GitHub does if a person
         deletes the branch: https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
         A deletion through the API would close them. Without `base` the branch is kept for them.
 
@@ -241,7 +241,7 @@ class GitHubWriter:
         return ""
 
     def _retarget(self, repo: str, branch: str, pulls: Iterable[int], base: str) -> str:
-        """Change the base of pull requests from `branch`; return why one keeps it."""
+        """Change the base of pull requests from `branch`; return why that failed, else empty."""
         for number in pulls:
             if not base:
                 return f"#{number} is based on {branch}"
