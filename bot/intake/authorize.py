@@ -17,29 +17,29 @@ from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
 
-#: What a listed person may not do: change the base branch, let held commits leave, spend money.
+#: Commands that being listed is not enough for: they merge, push held commits or spend money.
 _NEEDS_WRITE_ACCESS = frozenset({"merge", "allow", "budget"})
 
 
 class CommandAuthorizer:
-    """Grants the commands of people with write access, and refuses all others."""
+    """Grants commands of people who have write access or are listed, and refuses all others."""
 
     def __init__(
         self, store: Store, people: WriteAccess, clock: Clock, is_silenced: Callable[[str], bool]
     ) -> None:
-        """`is_silenced`: whether the bot must not write to a repository."""
+        """`is_silenced(repository)`: whether the bot must not write to the repository."""
         self._store = store
         self._people = people
         self._clock = clock
         self._is_silenced = is_silenced
         self._backoff = Backoff(clock)
-        self._waiting: dict[str, datetime] = {}  # By repository.
+        self._waiting: dict[str, datetime] = {}  # When to try again, by repository.
 
     def settle(self) -> int:
         """Grant or refuse every new command; return how many were decided.
 
-        A command whose permission cannot be read waits, with all others of its repository. One on
-        a pull request that has not been read yet waits until it is.
+        If a permission cannot be read, the command and all later ones of its repository wait. A
+        command on a pull request that has not been read yet waits until the bot has read it.
         """
         settled = 0
         for command in self._store.commands.new():
@@ -115,6 +115,6 @@ class CommandAuthorizer:
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:
-    """The session of a pull request or issue."""
+    """Return the id of the session of a pull request or issue; None if it has no session."""
     found = store.sessions.of_subject
     return found(repository, f"pull:{number}") or found(repository, f"issue:{number}")

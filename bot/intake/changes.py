@@ -1,11 +1,11 @@
-"""What is taken from a delivery: the subjects that may have changed, and a new text."""
+"""Defines what is taken from a delivery: the subjects that may have changed, and a new text."""
 
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-#: No login of GitHub has a colon; the bot's own names for people of this machine do (`cli:ann`).
+#: A GitHub login never has a colon; the bot's names for local users do (`cli:ann`).
 Login = Annotated[str, Meta(pattern=r"^[^:]*$")]
 
 
@@ -23,7 +23,7 @@ class RepositoryPayload(Struct, frozen=True):
         branch: str | None = None,
         labels: frozenset[str] | None = None,
     ) -> "ParsedEvent":
-        """An event that reports one possibly changed subject, and a new text."""
+        """Return an event with one possibly changed subject, `KIND:NAME`, and a new text."""
         subject = self.subject(kind, name, branch, labels)
         return ParsedEvent(changed=(subject,), written=written)
 
@@ -38,23 +38,23 @@ class RepositoryPayload(Struct, frozen=True):
 
 
 class ChangedSubject(NamedTuple):
-    """A part of a repository that may have changed."""
+    """An issue, pull request, branch or commit that may have changed."""
 
     repository: RepositoryPayload
-    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` for all.
-    #: What the payload says about it, by which it may be recognised as no session's; None: nothing.
+    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` is all.
+    # `Relevance` ignores subjects of no session by these; None: not in the payload.
     branch: str | None = None  #: The branch of a pull request.
     #: The labels of an issue, and its assignees as `@login`, in lower case.
     labels: frozenset[str] | None = None
 
 
 class NewText(Struct, frozen=True, kw_only=True):
-    """A text a person or a bot has written, which may hold commands."""
+    """A text that a person or a bot has written, which may contain commands."""
 
     kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
     id: int  #: Unique among texts of this kind.
     repository: RepositoryPayload
-    number: int  #: The issue or pull request it belongs to.
+    number: int  #: The number of the issue or pull request.
     author: str
     author_type: str  #: GitHub's type of the account: `User`, `Bot`, ...
     body: str
@@ -66,5 +66,5 @@ class ParsedEvent(Struct, frozen=True, kw_only=True):
 
     changed: tuple[ChangedSubject, ...] = ()
     written: NewText | None = None
-    edited: NewText | None = None  #: An existing comment its own author has changed.
-    access_changed: bool = False  #: Whether the bot's permissions or repositories may differ.
+    edited: NewText | None = None  #: A comment that its author has edited.
+    access_changed: bool = False  #: Whether the bot's permissions or repositories changed.

@@ -1,6 +1,6 @@
-"""Commands in comments: the table of all commands, and the parser that finds them in a text.
+"""Defines all commands of comments, and parses them out of a text.
 
-Parsing decides what a person asks for. `bot.intake.authorize` decides whether they may.
+The parser finds what a person asks for. `bot.intake.authorize` decides whether they may.
 """
 
 import re
@@ -13,25 +13,25 @@ from bot.text.markdown import Address, addresses
 from lifecycle.model.names import MODE, NAME, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
-#: The longest word of a comment that a reply repeats or looks for a similar command.
+#: A longer word of a comment is not quoted in a reply, nor compared with commands.
 _MAX_WORD = 40
-#: What a reply never repeats from a comment, so that it holds no mention and no markup.
+#: Characters that a reply never quotes from a comment, so that it has no mention or markup.
 _UNQUOTABLE = re.compile(r"[^\w.-]")
 _UNQUOTABLE_TEXT = re.compile(r"[^\w ,.?!'-]")
 
-#: Words and marks around a command that mean nothing.
+#: Polite words around a command, which are ignored.
 _COURTESY = {"please", "pls", "plz", "thanks", "thx", "thank", "you"}
 _MARKS = ".,;:!"
 
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}", re.ASCII)
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_MODE = f"[{MODE}MODE]"  #: In usage.
+_MODE = f"[{MODE}MODE]"  #: The optional mode, as the usage of a command shows it.
 _MERGE_METHODS = [method.value for method in MergeMethod]
 
 
 class InvalidArgument(ValueError):
-    """The argument of a command is not one it takes; the message completes "`NAME` ..."."""
+    """A command has an invalid argument; the message continues a sentence that begins `NAME`."""
 
 
 def _no_argument(text: str) -> str:
@@ -60,7 +60,7 @@ def _optional_agent(text: str) -> str:
 
 
 def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
-    """Return the parser of an argument that may end with a permission mode."""
+    """Return a parser of that argument with an optional permission mode at its end."""
 
     def parse(text: str) -> str:
         before, given, mode = text.partition(MODE)
@@ -73,7 +73,7 @@ def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _merge_method(text: str) -> str:
-    """The method in lower case; empty for the configured one."""
+    """Return the merge method in lower case; empty: the configured method."""
     if not text or text.lower() in _MERGE_METHODS:
         return text.lower()
     similar = _similar(text.lower(), _MERGE_METHODS)
@@ -88,7 +88,7 @@ def _commit(text: str) -> str:
 
 
 def _amount(text: str) -> str:
-    """`+5`, `+2.50` or `5 USD` as `+N`."""
+    """Return an amount in dollars, such as `+5`, `+2.50` or `5 USD`, as `+N`."""
     found = _AMOUNT.fullmatch(text)
     if not found or not float(found[1]):
         raise InvalidArgument("needs an amount in US dollars, such as `+5`")
@@ -96,7 +96,7 @@ def _amount(text: str) -> str:
 
 
 class CommandSyntax(Struct, frozen=True):
-    """One command: how it is written and what it does."""
+    """The name, argument and description of one command."""
 
     name: str
     argument: str  #: As usage shows it, e.g. `[AGENT]`; empty for a command without one.
@@ -104,12 +104,12 @@ class CommandSyntax(Struct, frozen=True):
     #: Validates and normalises the argument; raises `InvalidArgument`.
     parse_argument: Callable[[str], str] = _no_argument
     paragraph: bool = False  #: Whether the argument extends to the end of the paragraph.
-    #: Whether it changes nothing that people would have to undo, so that a reply may suggest it.
+    #: Whether nobody has to undo the command's effects, so that a reply may suggest it.
     harmless: bool = False
 
     @property
     def usage(self) -> str:
-        """The command as a person writes it, e.g. `/mergewright budget +USD`."""
+        """Return the command as people write it, such as `/mergewright budget +USD`."""
         return " ".join(filter(None, (f"/{NAME}", self.name, self.argument)))
 
 
@@ -206,8 +206,8 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     """Find the first ten commands in a comment's Markdown, in their order.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention with any other text is a `tell`. `slug` is the App's name
-    in its address, an alias of the bot's name.
+    wrong; nothing is guessed. A mention with any other text is a `tell`. `slug` is the App's slug,
+    by which people may mention the bot, too; empty: no App.
     """
     return tuple(_parsed(address, slug) for address in addresses(text, slug))
 
@@ -224,7 +224,7 @@ def _parsed(address: Address, slug: str) -> ParsedCommand:
     word = next(iter(line.split()), "")
     name = _name(word)
     if not address.line and address.mention:
-        return ParsedCommand(name="start")  # A bare mention asks for an agent.
+        return ParsedCommand(name="start")  # A mention without text requests an agent.
     if name == "help" or not address.line:
         return ParsedCommand(name="help", text=help_text(slug))
     command = COMMANDS.get(name)
@@ -237,7 +237,7 @@ def _parsed(address: Address, slug: str) -> ParsedCommand:
     else:
         argument = _without_courtesy(line[len(word) :])
         if word.endswith("?") and not command.harmless:
-            argument = f"? {argument}"  # A question is no order.
+            argument = f"? {argument}"  # A question is not a command.
     try:
         return ParsedCommand(name=name, text=command.parse_argument(argument.strip()))
     except InvalidArgument as problem:
@@ -246,19 +246,19 @@ def _parsed(address: Address, slug: str) -> ParsedCommand:
 
 
 def _name(word: str) -> str:
-    """The command that a word may be, without the marks behind it."""
+    """Return the command that a word may be, without punctuation at its end."""
     return word.lower().rstrip(f"{_MARKS}?")
 
 
 def _without_courtesy_before(line: str) -> str:
-    """A line without words such as "please" before a command."""
+    """Return the line without words such as "please" at its beginning."""
     word, _, rest = line.partition(" ")
     polite = word.lower().rstrip(_MARKS) in _COURTESY
     return rest.lstrip() if polite and _name(next(iter(rest.split()), "")) in COMMANDS else line
 
 
 def _without_courtesy(argument: str) -> str:
-    """An argument without marks and words such as "please" behind it."""
+    """Return the argument without punctuation and words such as "please" at its end."""
     words = argument.split()
     while words and words[-1].lower().strip(_MARKS) in {*_COURTESY, ""}:
         words.pop()
@@ -266,13 +266,13 @@ def _without_courtesy(argument: str) -> str:
 
 
 def _is_misspelled(line: str) -> bool:
-    """Whether a line is one word that is nearly a command, and so no message."""
+    """Whether a line is a single word similar to a command, and so not a message."""
     words = _without_courtesy(line).split()
     return len(words) == 1 and bool(_similar(words[0].lower(), COMMANDS))
 
 
 def _as_message(address: Address) -> str:
-    """How to send the agent a text that begins with a command's name."""
+    """Return a hint how to send a text with a command's name to the agent; empty: no hint."""
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
         return ""

@@ -16,14 +16,14 @@ from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
-#: How far back the first poll goes, for commands given while the bot was stopped.
+#: How far back the first poll reads, to find commands written while the bot was stopped.
 _FIRST_POLL = timedelta(hours=1)
 #: Polls overlap, because GitHub may list a comment some seconds after it was written.
 _OVERLAP = timedelta(minutes=1)
 
 
 class CommentPoller:
-    """Passes new comments and issues to the inbox, each once, like webhooks."""
+    """Passes each new comment and issue to the inbox once, in the form of a webhook."""
 
     def __init__(
         self, github: GitHub, inbox: Inbox, projects: Mapping[str, ProjectSettings], clock: Clock
@@ -35,7 +35,7 @@ class CommentPoller:
         self._clock = clock
 
     def poll(self) -> None:
-        """Pass on what was written in every project's repository since the last poll."""
+        """Pass the comments and issues of all projects since the last poll to the inbox."""
         for repository in [project.repository for project in self._projects.values()]:
             begun = self._clock()
             since = self._since.setdefault(repository, begun - _FIRST_POLL)
@@ -46,14 +46,14 @@ class CommentPoller:
                 log.warning("%s: comments and issues not listed: %s", repository, failure)
                 continue
             if found:
-                # Otherwise the same request is repeated, free while nothing changes (ETag).
+                # Otherwise the next poll is the same request; its ETag makes it free.
                 self._since[repository] = begun - _OVERLAP
 
     def _poll(self, repository: str, since: datetime) -> int:
-        """Pass on what was written since then; the number of changed comments and issues."""
+        """Pass on comments and issues; return how many were written or changed since then."""
         comments = self._github.read.comments_since(repository, since)
         issues = self._github.read.issues_since(repository, since)
-        # Edited comments are skipped, because an edit gives no command.
+        # Edited comments are skipped, because commands in an edit do not count.
         written = [one for one in comments if one.updated_at == one.created_at]
         deliveries = [self._comment(repository, one) for one in written]
         opened = [one for one in issues if one.created_at >= since and one.pull_request is None]
@@ -62,7 +62,7 @@ class CommentPoller:
         return len(comments) + len(issues)
 
     def _comment(self, repository: str, comment: ListedComment) -> Delivery:
-        """The webhook of a comment, with the same id at every poll."""
+        """Return a comment as a webhook delivery, with the same id at every poll."""
         body = {
             "action": "created",
             "issue": {"number": comment.number, "pull_request": {} if comment.on_pull else None},
@@ -71,7 +71,7 @@ class CommentPoller:
         return self._delivery(f"poll:{comment.id}", "issue_comment", repository, body)
 
     def _issue(self, repository: str, issue: ListedIssue) -> Delivery:
-        """The webhook of a new issue, whose text may contain commands."""
+        """Return a new issue, whose text may contain commands, as a webhook delivery."""
         body = {"action": "opened", "issue": issue}
         return self._delivery(f"poll:issue:{issue.id}", "issues", repository, body)
 

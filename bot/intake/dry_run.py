@@ -1,4 +1,4 @@
-"""Determines the effects of a webhook, from a file or stored, without recording anything."""
+"""Determines the effects of a webhook that is stored or in a file; records nothing."""
 
 from typing import Any
 
@@ -31,27 +31,27 @@ class _Record(_Sent):
 
 
 class Effect(Struct, frozen=True):
-    """One thing a webhook would cause."""
+    """A refresh or command that a webhook would cause."""
 
-    what: str
-    session: str  #: Empty: it concerns no known session.
+    what: str  #: The effect, in words.
+    session: str  #: Its id; empty: no known session is concerned.
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
-    """What a stored webhook would cause now."""
+    """The effects that a stored webhook would have now, or why it has none."""
 
     effects: tuple[Effect, ...] = ()
-    ignored: str = ""  #: Why there are none.
-    error: str = ""  #: Why it cannot be decoded.
+    ignored: str = ""  #: Why there are no effects; empty: there are some.
+    error: str = ""  #: Why the webhook cannot be decoded; empty: it can.
 
 
 def read_webhook(text: bytes, event: str) -> WebhookFile:
-    """Parse a payload, or GitHub's own record of a delivery with the payload in it.
+    """Parse a payload, or GitHub's record of a delivery, which contains the payload.
 
-    `event` names the event if the file does not. The record is that of
+    `event` is used if the file does not name the event. The record is that of
     https://docs.github.com/en/rest/repos/webhooks#get-a-delivery-for-a-repository-webhook
 
-    Raises `ValueError`, which says what is missing.
+    Raises `ValueError`, whose message says what is missing.
     """
     try:
         found = msgspec.json.decode(text, type=_Record)
@@ -68,7 +68,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 
 
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
-    """The effects of a stored webhook that names a repository."""
+    """Return the effects of a stored webhook of a repository."""
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:
         if found := effects(store, inbox, webhook):
@@ -80,9 +80,9 @@ def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> 
 
 
 def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
-    """The refreshes and commands that a webhook would cause now.
+    """Return the refreshes and commands that a webhook would cause now.
 
-    Raises what decoding another event's body raises.
+    Raises as `parse_event` if the body is not a payload of the event.
     """
     refreshes, commands = inbox.interpret(webhook.event, webhook.body)
     looks = [

@@ -1,7 +1,7 @@
 """Parses webhook events into the subjects that may have changed.
 
-Payloads are hints and arrive in any order: they say which pull request or issue to refresh, and
-the truth is read from GitHub afterwards. Only new texts are used as they are, for their commands.
+Payloads are only hints, because they arrive in any order: they say which issue or pull request to
+read from GitHub. Only new texts are taken from payloads, because of the commands in them.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads
 """
 
@@ -18,15 +18,15 @@ from lifecycle.model.accounts import BOT, bot_login
 
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-#: The number of an issue or pull request: GraphQL takes 32-bit integers.
+#: The number of an issue or pull request: GraphQL accepts 32-bit integers only.
 _Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
-#: Other actions (milestoned, pinned, locked, ...) change nothing a session depends on.
+#: All other actions (milestoned, pinned, ...) change nothing that sessions depend on.
 _ISSUE_ACTIONS: Final = {
     *("opened", "edited", "closed", "reopened", "deleted", "transferred"),
     *("labeled", "unlabeled", "assigned", "unassigned"),
 }
-#: `refs/heads/gh-readonly-queue/main/pr-34-SHA`: names the last pull request of a merge group.
+#: `refs/heads/gh-readonly-queue/main/pr-34-SHA`; 34 is the last pull request of a merge group.
 _QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-(?P<number>[0-9]{1,9})-[0-9a-f]+")
 _BRANCH = "refs/heads/"
 
@@ -41,7 +41,7 @@ class _User(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The login, which ends with `[bot]` for every bot: Copilot's does not in REST."""
+        """Return the login, with `[bot]` added for bots without it, such as Copilot in REST."""
         return bot_login(self.login) if self.type == BOT else self.login
 
 
@@ -49,14 +49,14 @@ class _Text(Struct, frozen=True, kw_only=True):
     """The fields that `issue`, `comment` and `review` share."""
 
     created_at: datetime | None = None
-    submitted_at: datetime | None = None  #: A review has this in place of `created_at`.
+    submitted_at: datetime | None = None  #: A review has this instead of `created_at`.
     body: str | None = None
     user: _User | None = None  #: null where the account was deleted.
 
     def text(
         self, kind: str, id: int, repository: RepositoryPayload, number: int
     ) -> NewText | None:
-        """The text with its author and place; None where the author is unknown."""
+        """Return the text with its author and place; None if the author is unknown."""
         at = self.created_at or self.submitted_at
         if self.user is None or at is None:
             return None
@@ -105,9 +105,9 @@ class _Issue(_Text, frozen=True, kw_only=True):
 
 
 def _words(issue: _Issue | _CommentedIssue) -> frozenset[str] | None:
-    """The labels of an issue, and its assignees as `@login`, in lower case.
+    """Return the labels of an issue, and its assignees as `@login`, in lower case.
 
-    None where a payload omits them.
+    None if the payload has no labels.
     """
     if issue.labels is None:
         return None
@@ -128,13 +128,13 @@ class _ListedPull(_Pull, frozen=True, kw_only=True):
 
 
 class _Checked(Struct, frozen=True):
-    """`check_run`, `check_suite` or `workflow_run`."""
+    """The object `check_run`, `check_suite` or `workflow_run` of a payload."""
 
     head_sha: str
     pull_requests: tuple[_ListedPull, ...] = ()
 
     def parsed(self, repository: RepositoryPayload) -> ParsedEvent:
-        """The pull requests that GitHub lists for the commit, or the commit itself.
+        """Return the pull requests that GitHub lists for the commit, or else the commit.
 
         The list is empty for a commit of a fork, and may name pull requests of other repositories,
         which are ignored.
@@ -184,11 +184,11 @@ class _Installation(WebhookEvent, frozen=True):
     """The App was installed, uninstalled or suspended, or got new permissions."""
 
     action: str
-    #: Listed when the App is installed, but not when its suspension ends.
+    #: GitHub lists them when the App is installed, but not when a suspension ends.
     repositories: tuple[RepositoryPayload, ...] = ()
 
     def parsed(self) -> ParsedEvent:
-        # After these the bot can read nothing any more.
+        # After these actions the bot has no access to the repositories.
         readable = () if self.action in ("deleted", "suspend") else self.repositories
         changed = tuple(one.subject("repository") for one in readable)
         return ParsedEvent(changed=changed, access_changed=True)
@@ -207,7 +207,7 @@ class _InstallationRepositories(WebhookEvent, frozen=True):
 class _IssueComment(_RepositoryEvent, frozen=True):
     """Somebody commented on an issue or in the conversation of a pull request.
 
-    Only a new comment may hold commands: a command that an edit removes cannot be undone.
+    Only commands in new comments count: if an edit removed a command, it could not be undone.
     """
 
     action: str
@@ -229,9 +229,9 @@ class _IssueComment(_RepositoryEvent, frozen=True):
 
 
 class _IssueDependencies(WebhookEvent, frozen=True):
-    """An issue became blocked by another one, or is no longer."""
+    """An issue was marked as blocked by another issue, or the mark was removed."""
 
-    #: That of the blocked issue, unless `blocked_issue_repo` names another.
+    #: The blocked issue's repository, unless `blocked_issue_repo` names another one.
     repository: RepositoryPayload
     blocked_issue: Numbered | None = None
     blocked_issue_repo: RepositoryPayload | None = None
@@ -261,7 +261,7 @@ class _Issues(_RepositoryEvent, frozen=True):
 
     @property
     def _words(self) -> frozenset[str] | None:
-        """What is on the issue, and what this event removed or added."""
+        """Return the labels and assignees, with those removed by this event; None: unknown."""
         words, changed = _words(self.issue), [self.label.name] if self.label else []
         changed += [f"@{self.assignee.login}"] if self.assignee else []
         return None if words is None else words | {word.lower() for word in changed}
@@ -270,8 +270,8 @@ class _Issues(_RepositoryEvent, frozen=True):
 class _MergeGroupEvent(_RepositoryEvent, frozen=True):
     """The merge queue created a merge group or removed one.
 
-    Its checks run on a commit that is the head of no pull request, so the group's last pull request
-    is refreshed. The others leave the queue with a `pull_request` event of their own.
+    The group's checks run on a commit that is the head of no pull request, so the last pull request
+    of the group is refreshed. For each other one, GitHub sends an event `pull_request` of its own.
     """
 
     merge_group: _MergeGroup
@@ -344,7 +344,7 @@ class _RepositoryChange(_RepositoryEvent, frozen=True):
     action: str
 
     def parsed(self) -> ParsedEvent:
-        # A new repository has no content yet, a deleted one none any more.
+        # There is nothing to read in a new or a deleted repository.
         empty = self.action in ("created", "deleted")
         changed = () if empty else (self.repository.subject("repository"),)
         return ParsedEvent(changed=changed, access_changed=True)
@@ -368,7 +368,7 @@ class _WorkflowRun(_RepositoryEvent, frozen=True):
         return self.workflow_run.parsed(self.repository)
 
 
-#: By the value of `X-GitHub-Event`.
+#: The payload by event, as in the header `X-GitHub-Event`.
 EVENTS: Mapping[str, type[WebhookEvent]] = {
     "check_run": _CheckRun,
     "check_suite": _CheckSuite,
@@ -391,7 +391,7 @@ EVENTS: Mapping[str, type[WebhookEvent]] = {
 
 
 def parse_event(event: str, body: bytes) -> ParsedEvent:
-    """Parse the body of a delivery; an unknown event changes nothing.
+    """Parse the body of a delivery; the result is empty for an unknown event.
 
     Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for a body that is not a
     payload of its event.

@@ -1,4 +1,4 @@
-"""Stores each webhook delivery once, then turns it into refresh requests and commands."""
+"""Stores each webhook delivery once, then derives refresh requests and commands from it."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,9 +27,9 @@ from lifecycle.model.accounts import BOT
 log = logging.getLogger(__name__)
 
 _INCIDENT = "undecoded-deliveries"
-#: How many deliveries are marked as done in one transaction, which takes longer than to read them.
+#: Deliveries marked as done in one transaction, which takes longer than processing them.
 _BATCH = 200
-#: In every comment the bot writes.
+#: The beginning of the hidden marker in every comment of the bot.
 OWN_MARKER = f"<!-- {KEY}"
 
 
@@ -46,10 +46,10 @@ class Inbox:
         is_me: Callable[[str], bool] = lambda _: False,
         triggers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """`repositories` are configured names, `owner/name`. `wake` runs on the store's writer
-        thread after every commit, so it may only set a flag. `is_listed`: whether a bot may
-        give commands in a repository; `app_slug`: the name people mention the bot by, besides its
-        own; `is_me`: whether a login is the bot's; `triggers`: as in `Relevance`.
+        """`repositories` are configured names, `owner/name`. `wake` is called on the store's writer
+        thread after every commit, so it may only set a flag. `is_listed(repository, login)`:
+        whether a bot may give commands; `app_slug`: the App's slug, by which people may mention the
+        bot, empty: none; `is_me`: whether a login is the bot's; `triggers`: as in `Relevance`.
         """
         self._store = store
         self._is_listed = is_listed
@@ -60,22 +60,22 @@ class Inbox:
         self.use(repositories, triggers or {})
 
     def use(self, repositories: Iterable[str], triggers: Mapping[str, Collection[str]]) -> None:
-        """Replace the configured names of the repositories, and their triggers."""
+        """Replace the configured names of the repositories, and the triggers of agents in them."""
         self._relevance = Relevance(self._store.sessions, triggers)
         # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
 
     def accept(self, deliveries: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Store deliveries. The future resolves once all are on disk, or has the store's error."""
+        """Store deliveries. The future resolves once all are on disk, or raises a store failure."""
         kept = self._store.deliveries.add(deliveries)
         kept.add_done_callback(lambda kept: None if kept.exception() else self._wake())
         return kept
 
     def process(self) -> int:
-        """Process the waiting deliveries, oldest first; returns how many.
+        """Process up to 200 waiting deliveries, oldest first; return how many.
 
-        A delivery that cannot be decoded is marked as failed, with the reason, and what it names is
-        read again; an incident counts those. Unknown events and repositories have no effect.
+        A delivery that cannot be decoded is marked as failed, and the subjects it names are read
+        again; an incident counts such deliveries. Unknown events and repositories are ignored.
         """
         waiting = self._store.deliveries.waiting(_BATCH)
         done = list[ProcessedDelivery]()
@@ -110,7 +110,7 @@ class Inbox:
         self._store.deliveries.mark_failed(delivery.id, error, refreshes)
 
     def _count_failed(self) -> None:
-        """Open an incident for the deliveries that failed, or close it."""
+        """Open or update the incident about failed deliveries; close it if there are none."""
         count, now = self._store.deliveries.failed_count(), self._store.clock()
         if count:
             (last,) = self._store.deliveries.failed(limit=1)
@@ -130,16 +130,16 @@ class Inbox:
     def interpret(
         self, event: str, body: bytes
     ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
-        """The refresh requests and commands that follow from a delivery; records nothing.
+        """Return the refresh requests and commands of a delivery; record nothing.
 
-        Raises what decoding another event's body raises.
+        Raises as `parse_event` if the body is not a payload of the event.
         """
         return self._effects(parse_event(event, body))
 
     def why_ignored(self, event: str, body: bytes) -> Ignored:
-        """Why nothing follows from a delivery, of which `interpret` returns nothing.
+        """Return why a delivery is ignored, for which `interpret` returns nothing.
 
-        Raises as `interpret` does.
+        Raises the exceptions of `interpret`.
         """
         return self._why_ignored(parse_event(event, body))
 
@@ -147,7 +147,7 @@ class Inbox:
         self, parsed: ParsedEvent
     ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
         if self._is_own(parsed):
-            return (), ()  # The bot wrote a comment or updated a report, which is no news to it.
+            return (), ()  # The bot itself wrote the comment or updated the report.
         return self._refreshes(parsed), self._commands(parsed.written)
 
     def _why_ignored(self, parsed: ParsedEvent) -> Ignored:
@@ -164,7 +164,7 @@ class Inbox:
         return Ignored.SESSION
 
     def _repository(self, parsed: ParsedEvent) -> str:
-        """The repository that an event names; empty if there is none or several."""
+        """Return the repository that an event names; empty if it names none or several."""
         named = {one.repository for one in parsed.changed}
         if len(named) != 1:
             return ""
@@ -207,10 +207,10 @@ class Inbox:
         )
 
     def _may_command(self, comment: NewText, repository: str) -> bool:
-        """Whether a person or a listed bot wrote it, so that two bots never answer each other.
+        """Whether the author may command: a person or a listed bot, so that bots never loop.
 
-        A comment with the bot's marker is its own or a copy; with a token the bot comments as the
-        person who owns the token.
+        A comment with the bot's marker is by the bot or a copy. The marker is needed because with
+        a token, the bot comments as the person who owns the token.
         """
         if OWN_MARKER in comment.body:
             return False
@@ -219,13 +219,13 @@ class Inbox:
         return comment.author_type == "User"
 
     def _is_ours(self, comment: NewText) -> bool:
-        """Whether the bot wrote it, rather than the person who owns its account."""
+        """Whether the bot wrote the comment, and not the person who owns the bot's account."""
         return OWN_MARKER in comment.body and self._is_me(comment.author)
 
     def _known(self, repository: RepositoryPayload) -> str:
-        """The configured name of a repository; empty if it is not configured.
+        """Return the configured name of a repository; empty if it is not configured.
 
-        Its numeric id decides: a repository may be renamed, and another may take its old name.
+        The numeric id decides: a renamed repository's old name may belong to another one.
         """
         place = self._store.repositories.get(repository.id)
         if place is not None and place.name.casefold() in self._repositories:
@@ -235,7 +235,7 @@ class Inbox:
 
 
 def _command_key(comment: NewText, repository: str, line: int) -> str:
-    # Issue numbers are unique in a repository, ids of comments and reviews over all of them.
+    # Issue numbers are unique in one repository, ids of comments and reviews in all of GitHub.
     place = f"{repository}#" if comment.kind == "issue" else ""
     cause = f"{comment.kind}:{place}{comment.id}"
     return cause + (f":{line}" if line else "")

@@ -1,4 +1,4 @@
-"""Commands from the command line, the pages and the API.
+"""Records commands from the command line, the pages and the API.
 
 The caller has checked access: write permission on the database file, or the page's token.
 """
@@ -13,33 +13,33 @@ from bot.store import NewCommand, Session, Store
 from lifecycle.model.facts import Command, Pull
 from lifecycle.model.status import PullState
 
-#: Actors in the history; `cli:` is followed by the user's name.
+#: Names of actors in the history; the user's name follows `cli:`.
 CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 
-#: Every command but those that only show something, which are read instead.
+#: By name, every command except those that only show something.
 LOCAL_COMMANDS: Mapping[str, CommandSyntax] = {
     name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")
 }
 
-#: Names of a session's metadata.
+#: The keys that a session's metadata may have.
 METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class KeyReused(Exception):
-    """The idempotency key was used for another command before."""
+    """The idempotency key was already used for another command."""
 
 
 class HeadChanged(Exception):
-    """No open pull request is at the commit that a merge was reviewed at."""
+    """No open pull request has the commit as its head that the merge command named."""
 
 
 def build_command(
     session: Session, kind: str, text: str, *, actor: str, key: str, at: datetime, head: str = ""
 ) -> Command:
-    """Parse a command and bind it to the current head, or to `head` if that is current.
+    """Parse a command and bind it to the pull request's current head.
 
-    Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged`. A command
-    that was recorded under its key before is bound as it was then.
+    Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged` if `head` is
+    given and not current. A command already recorded under `key` keeps its head, unchecked.
     """
     command = LOCAL_COMMANDS.get(kind)
     if command is None:
@@ -65,9 +65,9 @@ def parse_argument(command: CommandSyntax, text: str) -> str:
 
 
 def add_command(store: Store, session: Session, command: Command) -> bool:
-    """Record a command; return False if it was recorded under its key before.
+    """Record a command; return False if it was already recorded under its key.
 
-    Raises `KeyReused`.
+    Raises `KeyReused` if the key belongs to another command.
     """
     if store.commands.add_granted(session.id, command):
         return True
@@ -79,9 +79,9 @@ def add_command(store: Store, session: Session, command: Command) -> bool:
 
 
 def add_start(store: Store, command: NewCommand) -> bool:
-    """Record a start command without a session; return False if it was recorded before.
+    """Record a start command without a session; return False if it was already recorded.
 
-    Raises `KeyReused`.
+    Raises `KeyReused` if the key belongs to another command.
     """
     known = store.commands.get(command.key)
     if known is None:
@@ -93,10 +93,10 @@ def add_start(store: Store, command: NewCommand) -> bool:
 
 
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
-    """The head that was current when a command was written; empty if it or its base changed since.
+    """Return the head that a command is about; empty if head or base changed since `at`.
 
-    `number` is that of the pull request, or of the issue while exactly one pull request is open;
-    otherwise the head is empty too.
+    `number` is the pull request's, or the issue's if exactly one pull request is open; otherwise
+    the result is empty. `head`: the only acceptable head; empty: the current one.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:
@@ -106,7 +106,7 @@ def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
 
 
 def _was_current(pull: Pull, at: datetime) -> bool:
-    # The times of GitHub's comments are whole seconds, so the others are compared as such.
+    # The times of GitHub's comments are whole seconds, so all times are compared as such.
     return all(
         since.replace(microsecond=0) <= at for since in (pull.head_since, pull.base_since) if since
     )

@@ -14,11 +14,11 @@ from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
 
-#: GitHub redelivers for three days.
+#: GitHub redelivers a webhook for three days.
 _KEPT = timedelta(days=3)
-#: A younger delivery may not have arrived yet.
+#: A younger delivery may still be on its way.
 _IN_FLIGHT = timedelta(minutes=1)
-#: GitHub's status for a delivery that it does not keep any more.
+#: GitHub's status codes for a delivery that it no longer stores.
 _GONE = (404, 422)
 _MARK = "deliveries"
 
@@ -35,9 +35,9 @@ class Redelivery:
         self._clock = clock
 
     def request_lost(self) -> None:
-        """Request every delivery that failed since the last complete run.
+        """Request redelivery of each webhook that failed since the last complete run.
 
-        Idempotent: a delivery that arrived is in the store, and is not requested again.
+        Idempotent: a delivery that is in the store has arrived, and is not requested again.
         """
         if not self._github.hook.is_available:
             return
@@ -54,7 +54,7 @@ class Redelivery:
         self._cursors.set(_MARK, until)
 
     def _redeliver(self, attempt: DeliveryAttempt) -> None:
-        """Request one. A delivery that GitHub does not keep any more does not stop the others."""
+        """Request one redelivery. Ignore a delivery that GitHub no longer stores."""
         try:
             self._github.hook.redeliver(attempt)
         except Refused as refusal:

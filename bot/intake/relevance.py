@@ -1,7 +1,7 @@
 """Recognises deliveries that concern no session, so that they cost no read.
 
-A busy repository sends thousands of them an hour, and GitHub's limit of requests is the bot's
-ceiling.
+A busy repository sends thousands of such deliveries an hour, and reading GitHub for each would
+exceed the rate limit.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,17 +13,17 @@ from bot.store import SessionsTable
 
 @dataclass(frozen=True)
 class Relevance:
-    """Finds out what to refresh for a subject that a payload names."""
+    """Determines what to refresh for a subject that a payload names."""
 
     sessions: SessionsTable
-    #: By repository, the labels and assignees (`@login`) that ask for an agent, in lower case.
+    #: By repository, the labels and assignees (`@login`) that request an agent, in lower case.
     triggers: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
-        """The subjects to refresh, as in `RefreshRequest`; empty where no session can be concerned.
+        """Return the subjects to refresh, as in `RefreshRequest`; empty: no session is concerned.
 
-        A pull request of which nothing else is known becomes `other:34`: those are looked up many
-        at a time, after the subjects of sessions.
+        A pull request of which only the number 34 is known becomes `other:34`. Such pull requests
+        are looked up together in one query, after the subjects of sessions.
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")

@@ -1,4 +1,4 @@
-"""Finds what a payload is about that cannot be decoded as its event, so that it is read again."""
+"""Finds the subjects of a payload that `parse_event` cannot decode, so that they are read."""
 
 from contextlib import suppress
 
@@ -8,12 +8,12 @@ from msgspec import Raw, Struct
 from bot.intake.changes import ChangedSubject, RepositoryPayload
 from bot.intake.events import Numbered
 
-#: What decoding a body raises that is not a payload of its event.
+#: The exceptions of decoding a body that is not a payload of its event.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Unchecked(Struct, frozen=True):
-    """The parts of any payload that name a subject, each checked alone."""
+    """The parts of any payload that name a subject. Each is decoded separately later."""
 
     repository: Raw = Raw(b"null")
     issue: Raw = Raw(b"null")
@@ -25,9 +25,9 @@ class _NamedRepository(Struct, frozen=True):
 
 
 def salvage(body: bytes) -> tuple[ChangedSubject, ...]:
-    """The subjects that a payload names which `parse_event` cannot decode; never raises.
+    """Return the subjects that an undecodable payload names. Never raises.
 
-    The whole repository if it names no issue and no pull request.
+    If it names only a repository, the subject is all of the repository; without one, empty.
     """
     try:
         parts = msgspec.json.decode(body, type=_Unchecked)

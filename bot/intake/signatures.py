@@ -1,4 +1,4 @@
-"""Verifies webhook signatures. No I/O: bytes in, yes or no out.
+"""Verifies webhook signatures. The functions do no I/O.
 
 GitHub sends the HMAC-SHA256 of the raw body as `sha256=` and 64 hexadecimal digits in the header
 `X-Hub-Signature-256`:
@@ -13,15 +13,15 @@ _FORMAT = re.compile(rb"sha256=[0-9a-f]{64}")
 
 
 def is_well_formed(signature: bytes) -> bool:
-    """Whether the header can be a signature at all, which is known before the body is read."""
+    """Whether the header has the form of a signature; checked before the body is read."""
     return _FORMAT.fullmatch(signature) is not None
 
 
 def verify(secrets: Sequence[str], body: bytes, signature: bytes) -> bool:
     """Whether `signature`, the header's value, signs `body` with one of the secrets.
 
-    Two secrets allow a rotation without a gap. An empty secret signs nothing. Every secret is
-    tried, so that the time taken does not depend on which one matched.
+    With two secrets, a secret can be rotated without refusing deliveries. An empty secret never
+    matches. All secrets are tried, so that the time taken does not depend on which one matches.
     """
     genuine = False
     for secret in filter(None, secrets):
