@@ -1,7 +1,7 @@
-"""The addresses of a host, and which of them are public.
+"""Looks up the addresses of hosts, and tells public ones from private ones.
 
-A name that is allowed may resolve to an address of this machine or its network. A connection is
-made to the address that was checked, so that a second lookup cannot return another one.
+An allowed name may resolve to an address of this machine or its network, so addresses are checked.
+The proxy connects to the address it checked: a second lookup could return another one.
 """
 
 import asyncio
@@ -10,20 +10,20 @@ from concurrent.futures import Executor
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-#: Addresses that lead to private ones (6to4, Teredo, other translations), or to a cloud's services.
+#: Networks that lead to private addresses (6to4, Teredo, ...) or to a cloud's own services.
 _NOT_PUBLIC = tuple(
     ip_network(one)
     for one in ("2002::/16", "2001::/32", "::/96", "64:ff9b:1::/48", "fec0::/10", "168.63.129.16")
 )
-#: Addresses that contain an IPv4 address, for machines that have IPv6 only: RFC 6052.
+#: Addresses that contain an IPv4 address, for machines that only have IPv6 (RFC 6052).
 _TRANSLATED = ip_network("64:ff9b::/96")
 
 
 async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
-    """Return the addresses of a name; empty if it has none or cannot be looked up.
+    """Return the IP addresses of a name; empty if the lookup fails or finds none.
 
-    `threads` must serve these lookups alone: the name server of a host that an agent chose may
-    answer late, and lookups of the models' hosts must not wait for it.
+    `threads` must be used for these lookups only: the name server of a host that an agent chose may
+    be slow, and lookups of the models' hosts must not wait for it.
     """
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
@@ -49,7 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Whether an address belongs to this machine: only those can be bound."""
+    """Whether an address belongs to this machine, which is tested by binding it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as tried:
         try:

@@ -1,4 +1,4 @@
-"""Model endpoints, model keys and the run tokens that stand for them.
+"""Looks up model endpoints and model keys, by session or by run token.
 
 Agents never see a model key. A run gets the address of the model proxy and a run token, which the
 proxy replaces by the key. A token is valid for its run only. The proxy also records usage by run
@@ -38,27 +38,27 @@ class ModelUnavailable(Exception):
 
 
 class RunNetwork(Struct, frozen=True, kw_only=True):
-    """What a run may reach."""
+    """The hosts that a run may connect to through the proxy."""
 
-    session: str
+    session: str  #: Its id.
     allowed: str | tuple[str, ...]  #: The project's setting `network`.
 
 
 class ModelEndpoints(Struct, kw_only=True):
-    """Looks up endpoints and keys, for sessions and for run tokens."""
+    """Looks up endpoints and keys, by session or by run token."""
 
     settings: Settings
-    keys: Mapping[str, str]  #: By environment variable.
-    programs: Mapping[str, AgentAdapter]  #: By agent type.
+    keys: Mapping[str, str]  #: The model keys by environment variable.
+    programs: Mapping[str, AgentAdapter]  #: The adapters by agent type.
     store: Store
     paths: Paths
     proxy_url: Callable[[], str]  #: Returns the model proxy's URL.
-    priced: Callable[[Usage], Usage]
+    priced: Callable[[Usage], Usage]  #: Adds the cost to usage.
 
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
-        """Return what a run connects to: the proxy and its run token, or its provider.
+        """Return where a run connects to: the proxy with a run token, or its provider.
 
-        `isolated`: whether the run reaches the proxy through a port of its sandbox. Idempotent.
+        `isolated`: whether the run reaches the proxy by a port of its sandbox. Idempotent.
         Raises `ModelUnavailable` if there is a key but no known endpoint for it.
         """
         real = self._real(session)
@@ -72,7 +72,7 @@ class ModelEndpoints(Struct, kw_only=True):
     def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
         """Return environment variables that make an isolated run use the proxy. Idempotent.
 
-        `port` is the port of 127.0.0.1 in its sandbox that is forwarded to the proxy's socket.
+        `port` is the port of 127.0.0.1 in the sandbox that is forwarded to the proxy's socket.
         """
         return proxy_variables(self._run_token(session, run), port)
 
@@ -85,7 +85,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return self._real(session)
 
     def network_of(self, token: str) -> RunNetwork:
-        """Return what the run with this token may reach. Raises `ModelUnavailable`."""
+        """Return the hosts that the run with this token may reach. Raises `ModelUnavailable`."""
         session = self._session_of(token)
         project = self.settings.projects.get(session.project)
         return RunNetwork(session=session.id, allowed=project.network if project else ())
@@ -111,7 +111,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return session
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response whose run token was valid when it was sent."""
+        """Record the usage of a response to a request whose run token was valid then."""
         if (parts := _RUN_TOKEN.fullmatch(token)) is None:
             return
         session, run = parts["session"], int(parts["run"])
@@ -134,7 +134,7 @@ def real_endpoint(
     agent: str = "",
     project: str = "",
 ) -> Endpoint:
-    """Return the real endpoint of an agent type and its key, which is empty if none is set."""
+    """Return the provider's endpoint of an agent type; its `key` is empty if none is set."""
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
     url = settings.agent_types[agent_type].endpoint or (program.provider if key else "")
@@ -142,7 +142,7 @@ def real_endpoint(
 
 
 def proxy_variables(token: str, port: int) -> dict[str, str]:
-    """Return the variables with which programs use the proxy at a port of loopback."""
+    """Return environment variables that make programs use the proxy at 127.0.0.1:`port`."""
     user, _, password = token.partition(".")
     url = f"http://{user}:{password}@127.0.0.1:{port}"
     named = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "NO_PROXY": "127.0.0.1,localhost"}
@@ -151,7 +151,7 @@ def proxy_variables(token: str, port: int) -> dict[str, str]:
 
 
 def without_endpoint(agent_type: str) -> str:
-    """Return the problem of an agent type with a key but no known endpoint."""
+    """Return the error message for an agent type with a key but no known endpoint."""
     return (
         f"there is a model key for {agent_type} but no endpoint: set `endpoint` of"
         f" [agent-types.{agent_type}]; if its program cannot use another endpoint, pass the key's"
@@ -162,9 +162,9 @@ def without_endpoint(agent_type: str) -> str:
 def key_source(
     settings: Settings, agent_type: str, agent: str = "", project: str = ""
 ) -> tuple[str, str]:
-    """Return the variable with the model key, and who names it: agent, project or server.
+    """Return the environment variable of the model key, and whose setting names it.
 
-    They take precedence in this order. Both are empty if nobody does.
+    The agent's setting precedes the project's and the server's. Both are empty if none names it.
     """
     owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
     for name, owner in owners.items():

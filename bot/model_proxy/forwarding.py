@@ -1,4 +1,4 @@
-"""One request to a model and its response, as the model proxy forwards them."""
+"""Forwards one request to a model's API, and its response to the agent."""
 
 import asyncio
 import logging
@@ -19,8 +19,8 @@ from runtimes.agents.base import Endpoint
 _log = logging.getLogger(__name__)
 
 _VERSION = r"/v1(?:beta|alpha)?"
-#: The allowed paths by method. Stored files and responses are not among them, and `..` is not
-#: allowed, so that sessions cannot reach the data of others.
+#: The allowed paths by method. Stored files, stored responses and `..` are not allowed, so that a
+#: session cannot read the data of others.
 _ALLOWED: Mapping[str, re.Pattern[str]] = {
     "GET": re.compile(rf"{_VERSION}/models(?:/\w[\w.:-]*)*"),
     "POST": re.compile(
@@ -28,34 +28,34 @@ _ALLOWED: Mapping[str, re.Pattern[str]] = {
         rf"|{_VERSION}/models/\w[\w.-]*:(?:generateContent|streamGenerateContent|countTokens)"
     ),
 }
-#: Requests that a model answers, as opposed to those that only count tokens. They cost something.
+#: Requests that a model answers and that cost money, as opposed to requests that count tokens.
 _BILLED = re.compile(r"POST .*(?:/messages|/responses(?:/compact)?|/completions|enerateContent)")
 _MODEL = re.compile(r".*/models/([\w.-]+):.*")
-#: The headers that APIs get, as the supported programs send them. Others could choose whom the key
-#: is used for, or another method.
+#: The headers that are forwarded to APIs: those that supported programs send. Others could select
+#: another account of the key, or another method.
 _FORWARDED = re.compile(
     rb"accept|content-type|user-agent|anthropic-(?:version|beta)|openai-beta|x-app"
     rb"|originator|(?:x-)?session-id|thread-id|x-client-request-id|x-session-affinity"
     rb"|x-goog-api-client|x-[a-z-]+-(?:beta-features|turn-state|session-id)"
 )
-#: The parameters of queries that APIs get. Google's also accept headers as parameters:
+#: The query parameters that are forwarded. Google's APIs also accept headers as parameters:
 #: https://cloud.google.com/apis/docs/system-parameters
 _PARAMETERS = {
     *("after", "after_id", "alt", "api-version", "before", "before_id", "beta", "client_version"),
     *("limit", "order", "pageSize", "pageToken"),
 }
-#: The headers for the token, and then the key. Google's may also be in the query.
+#: The headers for the run token, which becomes the key. Google's may also be in the query.
 _GOOGLE = b"x-goog-api-key"
 _CREDENTIALS = (b"x-api-key", _GOOGLE, b"authorization")
-#: Headers of responses: hop-by-hop ones, and those that connect it to the next request.
+#: Headers of responses that are not forwarded: hop-by-hop ones, cookies and the date.
 _DROPPED = {
     *(b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     *(b"proxy-authenticate", b"set-cookie", b"date"),
 }
 _ENCODING = b"accept-encoding"
-#: Models may think for long, and agents have timeouts of their own; this bounds lost requests.
+#: In seconds. Models may think long, and agents have their own timeouts: this ends lost requests.
 _TIMEOUT = httpx.Timeout(1800.0, connect=10.0, pool=None)
-#: The largest request body, more than any model accepts, and the time limit of its next chunk.
+#: The largest request body in bytes, more than any model accepts; the time limit of each chunk.
 _MAX_BYTES, _CHUNK_SECONDS = 64 * 1024 * 1024, 60.0
 _STATUSES = range(600)  #: Valid HTTP status codes.
 _RETRYABLE = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
@@ -66,7 +66,7 @@ class ClientDisconnected(Exception):
 
 
 class ForwardedRequest:
-    """A request of an agent."""
+    """A request of an agent to a model's API."""
 
     def __init__(self, scope: HTTPScope, receive: Receive, memory: BodyMemory) -> None:
         self.path = scope["raw_path"].decode("latin-1")
@@ -76,9 +76,9 @@ class ForwardedRequest:
         self._receive = receive
         self._read = asyncio.Event()
         self._memory, self._held = memory, 0
-        self.size = 0  #: Of its body, as far as it was read.
+        self.size = 0  #: Bytes of the body read so far.
         found = _MODEL.fullmatch(self.path)
-        self.model = found[1] if found else ""  #: Empty: unknown, or not read yet.
+        self.model = found[1] if found else ""  #: The model; empty: unknown or not read yet.
         given = dict(self._headers)
         queried = dict(self._query).get("key", "")
         self._where = next((name for name in _CREDENTIALS if name in given), _GOOGLE)
@@ -107,9 +107,9 @@ class ForwardedRequest:
         return self._read.is_set() and bool(_BILLED.fullmatch(f"{self._method} {self.path}"))
 
     async def of(self, endpoint: Endpoint) -> httpx.Request:
-        """Return the request rewritten for an endpoint: its URL, and its key for the run token.
+        """Return the request with the endpoint's URL, and its key in place of the run token.
 
-        Raises `ModelUnavailable` or `ClientDisconnected`.
+        Raises `ModelUnavailable` if it cannot be forwarded, or `ClientDisconnected`.
         """
         query = urlencode([pair for pair in self._query if pair[0] in _PARAMETERS])
         posted = self._method == "POST"
@@ -122,7 +122,7 @@ class ForwardedRequest:
             content = self._body()
         if content is not None and size is not None:
             headers.append((b"content-length", size))
-        # The usage meter reads along, so only encodings that it can decode are accepted.
+        # Only encodings are accepted that the usage meter can decode.
         packed = b"gzip" in dict(self._headers).get(_ENCODING, b"")
         headers.append((_ENCODING, b"gzip" if packed else b"identity"))
         bearer = "Bearer " if self._where == b"authorization" else ""
@@ -135,14 +135,14 @@ class ForwardedRequest:
         )
 
     async def disconnected(self) -> None:
-        """Return when the agent has disconnected."""
+        """Wait until the agent has disconnected."""
         if self._method == "POST":
             await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     def release(self) -> None:
-        """Give back the memory of its body. Idempotent."""
+        """Free the request body in the memory limit. Idempotent."""
         self._memory.release(self.token, self._held)
         self._held = 0
 
@@ -155,7 +155,7 @@ class ForwardedRequest:
         return bytes(body)
 
     async def _once(self, body: bytes) -> AsyncIterator[bytes]:
-        """Send a body without keeping it until the model has answered."""
+        """Yield the body once, and free it before the model answers."""
         yield body
         self.release()
 
@@ -179,17 +179,17 @@ class ForwardedRequest:
 
 
 class ForwardedResponse:
-    """The response to an agent."""
+    """The proxy's response to an agent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self.begun = False
         self.meter: UsageMeter | None = None  #: Set when a model responds.
-        self.failed = False  #: Whether the model refused the request.
+        self.failed = False  #: Whether the model's API answered with an error.
         self.ended = False  #: Whether the model's response was forwarded to its end.
 
     async def forward(self, response: httpx.Response) -> None:
-        """Forward a model's response as it arrives. A broken response is not terminated."""
+        """Forward a model's response as it arrives. If it breaks off, so does the agent's."""
         self.meter = meter = UsageMeter(response.headers)
         self.failed = response.status_code >= HTTPStatus.BAD_REQUEST
         try:
@@ -200,7 +200,7 @@ class ForwardedResponse:
             headers = [one for one in response.headers.raw if one[0].lower() not in _DROPPED]
             await self._begin(response.status_code, headers)
             async for chunk in response.aiter_raw():
-                meter.feed(chunk)  # Usage counts even if the agent has disconnected.
+                meter.feed(chunk)  # Usage is counted even if the agent has disconnected.
                 await self._say(chunk, more=True)
             self.ended = True
             await self._say(b"", more=False)
@@ -210,7 +210,7 @@ class ForwardedResponse:
             await response.aclose()
 
     async def refuse(self, status: HTTPStatus, why: str) -> None:
-        """Send an error of the proxy, in a form that clients of every supported API can read."""
+        """Send an error of the proxy in a form that clients of all supported APIs can read."""
         again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
         error = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
         body = msgspec.json.encode({"type": "error", "error": error})

@@ -1,4 +1,4 @@
-"""Prices usage that has no reported cost, by the configured prices and those that ship.
+"""Computes the cost of usage without a reported cost, from configured and built-in prices.
 
 Usage from the agents' own files and from the model proxy is priced; `bot.store.usage` sums it up.
 """
@@ -19,13 +19,13 @@ class Prices:
     """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """`table` is by model or pattern; it takes precedence over the shipped prices."""
+        """`table` has prices by model name or pattern; it precedes the built-in prices."""
         self._tables = (table, shipped_prices())
 
     def __call__(self, usage: Usage) -> Usage:
-        """Return the usage with its cost and its number of unpriced tokens.
+        """Return the usage with its cost in US dollars and its number of unpriced tokens.
 
-        Costs that the program reports take precedence, also for single models.
+        Costs reported by the program are kept, even if it reports them for some models only.
         """
         if usage.cost_usd is not None or usage == Usage():
             return usage
@@ -42,7 +42,7 @@ class Prices:
         )
 
     def of(self, model: str) -> ModelPrice | None:
-        """Return a model's price: by its name, or by the first matching pattern."""
+        """Return a model's price by its name or the first matching pattern; None: unknown."""
         return next((price for table in self._tables if (price := _find(table, model))), None)
 
     def _cost(self, model: str, used: Usage) -> float | None:

@@ -1,8 +1,8 @@
-"""The model proxy: forwards agents' requests to model APIs, replacing the run token by the key.
+"""Forwards agents' requests to model APIs, and replaces the run token by the model key.
 
-It listens on loopback, and at a UNIX socket for isolated agents. It forwards requests of model APIs
-to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Both directions
-are streamed, including errors and aborted connections.
+The proxy listens on loopback, and on a UNIX socket for isolated agents. Requests to model APIs go
+to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Requests and
+responses are streamed, including errors and aborted connections.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
 _PORTS = range(65536)
-#: The limits on concurrent requests of one run and of all.
+#: The most concurrent requests of one run and of all runs.
 _MAX_PER_RUN, _MAX_TOTAL = 32, 2000
-#: Time limit for a request's body, which waits for a slow model's network.
+#: The time limit for a request's body, which may wait for a slow connection to the model.
 _BODY_SECONDS = 600.0
 #: Returns the endpoint and key for a run token; raises `ModelUnavailable`.
 EndpointLookup = Callable[[str], Endpoint]
@@ -48,13 +48,13 @@ UsageCallback = Callable[[str, str, Usage], None]
 class UpstreamError(Struct, frozen=True):
     """The last failure to get a response from a model."""
 
-    place: str  #: The host.
-    status: int  #: The HTTP status; 0: not reached.
-    times: int = 1  #: How often in a row.
+    place: str  #: The host of the model's API.
+    status: int  #: The HTTP status; 0: the host was not reached.
+    times: int = 1  #: The number of such failures in a row.
 
 
 class ModelProxy:
-    """The proxy as a server for the programs of this machine."""
+    """Serves the proxy to the agents' programs on this machine."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class ModelProxy:
         tunnels: Tunnels | None = None,
         on_lost_port: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`port_file` keeps the port across restarts, because running programs know it.
+        """`port_file` stores the port for the next start, because running programs use it.
 
-        `on_lost_port` is called before another port is used, with the reason.
+        `on_lost_port` is called with the reason before another port is used.
         """
         self._lookup = lookup
         self._record = record
@@ -77,15 +77,15 @@ class ModelProxy:
         self._tunnels = tunnels
         self._on_lost_port = on_lost_port
         self._server: HttpServer | None = None
-        self._active: Counter[str] = Counter()  #: Requests by run token.
+        self._active: Counter[str] = Counter()  #: The number of active requests by run token.
         self._memory = BodyMemory()
         self._capacity = _capacity()
-        self.url = ""  #: Empty until `start`.
+        self.url = ""  #: The proxy's URL; empty until `start`.
         #: The failure of the last request; None if it succeeded or there was none.
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of the last start, or on any free one if that is taken. Idempotent."""
+        """Listen on the port of the last start, or on a free one if it is taken. Idempotent."""
         if self._server is not None:
             return
         app = Litestar(
@@ -103,7 +103,7 @@ class ModelProxy:
                 raise ValueError(f"invalid port {port}")
             self._server = self._listen(app, port)
         except (CannotListen, ValueError) as problem:
-            why, _, _ = str(problem).partition(";")  # The remedy is one of the web server.
+            why, _, _ = str(problem).partition(";")  # The rest is a remedy for the web server.
             self._on_lost_port(why)
             self._server = self._listen(app, 0)
         write_private(self._port_file, str(self._server.port))
@@ -123,7 +123,7 @@ class ModelProxy:
     def close(self) -> None:
         """Abort all requests; the agents retry them after the bot's restart. Thread-safe.
 
-        Otherwise the server's shutdown would wait until all models have finished responding.
+        Without this, the server's shutdown would wait for the responses of all models.
         """
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._close)
@@ -147,7 +147,7 @@ class ModelProxy:
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request and its response, until either side disconnects or `close`."""
-        # No websockets here.
+        # Every scope is HTTP: the server has no websockets.
         asked = ForwardedRequest(cast(HTTPScope, scope), receive, self._memory)
         answer = ForwardedResponse(send)
         self._active[asked.token] += 1
@@ -160,7 +160,7 @@ class ModelProxy:
                 one.cancel()
             try:
                 await asyncio.wait((asking, *ends))
-            finally:  # The server cancels this too, if it takes long.
+            finally:  # The server may cancel this coroutine, too.
                 self._active -= Counter([asked.token])
                 asked.release()
         await self._record_usage(asked, answer, gave_up=asking.cancelled())
@@ -181,13 +181,13 @@ class ModelProxy:
     async def _record_usage(
         self, asked: ForwardedRequest, answer: ForwardedResponse, *, gave_up: bool
     ) -> None:
-        """Record the usage, estimated where the model did not report it to the end.
+        """Record the usage of a response; estimate what the model did not report.
 
         `gave_up`: the agent has disconnected, or the bot stops.
         """
         meter = answer.meter
         if meter is None and gave_up:
-            meter = UsageMeter({})  # The model works on it, and nobody gets the response.
+            meter = UsageMeter({})  # The model still works on a response that nobody gets.
         if meter is None:
             return
         billed = asked.was_billed and not answer.failed
@@ -233,10 +233,10 @@ class ModelProxy:
 
 
 def _place(endpoint: Endpoint) -> str:
-    """Return a model's host, without credentials in its URL."""
+    """Return the host of a model's API, without the credentials that its URL may have."""
     return urlsplit(endpoint.url).netloc.rpartition("@")[2]
 
 
 def _capacity() -> int:
-    """Return the limit on concurrent requests: each needs a second connection, to the model."""
+    """Return the most concurrent requests; each needs two of the process's open files."""
     return min(_MAX_TOTAL, connections())

@@ -1,4 +1,4 @@
-"""Parses requests to a proxy: the server that they name, and the run token that they send."""
+"""Parses requests to a proxy: the requested server, and the run token."""
 
 import base64
 import binascii
@@ -8,19 +8,19 @@ from typing import Self
 
 from msgspec import Struct
 
-#: A host's name, whose last part begins with a letter: no address in any notation.
+#: A host's name. Its last part begins with a letter, so that no notation of an address matches.
 _NAME = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{0,62}")
-#: Letters of names and addresses only, because refused hosts are shown to people.
+#: Only characters of names and addresses, because people see the refused hosts.
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
 _REQUEST = re.compile(r"([A-Z]{1,16}) ([!-~]+) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
-#: Headers for the proxy, which the server does not get.
+#: Headers for the proxy, which are not forwarded to the server.
 _FOR_PROXY = ("proxy-authorization", "proxy-connection", "connection", "keep-alive")
 HTTP, HTTPS = 80, 443
 
 
 class ProxyRefusal(Exception):
-    """A request to the proxy is refused; the message is for the program."""
+    """The proxy refuses a request; the message is sent to the program."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -28,21 +28,21 @@ class ProxyRefusal(Exception):
 
 
 class ProxyRequest(Struct, frozen=True, kw_only=True):
-    """A request to be connected with a server, or to forward plain HTTP to it."""
+    """A request to connect with a server (`CONNECT`), or to forward plain HTTP to it."""
 
     host: str  #: A name (see `is_name`) or an address, in lowercase, without a final dot.
     port: int
-    token: str  #: The run token; empty: the request has none.
-    forwarded: bytes = b""  #: What the server gets first; empty for `CONNECT`.
+    token: str  #: The run token; empty if the request has none.
+    forwarded: bytes = b""  #: The head to send to the server; empty for `CONNECT`.
 
     @property
     def is_name(self) -> bool:
-        """Whether the host is a name that can be looked up, and not an address."""
+        """Whether the host is a name to look up, and not an address."""
         return _NAME.fullmatch(self.host) is not None
 
     @classmethod
     def of(cls, head: bytes) -> Self:
-        """Parse the head of a request, without the empty line at its end. Raises `ProxyRefusal`."""
+        """Parse a request's head without the empty line at its end. Raises `ProxyRefusal`."""
         first, *rest = head.decode("latin-1").split("\r\n")
         line, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(one) for one in rest]
         if line is None or None in headers:
@@ -55,7 +55,7 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
         authority, _, path = target[len("http://") :].partition("/")
         host, port = _server(authority, HTTP)
         own = [pair for pair in pairs if pair[0] not in (*_FOR_PROXY, "host")]
-        # One request a connection, so that none follows for another server.
+        # One request per connection: a second one could be for another server.
         sent = [("host", authority), *own, ("connection", "close")]
         lines = [f"{method} /{path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent)]
         forwarded = "\r\n".join([*lines, "", ""]).encode("latin-1")
@@ -82,7 +82,7 @@ def _server(authority: str, default: int) -> tuple[str, int]:
 
 
 def _token(headers: list[tuple[str, str]]) -> str:
-    """Return the run token: user and password are its parts before and after the dot."""
+    """Return the run token `USER.PASSWORD` of the credentials; empty if there are none."""
     shown = [value for name, value in headers if name == "proxy-authorization"]
     if len(shown) > 1:
         raise _invalid("Proxy-Authorization")

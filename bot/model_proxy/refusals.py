@@ -1,4 +1,4 @@
-"""Counts refused connections in memory, so that a program that retries causes few writes."""
+"""Counts refused connections in memory, so that a program's retries cause few writes."""
 
 import asyncio
 import logging
@@ -9,28 +9,28 @@ from bot.store import Destination, StoreFailure
 
 _log = logging.getLogger(__name__)
 
-_PAUSE_SECONDS = 1.0  #: Between two writes.
-_MOST = 1000  #: Different hosts between two writes; more of them are not recorded.
+_PAUSE_SECONDS = 1.0  #: The pause between two writes.
+_MOST = 1000  #: The most hosts recorded between two writes; further hosts are ignored.
 
 
 class RefusalLog:
-    """The connections that were refused since the last write. Used in one event loop."""
+    """Counts the connections refused since the last write. To be used in one event loop."""
 
     def __init__(self, record: Callable[[Mapping[Destination, int]], None]) -> None:
-        """`record` writes how often each host was refused; it may raise `StoreFailure`."""
+        """`record` writes the number of refusals by host; it may raise `StoreFailure`."""
         self._record = record
         self._waiting: Counter[Destination] = Counter()
         self._writes: asyncio.Task[None] | None = None
 
     def add(self, refused: Destination) -> None:
-        """Count a refusal. It is written within a second or so."""
+        """Count a refusal. It is written after about one second."""
         if refused in self._waiting or len(self._waiting) < _MOST:
             self._waiting[refused] += 1
         if self._writes is None:
             self._writes = asyncio.create_task(self._write_all())
 
     async def close(self) -> None:
-        """Write the refusals that are not written yet."""
+        """Write the refusals counted since the last write."""
         if self._writes is not None:
             self._writes.cancel()
             await asyncio.wait([self._writes])

@@ -1,7 +1,7 @@
 """Changes requests of OpenAI's APIs so that their usage is reported and counted.
 
-A stream of chat completions reports its usage only on request, and a response in the background is
-fetched by requests that the proxy does not forward.
+A stream of chat completions reports its usage only if the request asks for it. A response in the
+background is refused: it would be fetched by requests that the proxy does not forward.
 https://platform.openai.com/docs/api-reference/chat/create#chat-create-stream_options
 """
 
@@ -23,33 +23,33 @@ _NO = (b"false", b"null")
 
 
 class BodyMemory:
-    """Limits the memory for buffered request bodies, of each run and of all runs together."""
+    """Limits the memory for buffered request bodies, for each run and for all runs together."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()  #: Bytes by run token.
 
     def hold(self, token: str, size: int) -> None:
-        """Count bytes of a body. Raises `ModelUnavailable` if there are too many."""
+        """Count bytes of a buffered body. Raises `ModelUnavailable` if a limit is exceeded."""
         if self._held[token] + size > _MAX_HELD_PER_RUN or self._held.total() + size > _MAX_HELD:
             why = "too many large requests at once"
             raise ModelUnavailable(why, HTTPStatus.SERVICE_UNAVAILABLE)
         self._held[token] += size
 
     def release(self, token: str, size: int) -> None:
-        """Count bytes of a body that is no longer held."""
+        """Subtract bytes of a body that is no longer buffered."""
         self._held -= Counter({token: size})
 
 
 def is_changed(path: str) -> bool:
-    """Whether bodies of requests to this path go through `countable`."""
+    """Whether bodies of requests to this path have to be changed by `countable`."""
     return _OF_OPENAI.fullmatch(path) is not None
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body, changed so that the response reports its usage, and the model it names.
+    """Return the body, changed so that the response reports usage, and the model's name.
 
-    Other fields are kept; of duplicate ones, the last. Raises `ModelUnavailable` for a request
-    whose usage cannot be counted.
+    All other fields are kept; of a duplicate field, the last value. Raises `ModelUnavailable` for
+    a request whose usage cannot be counted.
     """
     try:
         fields = _DECODER.decode(body)

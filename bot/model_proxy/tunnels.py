@@ -1,6 +1,6 @@
 """Connects isolated agents with the hosts that their project allows.
 
-TLS stays between the agent and the host. Names are looked up here, so that a sandbox needs no DNS.
+TLS is not terminated here. The proxy looks up names, so that a sandbox needs no DNS.
 https://www.rfc-editor.org/rfc/rfc9110#section-9.3.6
 """
 
@@ -20,22 +20,22 @@ from bot.system.descriptors import connections
 
 _log = logging.getLogger(__name__)
 
-#: The limits on connections of one run; package managers open some dozens.
+#: The most connections of one run; package managers open some dozens.
 _MAX_PER_RUN = 64
-_HANDSHAKE_SECONDS = 30.0  #: From a request to the connection with its host.
-_IDLE_SECONDS = 300.0  #: A connection on which nothing was sent for so long is closed.
+_HANDSHAKE_SECONDS = 30.0  #: The time limit for the connection with a requested host.
+_IDLE_SECONDS = 300.0  #: A connection without data for this long is closed.
 _CHECK_SECONDS = 30.0  #: Interval of checks for idle connections and runs that have ended.
-_LOOKUPS = 32  #: Names that are looked up at once.
+_LOOKUPS = 32  #: The most names that are looked up at once.
 _CHUNK = 64 * 1024
 _CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-#: Returns what the run with a token may reach; raises `ModelUnavailable`.
+#: Returns the hosts that the run with a token may reach; raises `ModelUnavailable`.
 NetworkLookup = Callable[[str], RunNetwork]
 
 
 class _Tunnel:
-    """One connection of an agent, made or being made."""
+    """One connection of an agent with a host, established or being established."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -45,7 +45,7 @@ class _Tunnel:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was sent in either direction for five minutes."""
+        """Whether no data was sent in either direction for five minutes."""
         return self._loop.time() - self._used_at > _IDLE_SECONDS
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class _Tunnel:
             self._task.cancel()
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward what `reader` receives, until it ends."""
+        """Forward the data that `reader` receives to `writer`, until it ends."""
         while data := await reader.read(_CHUNK):
             self._used_at = self._loop.time()
             writer.write(data)
@@ -63,7 +63,7 @@ class _Tunnel:
 
 
 class Tunnels:
-    """All connections of agents with hosts. Used in one event loop; may be made outside it."""
+    """All connections of agents with hosts. Methods run in one event loop, unlike `__init__`."""
 
     def __init__(self, lookup: NetworkLookup, refusals: RefusalLog) -> None:
         self._lookup = lookup
@@ -73,18 +73,18 @@ class Tunnels:
         self._threads = ThreadPoolExecutor(_LOOKUPS, "names")
 
     def open(self) -> None:
-        """Start the periodic check of connections, in the running event loop."""
+        """Start the periodic check of connections in the running event loop."""
         self._checks = asyncio.create_task(self._check())
 
     async def shut(self) -> None:
-        """Stop the periodic check, and record refusals that are not recorded yet."""
+        """Stop the periodic check, and write the counted refusals."""
         self._checks.cancel()
         await asyncio.wait([self._checks])
         await self._refusals.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _check(self) -> None:
-        """Close idle connections, and those of runs that have ended."""
+        """Close idle connections and connections of ended runs, every 30 seconds."""
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
             shown = {tunnel.token for tunnel in self._open}
@@ -101,7 +101,7 @@ class Tunnels:
     async def serve(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Serve a request until both sides have ended or one breaks off, then close it."""
+        """Serve a request until both sides have ended or one fails, then close its connection."""
         with closing(writer):
             try:
                 request = ProxyRequest.of(head)
@@ -179,12 +179,12 @@ class Tunnels:
         except ModelUnavailable:
             return False
         except StoreFailure:
-            pass  # It is checked again later.
+            pass  # The next check tries again.
         return True
 
 
 async def _first_failure(*copies: Coroutine[None, None, None]) -> None:
-    """Wait for the end of both directions, or for the first failure, which ends the other."""
+    """Wait until both directions have ended; the failure of one cancels the other."""
     tasks = [asyncio.ensure_future(copy) for copy in copies]
     try:
         await asyncio.gather(*tasks)

@@ -1,6 +1,6 @@
 """Reads token usage from responses of model APIs while they are forwarded.
 
-Supports the APIs of Anthropic, OpenAI and Google, streamed and in one piece.
+Supports streamed and unstreamed responses of the APIs of Anthropic, OpenAI and Google.
 """
 
 import zlib
@@ -14,14 +14,14 @@ from msgspec import Struct, field
 
 from lifecycle.model.facts import Usage
 
-#: The largest piece of a stream, or unstreamed response, that is buffered.
+#: The largest event of a stream, or unstreamed response, that is buffered, in bytes.
 MOST_BYTES = 4 * 1024 * 1024
-_MOST_TOKENS = 10**11  #: As for counts of programs; more is not plausible.
-_NAME = 200  #: Characters kept of a model's name.
-#: For estimates: bytes of text for a token, and bytes of a piece of a stream without its text.
+_MOST_TOKENS = 10**11  #: Larger counts are implausible, as in reports of programs.
+_NAME = 200  #: The most characters kept of a model's name.
+#: For estimates: bytes of text per token, and bytes of a stream's event without its text.
 _TOKEN_BYTES, _DELTA_BYTES = 4, 300
 _GZIP_OR_DEFLATE = 47  #: `wbits` of `zlib` for either format.
-#: Our name for each count of each API.
+#: The name used here for each count of each API.
 _NAMES: Mapping[str, str] = {
     "input_tokens": "asked",
     "prompt_tokens": "asked",
@@ -40,13 +40,13 @@ _NAMES: Mapping[str, str] = {
 
 
 class _Report(Struct):
-    """The usage fields of a response or of a piece of one."""
+    """The usage fields of a response or of an event of its stream."""
 
     model: str | None = None
     model_version: str | None = field(default=None, name="modelVersion")
     usage: dict[str, Any] | None = None
     usage_metadata: dict[str, Any] | None = field(default=None, name="usageMetadata")
-    message: "_Report | None" = None  #: The response inside a piece.
+    message: "_Report | None" = None  #: The response in an event.
     response: "_Report | None" = None
 
 
@@ -55,27 +55,26 @@ _DECODER = msgspec.json.Decoder(_Answer)
 
 
 class UsageMeter:
-    """Meters one response while it is forwarded.
+    """Meters the usage of one response while it is forwarded.
 
-    What a response did not report, because it was cut off or could not be read, is estimated from
-    its size and that of the request: otherwise an agent that hangs up early would use a model for
-    nothing.
+    If a response was cut off or cannot be read, its unreported usage is estimated from the sizes of
+    request and response: otherwise an agent that disconnects early would use a model for free.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        """`headers` have lowercase names."""
+        """`headers` are those of the response, with lowercase names."""
         packed = headers.get("content-encoding", "identity") != "identity"
         self._unpacks = zlib.decompressobj(_GZIP_OR_DEFLATE) if packed else None
         self._streams = headers.get("content-type", "").startswith("text/event-stream")
         self._held = bytearray()
         self._model = ""
         self._numbers: dict[str, int] = {}
-        self._size = 0  #: Of the response, compressed or not.
-        self._deltas = 0  #: Estimated tokens in the pieces of a stream.
-        self.lost = False  #: Whether it was too large or could not be decompressed.
+        self._size = 0  #: Bytes of the response, as they were sent.
+        self._deltas = 0  #: Estimated tokens in the events of a stream.
+        self.lost = False  #: Whether the response was too large or not decompressible.
 
     def feed(self, data: bytes) -> None:
-        """Read the next bytes of the response, as they are sent."""
+        """Read the next bytes of the response as they were sent, compressed or not."""
         self._size += len(data)
         if self.lost:
             return
@@ -99,7 +98,7 @@ class UsageMeter:
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
         """Return the model and its usage, or None if the response has none.
 
-        With the size of the request in bytes, unreported usage is estimated.
+        `request_size` is in bytes; with it, unreported usage is estimated. None: no estimate.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))
@@ -126,7 +125,7 @@ class UsageMeter:
         self._numbers["answered"] = max(answered, self._numbers.get("answered", 0))
 
     def _read_line(self, line: bytes) -> None:
-        """Read a line of an event stream; the last one may be incomplete."""
+        """Read a line of an event stream; the stream's last line may be incomplete."""
         if line.startswith(b"data:") and b'delta"' in line:
             self._deltas += 1 + max(0, len(line) - _DELTA_BYTES) // _TOKEN_BYTES
         if line.startswith(b"data:") and b'"usage' in line:
@@ -139,7 +138,7 @@ class UsageMeter:
                 self._count(piece)
 
     def _count(self, piece: _Report) -> None:
-        """Add a piece; counts are cumulative, and later pieces may omit some."""
+        """Add the counts of an event. They are cumulative; later events may omit some."""
         for inner in (piece.message, piece.response):
             if inner is not None:
                 self._count(inner)
