@@ -1,1 +1,1 @@
-"""Notifies people by chats, mail and webhooks: what they have to know, when, and by which way."""
+"""Notifies people of sessions that need them, incidents and outcomes: by chat, mail, webhook."""

@@ -1,9 +1,9 @@
-"""Sends messages by Apprise: chats, mail, telephones, each with a URL of its own form.
+"""Sends messages with the library Apprise: to chats, mail and phones, each given by a URL.
 
 https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an extra because few
-need it and everybody would pay for it: 14 MB on disk, and half a second and 20 MB of memory for its
-180 services. It is loaded with the first message. Each message has an object of its own in one
-thread, so that only the registry of services is shared. Each service has its own time limits.
+need it, and it costs 14 MB on disk, and half a second and 20 MB of memory to load its 180 services.
+It is loaded with the first message. Each message has its own Apprise object in one thread, so that
+threads share only the registry of services. Each service has its own time limits.
 """
 
 import logging
@@ -15,24 +15,24 @@ from bot.system.redaction import Redaction
 from bot.text.notifications import perhaps_repeated
 from config.notifier_secrets import secrets_in
 
-#: How Apprise colours messages.
+#: Apprise's type of a message, which sets its colour, by priority.
 _COLOURS = {"urgent": "failure", "action": "warning", "warning": "warning", "info": "info"}
 
 
 def is_installed() -> bool:
-    """Whether the library is there."""
+    """Whether the library Apprise is installed."""
     return find_spec("apprise") is not None
 
 
 class AppriseSender:
-    """Sends to one URL. No receiver recognises a repetition, so its text says what it may be."""
+    """Sends to one URL. Receivers cannot recognise repetitions, so the text of one says so."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._redact = Redaction(secrets_in(url))  # Some errors name what a token is for.
 
     def send(self, message: Notification, *, repeated: bool) -> None:
-        """Send a message. Raises `NotSent`."""
+        """Send a message. `repeated` is as in `Sender.send`. Raises `NotSent`."""
         library, service = self._service()
         sender = library.Apprise()
         sender.add(service)
@@ -48,15 +48,15 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return where the URL leads, if it names a host; services in the cloud are not tried."""
+        """Return the URL's host and port to test; None for a URL without host, as of clouds."""
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port
         return (host, port) if host and port else None
 
     def _service(self) -> tuple[Any, Any]:
-        """Return the library, and its object for the URL. Raises `NotSent`."""
+        """Return the module `apprise`, and its object for the URL. Raises `NotSent`."""
         logger = logging.getLogger("apprise")
-        # Its lines contain URLs; what it says of a failure is read off the result.
+        # Its log lines contain URLs, so they are not logged by the bot.
         logger.propagate = False
         logger.setLevel(logging.WARNING)
         import apprise

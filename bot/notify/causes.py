@@ -1,4 +1,4 @@
-"""What people have to know now, read from the database: each cause with the message about it."""
+"""Derives from the database what people are to be notified of, and writes the messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -14,9 +14,9 @@ from lifecycle.judge.reasons import ADVICE, Priority, advice_on
 from lifecycle.model.status import Reason, Status
 from runtimes.agents.shared.dialogs import choices_in
 
-#: From the least to the most urgent.
+#: The priorities, from the least to the most urgent.
 _PRIORITIES = (Priority.INFO, Priority.WARNING, Priority.ACTION, Priority.URGENT)
-#: How a type of message names that its cause is gone.
+#: By type of a message, the type of the message that its cause is gone.
 _OVER = {"session.needs_person": "session.resolved", "incident.opened": "incident.resolved"}
 _DAY = timedelta(days=1)
 
@@ -25,20 +25,20 @@ class Cause(Struct, frozen=True, kw_only=True):
     """Something that people are notified of once."""
 
     id: str
-    session: str = ""  #: Empty: it concerns the whole bot.
-    incident: str = ""  #: Its key.
+    session: str = ""  #: Its id; empty: the cause concerns the whole bot.
+    incident: str = ""  #: The incident's key; empty: none.
     project: str = ""
     priority: str
     message: Callable[[], Notification]
 
 
 def undelivered_by(notifier: str) -> str:
-    """Return the key of the incident that a notifier delivers nothing."""
+    """Return the key of the incident that reports a failing notifier."""
     return f"notify {notifier}"
 
 
 def concerns(settings: NotifierSettings, cause: Cause) -> bool:
-    """Whether a notifier is to send the message about a cause."""
+    """Whether a notifier's settings select a cause."""
     least = _PRIORITIES.index(Priority(settings.priority))
     if _PRIORITIES.index(Priority(cause.priority)) < least:
         return False
@@ -48,7 +48,7 @@ def concerns(settings: NotifierSettings, cause: Cause) -> bool:
 def lasting(
     waiting: Sequence[WaitingSession], incidents: Sequence[Incident], page: str, now: datetime
 ) -> Iterator[Cause]:
-    """Yield the causes that last: sessions that need people, and incidents.
+    """Yield the causes that exist now: sessions that need people, and open incidents.
 
     `page` is the page's URL, with a trailing slash.
     """
@@ -101,7 +101,7 @@ def _needed(one: WaitingSession, page: str, now: datetime) -> Notification:
 
 
 def outcome(one: EndedSession, page: str) -> Cause:
-    """Return that a session has ended."""
+    """Return the cause that a session has ended. `page` is as in `lasting`."""
     ended = one.ended
     merged = ended.status is Status.MERGED
     priority = Priority.INFO if merged else _priority(ended.reason, Priority.INFO)

@@ -1,4 +1,4 @@
-"""A message as it is stored, and how a notifier sends one."""
+"""Defines messages as they are stored, and the interface that sends them."""
 
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,26 +11,26 @@ from bot.text.notifications import Words
 
 
 class NotSent(Exception):
-    """A message was not delivered; the text says why, and contains no URL."""
+    """A message was not delivered; the exception's text says why, without any URL."""
 
 
 class Notification(Struct, frozen=True, kw_only=True):
     """A message for one notifier, the same at every attempt."""
 
-    type: str  #: The event, as webhooks name it: `session.needs_person`.
-    at: datetime  #: When its cause was seen.
+    type: str  #: The event's name in webhooks, such as `session.needs_person`.
+    at: datetime  #: When the bot found the cause.
     priority: str
     title: str
     text: str
-    data: dict[str, Any]  #: The same as the text, for programs.
-    #: By which receivers recognise a repetition.
+    data: dict[str, Any]  #: What the text says, for programs.
+    #: Receivers recognise a repetition by this id.
     id: str = field(default_factory=lambda: f"msg_{uuid4().hex}")
 
     @classmethod
     def of(
         cls, type: str, at: datetime, priority: str, words: Words, data: object
     ) -> "Notification":
-        """Return a new message. `data` is a struct or a mapping of what it is about."""
+        """Return a new message. `data` is a struct or mapping, which becomes JSON."""
         return cls(
             type=type,
             at=at,
@@ -41,7 +41,7 @@ class Notification(Struct, frozen=True, kw_only=True):
         )
 
     def encoded(self) -> str:
-        """Return the message as the database holds it."""
+        """Return the message as JSON for the database."""
         return msgspec.json.encode(self).decode()
 
 
@@ -52,13 +52,13 @@ class Sender(Protocol):
     """Sends messages to one receiver."""
 
     def send(self, message: Notification, *, repeated: bool) -> None:
-        """Send a message; return once the receiver has it. Raises `NotSent`.
+        """Send a message; return once the receiver has accepted it. Raises `NotSent`.
 
-        `repeated`: whether an earlier attempt was interrupted, after which it may have arrived.
+        `repeated`: an earlier attempt was interrupted, so the message may have arrived already.
         """
 
     def address(self) -> tuple[str, int] | None:
-        """Return host and port of the receiver, to be tried; None if the URL does not tell.
+        """Return the receiver's host and port, for a test; None if the URL has no host.
 
         Raises `NotSent` if the URL cannot be used.
         """

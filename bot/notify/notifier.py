@@ -1,8 +1,8 @@
-"""Finds what people have to know, stores a message for each notifier, and sends them.
+"""Finds causes to notify people of, stores a message for each notifier, and sends them.
 
-Nobody tells the notifiers anything: they compare what the database says now with what they have
-stored, so that a crash can neither lose nor double a message. Only a crash between the receiver's
-answer and its record repeats one: with the same `webhook-id`, or with words that say so.
+Notifiers get no events: they compare the causes in the database with the messages they have stored,
+so that a crash neither loses nor repeats a message. Only a crash between a receiver's response and
+its record repeats a message: with the same `webhook-id`, or with a text that says so.
 """
 
 import logging
@@ -42,13 +42,13 @@ from lifecycle.read import sentences
 
 log = logging.getLogger(__name__)
 
-#: How long a cause must be gone until people hear of that, because many come back at once.
+#: How long a cause must be gone until people are notified, because many return at once.
 _GONE_SECONDS = 60.0
-#: From when on a receiver that takes nothing is an incident.
+#: An incident is opened when a receiver has failed for this long.
 _INCIDENT_SECONDS = 300.0
-#: How long a message is tried that is no longer of use later.
+#: How long the bot retries a message that is useless later.
 _TRIED = timedelta(days=1)
-#: Ends of sessions are stored roughly in the order of their times.
+#: Ends of sessions may be stored out of order by this much, so they are read again.
 _OVERLAP = timedelta(minutes=10)
 _RAISED, _RESOLVED = NotificationEvent.RAISED, NotificationEvent.RESOLVED
 _ONCE = NotificationEvent.ONCE
@@ -58,45 +58,45 @@ _Key = tuple[str, str]
 
 @dataclass(eq=False)
 class Notifier:
-    """One receiver: its settings, and how sending to it goes."""
+    """One receiver: its settings, and the state of sending to it."""
 
     name: str
     settings: NotifierSettings
     sender: Sender
-    sending: int = field(default=0, init=False)  #: The message being sent; 0: none.
+    sending: int = field(default=0, init=False)  #: The number of the message being sent; 0: none.
     work: Future[None] | None = field(default=None, init=False)
     failures: int = field(default=0, init=False)  #: Since the last success.
     failing_since: datetime | None = field(default=None, init=False)
     retry_at: datetime | None = field(default=None, init=False)
-    #: The sessions and causes that happened lately, and have their message.
+    #: The recent one-time causes, such as ended sessions, that already have a message.
     stored: frozenset[_Key] = field(default=frozenset(), init=False)
 
     @property
     def cursor(self) -> str:
-        """The name of the cursor: from when on ends of sessions and digests are news."""
+        """Return the cursor's name. Ends of sessions and digests before the cursor are skipped."""
         return f"notify {self.name}"
 
 
 @dataclass(eq=False)
 class Notifications:
-    """All notifiers. One thread at a time calls `look`; messages are sent by other threads."""
+    """Runs all notifiers. Only one thread may call `look`; other threads send messages."""
 
     store: Store
     notifiers: Sequence[Notifier]
     page: str  #: The page's URL, with a trailing slash.
     redact: Callable[[Notification], Notification]
-    first_seconds: float  #: The pause after the first failure; each later one is twice as long.
+    first_seconds: float  #: The pause after a first failure; later pauses double.
     clock: Clock
     crash_point: AtCrashPoint
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
-    executor: Executor  #: With a thread for each notifier.
+    executor: Executor  #: It has a thread for each notifier.
     on_sent: Callable[[], None] = lambda: None
-    #: Messages whose cause is gone, since when.
+    #: By number of a message, since when its cause is gone.
     _gone: dict[int, datetime] = field(default_factory=dict, init=False)
     _began: bool = field(default=False, init=False)
 
     def look(self) -> None:
-        """Store what is new, and have each notifier send its next message if one is due."""
+        """Store new messages, and start to send the next due message of each notifier."""
         if not self._began:
             self.store.notifications.keep_only([one.name for one in self.notifiers])
             self._began = True
@@ -106,7 +106,7 @@ class Notifications:
             self._send_next(notifier, now)
 
     def rest(self, seconds: float) -> bool:
-        """Wait until the messages being sent are; return False if the time runs out."""
+        """Wait until running sends have ended; return False if they last over `seconds`."""
         work = [one.work for one in self.notifiers if one.work is not None]
         return not wait(work, seconds).not_done
 
@@ -126,7 +126,7 @@ class Notifications:
                 (cause.session, cause.id): cause
                 for cause in causes
                 if concerns(notifier.settings, cause)
-                # Of its own failure it could notify nobody.
+                # A notifier cannot notify people of its own failure.
                 and cause.incident != undelivered_by(notifier.name)
             }
             known = {
@@ -153,7 +153,7 @@ class Notifications:
     def _is_over(
         self, one: RaisedNotification, wanted: Mapping[_Key, Cause], now: datetime
     ) -> bool:
-        """Whether people are to know that a message's cause, which is no longer wanted, is gone."""
+        """Whether to notify people that a message's cause is gone, as it is not in `wanted`."""
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):
             return False
@@ -163,10 +163,10 @@ class Notifications:
     def _happened(
         self, notifier: Notifier, incidents: Sequence[Incident], now: datetime
     ) -> tuple[dict[_Key, Cause], dict[str, datetime]]:
-        """Return what happened lately, and the new cursor if there is one."""
+        """Return the recent one-time causes, and the notifier's new cursor; empty: unchanged."""
         table, settings = self.store.notifications, notifier.settings
         since = self.store.cursors.get(notifier.cursor)
-        if since is None:  # What was before it was configured is no news.
+        if since is None:  # The notifier is new: older ends are not reported.
             return {}, {notifier.cursor: now}
         since = max(since, now - _TRIED)
         ended = table.ended(since)
@@ -196,7 +196,7 @@ class Notifications:
         try:
             self._attempt(notifier, due)
         except StoreFailure as failure:
-            # What was sent counts as interrupted, and is sent again.
+            # The attempt counts as interrupted, and is repeated.
             self._pause(notifier, f"its result could not be recorded: {failure}")
         except Exception:
             log.exception("notifier %s: a message could not be sent", notifier.name)
@@ -230,7 +230,7 @@ class Notifications:
     def _failed(self, notifier: Notifier, due: DueNotification, why: str) -> None:
         NOTIFICATIONS.labels(notifier.name, "failed").inc()
         table, now, next_at = self.store.notifications, self.clock(), self._pause(notifier, why)
-        # What needs a person is of use as long as it does.
+        # A message that a person is needed stays useful as long as the cause lasts.
         if due.event is not _RAISED and now - due.created > _TRIED:
             table.mark_failed(due.seq, why, now)
         else:

@@ -1,4 +1,4 @@
-"""The kinds of notifiers, by the setting `kind`."""
+"""Creates the sender of a notifier, by the setting `kind`."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from config.tables import NotifierSettings
 
 
 class NotifierUnavailable(Exception):
-    """A notifier is configured and cannot send anything; the message says what to do."""
+    """A configured notifier cannot send; the message says what to do."""
 
 
 def sender_of(
@@ -20,7 +20,7 @@ def sender_of(
     secrets: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> Sender:
-    """Return what sends the messages of a notifier, with its secrets by environment variable.
+    """Return the sender of a notifier. `secrets` has values by environment variable.
 
     Raises `NotifierUnavailable`.
     """

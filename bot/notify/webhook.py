@@ -27,7 +27,7 @@ class WebhookSender:
         self._clock = clock
 
     def send(self, message: Notification, *, repeated: bool) -> None:
-        """Send a message; every status of 2xx accepts it. Raises `NotSent`."""
+        """Send a message. Raises `NotSent` unless the response's status is 2xx."""
         what = {"type": message.type, "timestamp": message.at, "data": message.data}
         body = msgspec.json.encode(what)
         at = int(self._clock().timestamp())
@@ -39,7 +39,7 @@ class WebhookSender:
             "webhook-signature": signature(self._keys, message.id, at, body),
         }
         try:
-            # Without its body, which nobody needs. Redirects are not followed.
+            # The response's body is not read. Redirects are not followed.
             with httpx.stream(
                 "POST", self._url, content=body, headers=headers, timeout=_SECONDS
             ) as response:
@@ -50,13 +50,13 @@ class WebhookSender:
             raise NotSent(f"the receiver answers {status}")
 
     def address(self) -> tuple[str, int]:
-        """Return host and port of the URL."""
+        """Return the URL's host and port."""
         url = httpx.URL(self._url)
         return url.host, url.port or (443 if url.scheme == "https" else 80)
 
 
 def signature(keys: tuple[bytes, ...], id: str, at: int, body: bytes) -> str:
-    """Return the header `webhook-signature`: a signature by each key. `at` is in seconds."""
+    """Return the header `webhook-signature`, with a signature by each key. `at`: Unix time."""
     signed = b".".join((id.encode(), str(at).encode(), body))
     made = (b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys)
     return " ".join(f"v1,{one}" for one in made)
