@@ -1,1 +1,1 @@
-"""Observers, which read agents and GitHub and record facts."""
+"""Observers, which read the state of agents and of GitHub and record it as facts."""

@@ -1,4 +1,4 @@
-"""Observes agents: looks at the host once for all of them and records what changed."""
+"""Observes agents: probes the host once for all agents and records what changed."""
 
 import logging
 import threading
@@ -33,33 +33,33 @@ from runtimes.workspaces.git import GitFailure
 log = logging.getLogger(__name__)
 
 _AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
-#: Activities that end with a sign at the terminal, and not by the mere passing of time.
+#: Activities that end only with output at the terminal, and not after some time.
 _STILL = (Activity.IDLE, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
 class _ObservedRun(Struct, kw_only=True):
-    """The state of a run that is kept between two looks."""
+    """The state of a run that is kept between two observations."""
 
     session: LiveSession
-    awaited: Sequence[AwaitedReceipt] = ()  #: Messages and answers that may have arrived.
-    stored: Agent | None = None  #: The last reading, where all of it was stored.
-    resting: Observation | None = None  #: A turn that ended, while its workspace is examined.
-    #: The dialog and page that the last look for the effect of an answer saw.
+    awaited: Sequence[AwaitedReceipt] = ()  #: Messages and dialog answers whose receipt is awaited.
+    stored: Agent | None = None  #: The last reading, if it was stored completely.
+    resting: Observation | None = None  #: The end of a turn, until its workspace is examined.
+    #: The dialog's id and state at the last check whether an answer had an effect.
     dialog: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class AgentObserver:
-    """Observes agents. One thread looks at a time, so that no older reading is stored last.
+    """Observes agents. Only one thread observes at a time, so that readings are stored in order.
 
     `examine` looks for uncommitted work of agents whose turn has ended. That may take long, so it
-    runs beside the sweeps; `on_rest` is called when there is something to examine.
+    runs beside the sweeps; `on_rest` is called when there is a workspace to examine.
     """
 
     store: Store
     locations: Locations
     policy_of: Callable[[str], Policy]
-    priced: Callable[[Usage], Usage]
+    priced: Callable[[Usage], Usage]  #: Adds the cost to usage.
     clock: Clock
     crash_point: AtCrashPoint
     on_rest: Callable[[], None]
@@ -68,7 +68,7 @@ class AgentObserver:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def sweep(self) -> int:
-        """Look at every session that has a program; return how many changed."""
+        """Observe every session that has a program; return how many sessions changed."""
         with self._lock:
             running = self._running()
             for gone in self._runs.keys() - {live.id for live in running}:
@@ -79,9 +79,9 @@ class AgentObserver:
         return changed
 
     def confirm_receipts(self) -> int:
-        """Look only at agents with messages that await a receipt; return the number of agents.
+        """Observe only agents with messages that await a receipt; return the number of agents.
 
-        An exit without a supervisor's record is left to the next sweep.
+        An exit that no supervisor recorded is left to the next sweep.
         """
         with self._lock:
             awaited = self._awaited()
@@ -93,9 +93,9 @@ class AgentObserver:
         return len(running)
 
     def examine(self) -> int:
-        """Look for uncommitted work where a turn has ended. Returns how many sessions changed.
+        """Look for uncommitted work of agents whose turn ended; return how many sessions changed.
 
-        May be called from several threads; each takes the next.
+        May be called from several threads; each takes the next workspace.
         """
         changed = 0
         while self._resting:
@@ -108,15 +108,15 @@ class AgentObserver:
                 continue
             work = self._examined(run.session, resting.work)
             with self._lock:
-                if run.resting is resting:  # The agent has not gone on meanwhile.
+                if run.resting is resting:  # The agent has not continued meanwhile.
                     run.resting = None
                     changed += self._record([replace(resting, work=work)])
         return changed
 
     def _running(self) -> list[LiveSession]:
-        """Sessions whose ordered run was started and not released.
+        """Return the sessions whose current run was started and has not been stopped.
 
-        One that is spawning is never judged by a probe: its run has no agent yet.
+        A run that is still being started has no agent to probe, so its session is not included.
         """
         return [
             live
@@ -129,7 +129,7 @@ class AgentObserver:
         ]
 
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
-        """Return the messages and answers that may have arrived, by session."""
+        """Return by session the messages and dialog answers that may have arrived."""
         found = defaultdict[str, list[AwaitedReceipt]](list)
         for awaited in self.store.outbox.awaited():
             found[awaited.session].append(awaited)
@@ -142,7 +142,7 @@ class AgentObserver:
         *,
         whole: bool,
     ) -> int:
-        """Look at these, with the lock held: at all sessions (`whole`), or at some out of turn."""
+        """Observe sessions, with the lock held. `whole`: this is a sweep of all sessions."""
         if not sessions:
             return 0
         now = self.clock()
@@ -190,10 +190,10 @@ class AgentObserver:
     def _believed(
         self, sessions: Sequence[LiveSession], look: Look, whole: bool
     ) -> Mapping[str, bool]:
-        """The sessions whose reading counts, each with whether its program counts as gone.
+        """Return the sessions to record, each with whether its program counts as gone.
 
-        Left out is one whose program is being ended: its end is recorded with that action, not as
-        one that broke off.
+        A session whose program is being ended by an action is left out: the action records the
+        program's end, so that it does not count as a crash.
         """
         if look.failure:
             return {live.id: False for live in sessions}
@@ -219,7 +219,7 @@ class AgentObserver:
         return found
 
     def _report(self, key: str, text: str) -> None:
-        """Report what is wrong with looking as an incident; without a text, it is over."""
+        """Report a failure to observe as an incident; close the incident if `text` is empty."""
         if text:
             if self.store.incidents.report(key, text, self.clock()):
                 log.error("%s", text)
@@ -229,9 +229,9 @@ class AgentObserver:
     def _observe(
         self, run: _ObservedRun, reading: RunReading, gone: bool, now: datetime
     ) -> Observation | None:
-        """What to record now of one session. The end of a turn waits for the workspace.
+        """Return what to record of one session; None: wait until its workspace is examined.
 
-        Receipts go into one commit with what the agent does: it may be their effect.
+        Receipts are recorded in one commit with the activity that they may have caused.
         """
         live, run.stored = run.session, None
         agent, clock = reading.agent, self.clock
@@ -273,13 +273,13 @@ class AgentObserver:
             run.resting = before
             held = before.received
             return replace(receipts, received=tuple(s for s in receipts.received if s not in held))
-        # These may be recorded after the message was sent again, which is not missing then.
+        # Recorded later, these could be about a message that was sent again meanwhile.
         run.resting = replace(resting, advanced=(), missing=())
         self._resting.append(run)
         return None
 
     def _receipts(self, run: _ObservedRun, reading: RunReading, now: datetime) -> Observation:
-        """Which messages have arrived, which step of an answer has, and which are missing."""
+        """Return which messages arrived, which dialog answers advanced, which are missing."""
         received, advanced, missing = list[int](), list[int](), list[int]()
         for one in run.awaited:
             receipt = one.receipt
@@ -299,9 +299,9 @@ class AgentObserver:
         )
 
     def _answer_arrived(self, run: _ObservedRun, receipt: Receipt) -> tuple[bool, bool]:
-        """Whether a step of an answer changed what the agent asks, and whether it was the last.
+        """Whether a step of an answer changed the agent's dialog, and whether it was the last.
 
-        Two looks in a row have to agree: a single one may find a screen that is being drawn.
+        Two checks in a row have to agree: a single one may find a half-drawn screen.
         """
         try:
             dialog = self.locations.host.runs.dialog(self.locations.run_of(run.session))
@@ -319,7 +319,7 @@ class AgentObserver:
         try:
             off_branch = workspace.off_branch(work.head)
             return replace(work, dirty=workspace.dirty(), off_branch=off_branch)
-        except (GitFailure, OSError) as failure:  # It may be removed at this very moment.
+        except (GitFailure, OSError) as failure:  # The workspace may be removed at this moment.
             if (words := str(failure)) != live.work.unreadable:
                 log.warning(
                     "%s: its workspace could not be read: %s",
@@ -336,21 +336,21 @@ class AgentObserver:
 
 
 def _is_awaited(awaited: AwaitedReceipt) -> bool:
-    """Whether it was sent and its time limit has not passed."""
+    """Whether the message was sent and does not count as missing yet."""
     return awaited.sent and _may_arrive(awaited)
 
 
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
-    """Whether it was sent, or may have been just before a crash, and is not known to be missing."""
+    """Whether the message may have been sent, also before a crash, and is not missing."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 
 def _unexamined(work: Work, head: str) -> Work:
-    """The workspace at a commit, while what is not on the branch is unknown."""
+    """Return the work at a commit, with unknown uncommitted and off-branch changes."""
     return replace(work, head=head, dirty=None, off_branch=None, unreadable="")
 
 
 def _rest(seen: Observation) -> object:
-    """What two readings of the same end of a turn have in common."""
+    """Return what is equal in two readings of the same end of a turn."""
     agent = seen.agent
     return seen.work, agent and (agent.activity, agent.since, agent.exit)

@@ -1,4 +1,4 @@
-"""Selects what people wrote about an issue: its newest comments, and edits since the trigger."""
+"""Selects the newest comments on an issue, and edits since the session was triggered."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from bot.text.prompt_text import fit
 from lifecycle.model.facts import Issue, Remark
 from lifecycle.model.names import NAME
 
-#: The limits in characters of one text and of all comments of an issue together.
+#: The most characters of one text, and of all comments of an issue together.
 _MOST, _MOST_TOGETHER = 10_000, 40_000
 
 
 @dataclass(frozen=True)
 class Discussions:
-    """Decides which remarks of people count, by their permissions."""
+    """Decides by permissions which remarks of people agents may get."""
 
     people: WriteAccess
-    app_slug: str = ""  #: The name people mention the bot by, besides its own.
+    app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """A remark with whether its author is allowed and whether it addresses the bot.
+        """Return the remark with `allowed` (may its author command?) and `to_bot` set.
 
-        Raises `GitHubFailure`.
+        `edited_by`: last editors by remark id. Raises `GitHubFailure` if a read fails.
         """
         if remark.own:
             return remark
@@ -41,14 +41,14 @@ class Discussions:
     def of(
         self, repository: str, reading: IssueSnapshot, known: Issue, ours: Collection[str]
     ) -> Issue:
-        """The issue `known` with what was written about it by the time of the reading.
+        """Return the issue `known` with the comments and labels of the reading.
 
-        `ours` are labels and assignees that ask for an agent. Raises `GitHubFailure`.
+        `ours` are the labels and assignees that request an agent. Raises `GitHubFailure`.
         """
         newest, left_out = self._newest(reading)
         before = {one.id: one for one in known.remarks}
         remarks = [
-            # Its permission was read when it was written.
+            # The author's permission was read when the remark was new.
             before.get(one.id) or _kept(self.remark(repository, reading.edited_by, one))
             for one in newest
         ]
@@ -63,9 +63,9 @@ class Discussions:
         )
 
     def with_edit(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
-        """The issue with the last edit of its title or text since the trigger.
+        """Return the issue with the last edit of title or text since its session was triggered.
 
-        An edit counts only if everybody who edited it since then has write access or is listed.
+        An edit counts only if everybody who edited the issue since then may give commands.
         """
         since = (issue.labelled_at or session.created).replace(microsecond=0)
         edits = [edit for edit in reading.edits if edit.at >= since]
@@ -80,7 +80,7 @@ class Discussions:
         return replace(issue, remarks=(*others, _edit(edits[-1], reading.issue, current)))
 
     def _newest(self, reading: IssueSnapshot) -> tuple[list[Remark], int]:
-        """The newest comments within the limits, oldest first, and how many are left out."""
+        """Return the newest comments within the limits, oldest first, and the number left out."""
         newest: list[Remark] = []
         comments = [one for one in reading.comments if not one.own]
         left = _MOST_TOGETHER
@@ -94,7 +94,7 @@ class Discussions:
 
 
 def _kept(remark: Remark) -> Remark:
-    """A remark without the text that the agent never gets."""
+    """Return a remark, without its text if the agent never gets it."""
     return remark if remark.allowed and not remark.to_bot else replace(remark, body="")
 
 

@@ -1,4 +1,4 @@
-"""Observes the App's installations, whose repositories become projects without configuration."""
+"""Reads the App's installations, whose repositories become projects without configuration."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,22 +15,22 @@ from config.settings import ProjectSettings, Settings
 
 log = logging.getLogger(__name__)
 
-#: The repositories of each installation by owner, in lower case; None: suspended.
+#: The repositories of each installation, by the owner in lower case; None: it is suspended.
 Installations = Mapping[str, Sequence[InstalledRepository] | None]
 
 
 @dataclass(frozen=True)
 class InstallationObserver:
-    """Has the projects follow the App's installations. A failed read changes nothing."""
+    """Updates projects when the App's installations change. A failed read changes nothing."""
 
     store: Store
     github: GitHub
-    settings: Settings  #: As configured.
+    settings: Settings  #: With the configured projects only.
     projects: Projects
     on_change: Callable[[], None]
 
     def read(self) -> None:
-        """Read all installations, and have the projects follow them."""
+        """Read all installations, and add or remove projects accordingly."""
         if not self.settings.installation.repositories:
             return
         try:
@@ -68,7 +68,7 @@ def followed(
     settings: Settings,
     configured: Collection[int],
 ) -> list[InstalledProject]:
-    """Return the projects after a look at the installations, by name.
+    """Return the projects that follow from the installations `found`, sorted by name.
 
     `configured` are GitHub's ids of the repositories in the configuration. A repository that leaves
     the installations keeps its project's name, until a new repository of the same name takes it

@@ -1,4 +1,4 @@
-"""Observes issues: reads those that may have changed, records facts, reports candidates."""
+"""Observes issues: reads changed ones, records facts, reports candidates for sessions."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -33,7 +33,7 @@ from lifecycle.model.names import agent_of, mode_of
 
 log = logging.getLogger(__name__)
 
-#: How many issues are followed at most to find out whether dependencies form a circle.
+#: The most issues that are followed to find a circle of dependencies.
 _MOST_FOLLOWED = 10
 
 
@@ -48,16 +48,16 @@ class IssueObserver:
     pulls: PullObserver
     refresh_budget: RefreshBudget
     projects: Mapping[str, ProjectSettings]
-    agents: Collection[str]  #: Names of agents and agent types that a label may ask for.
-    #: Gets each issue that asks for an agent. The refresh that led to it is settled after it
-    #: returns, so that a crash in between reports the same candidate again.
+    agents: Collection[str]  #: Agents and agent types that a label may request.
+    #: Called with each issue that requests an agent. The refresh is marked as done afterwards, so
+    #: that the same candidate is reported again after a crash in between.
     on_candidate: Callable[[Candidate], None]
     clock: Clock
     crash_point: AtCrashPoint
 
     @property
     def triggers(self) -> Mapping[str, Collection[str]]:
-        """By repository, the labels and assignees that ask for an agent, in lower case."""
+        """Return by repository the labels and assignees that request an agent, in lower case."""
         found: dict[str, set[str]] = {}
         for name, project in self.projects.items():
             found.setdefault(project.repository, set()).update(self._triggers(name))
@@ -69,7 +69,7 @@ class IssueObserver:
     def read_requested(self) -> int:
         """Read every issue with a due refresh; return how many refreshes were due.
 
-        A refresh of a repository covers all its issues. One that fails is postponed.
+        A refresh of a repository covers all its issues. A failed refresh is postponed.
         """
         due = self.store.refreshes.due(self.clock(), ("issue:", "repository:"))
         for refresh in due:
@@ -87,7 +87,7 @@ class IssueObserver:
         return len(due)
 
     def labelled(self) -> list[Numbered]:
-        """Every open issue that asks for an agent, without those that cannot be listed now."""
+        """Return the open issues that request an agent, without those not readable now."""
         found: list[Numbered] = []
         for name, project in self.projects.items():
             if not self.refresh_budget.has_spare(project.repository):
@@ -101,10 +101,10 @@ class IssueObserver:
         return found
 
     def _labelled_in(self, name: str) -> set[int]:
-        """A project's open issues with anything that asks for an agent. Raises `GitHubFailure`.
+        """Return a project's open issues that request an agent. Raises `GitHubFailure`.
 
-        GitHub lists by the exact spelling of a label, and the repository's labels may be spelled in
-        another case than the configuration's.
+        GitHub matches the case of labels, which may differ between the repository and the
+        configuration, so the repository's labels are read first.
         """
         project, triggers, read = self.projects[name], self._triggers(name), self.github.read
         existing = read.labels(project.repository, project.label)
@@ -147,13 +147,13 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None) -> None:
-        """Record the issue's state; its text stays as it was when the label was added.
+        """Record the issue's state; its text is kept as of when the label was added.
 
         A later edit by people with write access is recorded as a remark.
         """
         session = self.store.sessions.get(id)
         if session is None or session.project not in self.projects:
-            return  # Without its project nobody knows which label counts, so none was removed.
+            return  # Without the project, its label is unknown: nothing counts as removed.
         if reading is None:
             # Deleted, or moved to another repository.
             if not session.issue.open:
@@ -165,7 +165,7 @@ class IssueObserver:
             issue = self._current(session, reading)
             self.store.slots.prioritize(id, priority_of(reading.labels))
         if not issue.open:
-            # A merge closes its issue: its pull request has to be known as merged first.
+            # A merge closes the issue: the merge has to be recorded before the closing.
             self.pulls.read_open(session)
         if reading is not None and issue.open:
             issue = self._report_new_triggers(session, issue, reading)
@@ -191,7 +191,7 @@ class IssueObserver:
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
     def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
-        """Report a reopening or another label; the issue with the time of its last label."""
+        """Report a reopening or a new label; return the issue with its last label's time."""
         if not session.issue.open and (found := reopening(session, reading, self.people)):
             self.on_candidate(found)
         label = self._label(session.project, reading)
@@ -205,7 +205,7 @@ class IssueObserver:
         labelled = has_any(reading.labels, self._triggers(project))
         if not reading.issue.open or reading.is_pull or not labelled:
             return
-        # The label is on, and perhaps nobody is known to have added it.
+        # The label is set, but it may be unknown who added it.
         unknown = Labelled(actor="", at=self.clock(), agent="", names_agent=False)
         label = self._label(project, reading) or unknown
         self.on_candidate(self._new(project, reading, label))
@@ -233,7 +233,7 @@ class IssueObserver:
         )
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
-        """The last label or assignment that asks for an agent and is still on."""
+        """Return the last label or assignment still set that requests an agent; None: none."""
         event = last_labeling(reading, self._triggers(project))
         if event is None:
             return None
@@ -242,9 +242,9 @@ class IssueObserver:
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """A trigger with the permissions behind it. Raises `GitHubFailure`."""
+        """Return the trigger with its actor's permission. Raises `GitHubFailure`."""
         repository = self.projects[project].repository
-        # Who sends a command is authorized before; the actor of a label is looked up here.
+        # Authors of commands are already authorized; the actor of a label is checked here.
         allowed = isinstance(trigger, Requested) or self.people.may_command(
             repository, trigger.actor, fresh=True
         )
@@ -261,7 +261,7 @@ class IssueObserver:
         )
 
     def _new(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """A candidate for a new session, with the issue as the session begins with it."""
+        """Return a candidate for a new session, with the issue as the session gets it."""
         candidate = self._candidate(project, reading, trigger)
         if not candidate.allowed or candidate.edited_by is not None or candidate.is_pull:
             return candidate
@@ -279,15 +279,15 @@ class IssueObserver:
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
-        """Who edited the text since then without write access; empty: unknown, None: nobody."""
+        """Return who edited the text without write access; empty: unknown, None: nobody."""
         for edit in reading.edits:
-            # GitHub's times are whole seconds: an edit in the same one may have come after.
+            # GitHub's times are whole seconds: an edit in the same second may be later.
             if edit.at >= since and not self.people.may_command(repository, edit.actor):
                 return edit.actor
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """The issue with those that block it, as long as its session has not begun."""
+        """Return the issue with the issues that block it, unless its session has begun."""
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)
         blockers = self.github.read.blocked_by(repository, issue.number)
@@ -295,7 +295,7 @@ class IssueObserver:
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
     def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
-        """Whether this issue blocks the blocker in turn, directly or through others."""
+        """Whether this issue itself blocks one of the blockers, directly or through others."""
         ahead, seen = list(blockers), set[str]()
         while ahead and len(seen) < _MOST_FOLLOWED:
             one = ahead.pop(0)

@@ -12,22 +12,22 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Probe
 from runtimes.base import Seen
 
-#: The probe of a program that a look does not show.
+#: The probe result of a program that was not found on the host.
 MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: This many programs that vanish in one sweep, if they are more than half of all, prove nothing.
+#: If so many programs vanish in one sweep, and more than half of all, the probe is wrong.
 _MANY = 5
-#: Newer evidence of the same activity is stored this often, not after every look.
+#: Newer evidence of an unchanged activity is stored this often, not at every observation.
 _EVIDENCE = timedelta(seconds=20)
-#: More spending than this is stored at once, so that a budget is not overrun meanwhile.
+#: Spending above this amount is stored at once, so that no budget is exceeded unnoticed.
 _NOTICEABLE_USD = 0.1
 _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
 def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
-    """Return how many programs seem to have vanished at once if implausibly many did, else 0.
+    """Return how many programs vanished at once, if too many to be plausible; else 0.
 
-    An exit that a supervisor recorded is proof. Programs that were dead before do not count.
+    Exits recorded by a supervisor and programs that were dead before do not count.
     """
     lost = sum(lost_without_trace(live, seen) for live, seen in probes)
     known = sum(live.agent.program is not Probe.DEAD for live, _ in probes)
@@ -43,7 +43,7 @@ def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
     """Return the new reading of a run without insignificant changes since the last one."""
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
-        # A source that fails changes nothing: a new reader may find less than the last one.
+        # If a source fails, keep the last reading: a new reader may find less in it.
         now = replace(before, runtime=now.runtime, program=now.program, probe_failure=None)
     if not now.native_id:
         now = replace(now, native_id=before.native_id)
@@ -77,7 +77,7 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Count one more contradictory look; other evidence than before restarts the count."""
+    """Count one more contradictory probe; new evidence restarts the count."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

@@ -26,29 +26,29 @@ from lifecycle.model.status import CheckState, Merge, Mover
 
 log = logging.getLogger(__name__)
 
-#: How often the log of a check run is requested before its failure is reported without it: for
-#: about two minutes, because an agent can do little without the log.
+#: How many times the log of a failed check run is requested before the failure is reported without
+#: a log: for about two minutes, because an agent can do little without the log.
 _LOG_ATTEMPTS = 8
-_MOST_COUNTED = 1000  #: Check runs with failed log requests, before the counts are dropped.
+_MOST_COUNTED = 1000  #: The most check runs with counted failures; then all counts are dropped.
 
 
 @dataclass(frozen=True)
 class PullFacts:
-    """Turns readings of pull requests into facts of their sessions."""
+    """Converts snapshots of pull requests to facts of their sessions."""
 
     github: GitHub
     people: WriteAccess
     discussions: Discussions
-    #: Who moved the branch between two states of a pull request, and when the bot did.
+    #: Returns who moved the branch between two states, and when if it was the bot: `who_pushed`.
     who_pushed: Callable[[Session, Pull, Pull | None], tuple[Mover, datetime | None]]
     projects: Mapping[str, ProjectSettings]
     clock: Clock
     _log_failures: dict[int, int] = field(default_factory=dict, init=False)  #: By check run.
 
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
-        """The pull request with everything its session is judged by.
+        """Return the pull request with all facts that decisions about its session use.
 
-        `before`: its facts so far. Raises `GitHubFailure`.
+        `before`: its last facts; None: it is new. Raises `GitHubFailure`.
         """
         repository, pull, now = session.repository, reading.pull, self.clock()
         was = before or Pull(number=pull.number)
@@ -90,7 +90,7 @@ class PullFacts:
         )
 
     def outsiders(self, session: Session, pulls: Iterable[Pull]) -> list[Outsider]:
-        """People without write access who reviewed or commented."""
+        """Return the people without write access who reviewed or commented."""
         found: list[Outsider] = []
         for pull in pulls:
             remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
@@ -99,7 +99,7 @@ class PullFacts:
             logins = {one.author for one in entries if not one.allowed}
             logins -= {one.author for one in entries if one.bot} | {self.github.read.me(), ""}
             logins -= {one.author for one in remarks if one.own}
-            # A remark of somebody with write access does not count either if another edited it.
+            # A remark of an author with write access does not count if an outsider edited it.
             found += [
                 Outsider(
                     repository=session.repository,
@@ -115,7 +115,7 @@ class PullFacts:
     def _frozen(
         self, repository: str, reading: PullSnapshot, before: Frozen | None
     ) -> Frozen | None:
-        """The freeze by a label; who added it is read once, when the label is first seen."""
+        """Return the freeze by a label; its actor is read once, when the label is new."""
         if not has_any(reading.labels, {FREEZES}):
             return None
         if before is not None:
@@ -128,7 +128,7 @@ class PullFacts:
     def _with_mover(
         self, session: Session, reading: PullSnapshot, before: Pull | None, now: datetime
     ) -> Pull:
-        """The pull request with who moved its branch, and which approved heads remain valid."""
+        """Return the pull request with who moved its branch, and the heads that stay approved."""
         pull = reading.pull
         was = before or Pull(number=pull.number)
         if before is not None and was.head == pull.head:
@@ -154,7 +154,7 @@ class PullFacts:
         )
 
     def _pushers(self, session: Session, branch: str, since: str) -> tuple[str, ...]:
-        """The people who pushed to a branch since this head, the last first."""
+        """Return the people who pushed to a branch since its head was `since`, last first."""
         project = self.projects.get(session.project)
         fork = project.fork if project and project.push_to == "fork" else ""
         try:
@@ -167,7 +167,7 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """A failed check with its log and annotations, which are read once for each run."""
+        """Return a failed check with its log and annotations, read once for each run."""
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
         if check.run_id is None or check.log:
@@ -179,7 +179,7 @@ class PullFacts:
             found = self.github.read.report(repository, check.run_id)
         except GitHubFailure as failure:
             # A log that cannot be read (expired, forbidden, on an unreachable host) must not hide
-            # that the check failed; one that may come later is worth a few attempts.
+            # that the check failed; it is requested a few times, as it may come later.
             failed = self._log_failures.get(check.run_id, 0) + 1
             if isinstance(failure, TryLater) and failed < _LOG_ATTEMPTS:
                 if len(self._log_failures) > _MOST_COUNTED:
@@ -204,9 +204,9 @@ class PullFacts:
 def who_pushed(
     reader: FactsReader, locations: Locations, session: Session, pull: Pull, before: Pull | None
 ) -> tuple[Mover, datetime | None]:
-    """Who moved the branch from the head of `before` to that of `pull`, and when the bot did.
+    """Return who moved the branch from the head of `before` to that of `pull`, and when.
 
-    The time is None if it is not known since when the branch is there.
+    The time is that of the bot's push; None: somebody else moved it, or the time is unknown.
 
     After a person's push the agent gets no failed checks, earlier reviews or conflicts until
     somebody sends it a new request: `handed_to_human` in `lifecycle.read.session_view`.
@@ -233,9 +233,9 @@ def who_pushed(
 
 
 def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None) -> datetime | None:
-    """When the bot's push became the head, which comments after it refer to; None: unknown.
+    """Return when the bot's push became the head that later comments are about.
 
-    A push from before the last head is a reset of the branch, at an unknown time.
+    None: unknown, as when the branch was reset to a push older than the last head.
     """
     if pushed_at is None or (was.head_since is not None and pushed_at < was.head_since):
         return None
@@ -243,12 +243,12 @@ def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None)
 
 
 def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:
-    """The checks that failed in the merge queue."""
+    """Return the checks that failed in the merge queue."""
     return pull.dequeued.checks if pull.dequeued else ()
 
 
 def _pending_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
-    """Since when any check is pending at this head; None if none is."""
+    """Return since when any check is pending at this head; None if none is."""
     if all(check.state is not CheckState.PENDING for check in pull.checks):
         return None
     return (was.pending_since if was.head == pull.head else None) or now
@@ -261,7 +261,7 @@ def _is_green(pull: Pull) -> bool:
 
 
 def _clean_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
-    """Since when GitHub says that the head can be merged; None: it does not."""
+    """Return since when GitHub says that the head can be merged; None: it does not."""
     if pull.merge is not Merge.CLEAN:
         return None
     return (was.clean_since if was.head == pull.head else None) or now

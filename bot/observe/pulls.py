@@ -27,19 +27,19 @@ from lifecycle.model.times import EARLIEST
 
 log = logging.getLogger(__name__)
 
-#: Refreshes within this time after a read of the same pull request share the next read.
+#: Refreshes within this time after a read of a pull request are combined into one read.
 _TOGETHER = timedelta(seconds=1)
 #: GitHub computes mergeability in the background and sends no webhook when it has:
 #: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
-_MERGE_UNKNOWN = (2.0, 60.0)  # Seconds before the first read for it, and the most.
-_MOST_CACHED = 1000  #: Branches of other people's pull requests, before they are dropped.
-#: The pause before pull requests that may be anybody's are looked up again.
+_MERGE_UNKNOWN = (2.0, 60.0)  # The first and the longest pause before another read, in seconds.
+_MOST_CACHED = 1000  #: The most cached branches of others' pull requests; then all are dropped.
+#: The pause before pull requests of unknown branches are looked up, if a lookup is not possible.
 _NO_POINTS = timedelta(minutes=1)
 
 
 @dataclass(eq=False)
 class PullObserver:
-    """Reads pull requests that may have changed. A failed read changes nothing."""
+    """Reads and records pull requests that may have changed. A failed read changes nothing."""
 
     store: Store
     github: GitHub
@@ -47,17 +47,17 @@ class PullObserver:
     refresh_budget: RefreshBudget
     facts: PullFacts
     projects: Mapping[str, ProjectSettings]
-    on_candidate: Callable[[Candidate], None]  #: Gets reopened pull requests of ended sessions.
+    on_candidate: Callable[[Candidate], None]  #: Called if an ended session's is reopened.
     clock: Clock
     crash_point: AtCrashPoint
-    #: How often in a row the mergeability of a session's pull requests was unknown.
+    #: By session, how many reads in a row found the mergeability unknown.
     _merge_unknown: dict[str, int] = field(default_factory=dict, init=False)
     _read_at: dict[Numbered, datetime] = field(default_factory=dict, init=False)
-    #: Branches of pull requests without a session.
+    #: The branches of pull requests without a session.
     _foreign: dict[Numbered, str] = field(default_factory=dict, init=False)
 
     def read_requested(self) -> int:
-        """Read every pull request with a due refresh once; return how many were read."""
+        """Read every pull request with a due refresh once; return how many were handled."""
         now = self.clock()
         due = self.store.refreshes.due(now, ("pull:", "branch:", "sha:"))
         read: set[Numbered] = set()
@@ -65,13 +65,13 @@ class PullObserver:
             with self.refresh_budget.postponed_on_failure(refresh):
                 self._refresh(refresh, read)
         self._read_at = {key: at for key, at in self._read_at.items() if now - at < _TOGETHER}
-        # After what sessions wait for, and only with points that they do not need.
+        # After the sessions' pull requests, and only with rate limit points to spare.
         return len(read) + self._look_up_others()
 
     def _look_up_others(self) -> int:
         """Look up the branches of pull requests of which only the number is known, in one query.
 
-        Those on a session's branch are read; all others are somebody else's.
+        A refresh is requested for each that is on a session's branch; the others are ignored.
         """
         due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
         for repository in {refresh.repository for refresh in due}:
@@ -117,7 +117,7 @@ class PullObserver:
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)
         if session is None and kind == "branch":
-            # The pull requests onto a base that moved may conflict now.
+            # Pull requests whose base branch moved may conflict now.
             onto = self.store.sessions.branches_onto(repository, name)
             self.refresh_budget.request(repository, [f"branch:{branch}" for branch in onto])
         final = {p.number for p in session.pulls if p.state is PullState.MERGED} if session else ()
@@ -138,9 +138,9 @@ class PullObserver:
     def _concerned(
         self, repository: str, kind: str, name: str
     ) -> tuple[Session | None, list[int], PullSnapshot | None]:
-        """The session that a subject concerns, and the pull requests of it to read.
+        """Return the session that a subject concerns, and which of its pull requests to read.
 
-        Also the reading of a new one, which was needed to find its session.
+        The third value is the snapshot of a new pull request, if it was read to find the session.
         """
         found, reading = self.store.sessions.of_subject(repository, f"{kind}:{name}"), None
         if found is None and kind == "pull":
@@ -150,16 +150,16 @@ class PullObserver:
             return session, [int(name)] if session else [], reading
         known = [pull.number for pull in session.pulls]
         if kind == "sha" and not known:
-            return session, [], None  # Its checks are read with its first pull request.
+            return session, [], None  # Checks are read with the first pull request.
         fork = self._fork(session)
         return session, known or self.github.read.pulls_of(repository, session.branch, fork), None
 
     def _session_of_new(
         self, repository: str, number: int
     ) -> tuple[str | None, PullSnapshot | None]:
-        """The session of a pull request that is not known yet, if any, and its reading.
+        """Return the session of an unknown pull request, and its snapshot, if there are any.
 
-        Other people's pull requests are read once and not at each push and check, because the
+        Pull requests without a session are read once, and not at each push or check, because the
         branch of a pull request never changes.
         """
         branch = self._foreign.get((repository, number))
@@ -172,15 +172,15 @@ class PullObserver:
         return self._owner(repository, reading), reading
 
     def _fork(self, session: Session) -> str:
-        """The fork with its branch; empty: the branch is in the repository itself."""
+        """Return the fork that has the branch; empty: the branch is in the repository itself."""
         project = self.projects.get(session.project)
         return project.fork if project and project.push_to == "fork" else ""
 
     def _owner(self, repository: str, reading: PullSnapshot) -> str | None:
-        """The session that a pull request belongs to, by branch, repository, author and head.
+        """Return the session of a pull request, by branch, repository, author and head.
 
-        A pull request by somebody else with write access belongs to it at a head that the bot
-        pushed. A closed one by the bot at another head is left from an earlier database.
+        Another person's pull request belongs to a session only if its author has write access and
+        the bot pushed its head. A closed one of the bot at another head is from an old database.
         """
         found = self.store.sessions.of_subject(repository, f"branch:{reading.pull.branch}")
         session = self.store.sessions.get(found) if found else None
@@ -205,7 +205,7 @@ class PullObserver:
     ) -> timedelta | None:
         """Read and record pull requests; return the pause before another read, if one is needed.
 
-        `read` is the reading of the only one, where it was read just now.
+        `read` is the snapshot if the only pull request was just read.
         """
         repository, known = session.repository, {pull.number: pull for pull in session.pulls}
         fingerprints = {

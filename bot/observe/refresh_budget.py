@@ -1,4 +1,4 @@
-"""Rate-limits refreshes: reads in the background only what changed, and postpones failures."""
+"""Rate-limits background refreshes: only changed subjects are read, failures are postponed."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,24 +16,24 @@ from bot.system.tracing import note, span
 
 log = logging.getLogger(__name__)
 
-#: Repository and number of an issue or a pull request, which share their numbers.
+#: Repository and number of an issue or pull request, which share one sequence of numbers.
 Numbered = tuple[str, int]
 
-#: How many are read at once; the others are spread over the time until the limit resets.
+#: How many subjects are read at once; the rest is spread over the time until the limit resets.
 _AT_ONCE = 20
-#: The fields of log lines for kinds of subjects.
+#: The field of log lines for a kind of subject.
 _FIELDS = {"pull": "pull_request", "sha": "commit"}
-#: GitHub's times are whole seconds: a change in this one may be followed by another in it.
+#: GitHub's times are whole seconds, so several changes in a second may share a fingerprint.
 _SECOND = timedelta(seconds=2)
-#: A fingerprint does not cover everything: after this time an item is read in full anyway.
+#: A subject is read in full after this time, as fingerprints do not cover everything.
 FULL_READ = timedelta(hours=4)
 
 
 class RefreshBudget:
-    """Keeps the fingerprint of each issue and pull request from when it was last read in full.
+    """Keeps the fingerprint that each issue and pull request had at its last full read.
 
-    With the same fingerprint it is not read again. It is in memory: after a restart everything is
-    read once.
+    While the fingerprint is unchanged, the subject is not read again. Fingerprints are in memory:
+    after a restart, every subject is read once.
     """
 
     def __init__(self, refreshes: RefreshesTable, github: GitHub, clock: Clock) -> None:
@@ -45,7 +45,7 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full. A fingerprint of None could not be read."""
+        """Whether the subject must be read in full. None: its fingerprint could not be read."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
@@ -55,11 +55,11 @@ class RefreshBudget:
         return True
 
     def found(self, thing: Numbered) -> Fingerprint | None:
-        """The fingerprint that differed: ask before the full read, then `record` it."""
+        """Return the changed fingerprint. Call before the full read, then `record` the result."""
         return self._found.get(thing)
 
     def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
-        """Record that the subject was read in full after this fingerprint, and stored."""
+        """Record that the subject was read in full and stored, after it had this fingerprint."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 
@@ -75,7 +75,7 @@ class RefreshBudget:
         return budget is None or budget.spare > 0
 
     def request(self, repository: str, subjects: Sequence[str]) -> None:
-        """Request refreshes: some at once, the others as far as the rate limit allows."""
+        """Request refreshes: the first 20 at once, more as far as the rate limit allows."""
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self._refreshes.request(refreshes[:_AT_ONCE], now)
@@ -84,11 +84,11 @@ class RefreshBudget:
 
     @contextmanager
     def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
-        """Postpone a refresh that fails, longer after each failure in a row."""
+        """Postpone the refresh if the block raises, longer after each failure in a row."""
         name = refresh.name
         kind, _, number = refresh.subject.partition(":")
         fields = {"repository": refresh.repository}
-        if number:  # Of a subject that is no repository.
+        if number:  # The subject is not a whole repository.
             fields[_FIELDS.get(kind, kind)] = number
         with log_fields(**fields), span("refresh", name, **fields):
             try:

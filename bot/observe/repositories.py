@@ -23,7 +23,7 @@ from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
-#: Two workers read the files when the bot begins to lead.
+#: A file read within this time is not read again: two workers read it as the bot begins to lead.
 _JUST_READ = timedelta(seconds=10)
 
 
@@ -69,7 +69,7 @@ class AccessObserver:
             self._read(repository)
 
     def _read(self, repository: str) -> None:
-        """Read one repository. An outage says nothing about access."""
+        """Read one repository. An outage of GitHub leaves its access incident unchanged."""
         try:
             with self.github.caching():
                 lacking = tuple(self._lacking(repository))
@@ -102,19 +102,19 @@ class AccessObserver:
 
 @dataclass(eq=False)
 class RepositoryConfig:
-    """Reads each repository's file on its default branch. A failed read changes nothing."""
+    """Reads each repository's configuration file. A failed read changes nothing."""
 
     configurations: ConfigurationsTable
     refreshes: RefreshesTable
     github: GitHub
     projects: Mapping[str, ProjectSettings]
     clock: Clock
-    _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default ones.
-    _known: set[str] = field(default_factory=set, init=False)  #: Read, or tried to.
+    _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default branches.
+    _known: set[str] = field(default_factory=set, init=False)  #: Read at least once, or tried.
     _first_read: dict[str, datetime] = field(default_factory=dict, init=False)
 
     def read(self) -> list[FetchedFile]:
-        """Read every repository's file; return those that differ from the store's.
+        """Read the files of all repositories; return those that differ from the store's.
 
         A file that `read_pushed` has read just now, as the bot began to lead, is not read again.
         """
@@ -124,9 +124,9 @@ class RepositoryConfig:
         return self._changed(one for one in _repositories(self.projects) if one not in just_read)
 
     def read_pushed(self) -> list[FetchedFile]:
-        """Like `read`, of repositories whose default branch was pushed to or is not known yet.
+        """Read files like `read`, but only of new repositories and after default branch pushes.
 
-        The refreshes of branches stay due: pull requests are read for them too.
+        The refreshes of branches remain due, because they also cause reads of pull requests.
         """
         due = self.refreshes.due(self.clock(), ("branch:",))
         pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}

@@ -1,4 +1,4 @@
-"""The periodic resync, which finds the changes that lost webhooks would have reported."""
+"""Runs the periodic resync, which finds changes whose webhooks were lost."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ from bot.store import LiveSession, SessionsTable
 
 log = logging.getLogger(__name__)
 
-#: After so many failed requests for one repository, GitHub itself is at fault.
+#: After so many failed requests, the resync gives up on a repository: GitHub itself fails.
 _MOST_FAILURES = 8
 
 
-#: `issue` or `pull`, and its number.
+#: `issue` or `pull`, and the number.
 _Subject = tuple[str, int]
 
 
@@ -25,7 +25,7 @@ _Subject = tuple[str, int]
 class Resync:
     """Compares fingerprints of all labelled issues, and of live sessions' issues and pull requests.
 
-    It only requests refreshes, so a failed read changes nothing.
+    The resync only requests refreshes, so a failed read changes nothing.
     """
 
     sessions: SessionsTable
@@ -34,7 +34,7 @@ class Resync:
     refresh_budget: RefreshBudget
 
     def run(self) -> None:
-        """Check everything once."""
+        """Check all these issues and pull requests once."""
         live = [one for one in self.sessions.live() if one.project in self.issues.projects]
         budget = self.refresh_budget
         wanted: dict[str, set[_Subject]] = {}
@@ -56,7 +56,7 @@ class Resync:
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
         """Return the subjects whose fingerprint differs from that of the last read.
 
-        A batch that fails is halved, because GitHub may fail at a single item, which is then read.
+        A failed batch is halved, because GitHub may fail at one subject, which counts as changed.
         """
         waiting = [
             subjects[at : at + FINGERPRINT_BATCH]
@@ -91,7 +91,7 @@ class Resync:
 
 
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """Subjects without a fingerprint: pull requests not known yet, and blocked issues."""
+    """Return subjects that fingerprints do not cover: new pull requests, blocked issues."""
     found = set[str]()
     for one in live:
         if one.run and not one.pulls:

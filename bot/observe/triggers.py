@@ -1,4 +1,4 @@
-"""Finds labels, assignments and reopenings that trigger a session, and their actors."""
+"""Finds labels, assignments and reopenings that trigger a session, and who caused them."""
 
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ from lifecycle.model.names import FREEZES
 
 
 def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str, str]:
-    """Labels and assignees (`@login`) that ask for an agent, in lower case, each with the agent."""
+    """Return the agent by the label or assignee (`@login`, in lower case) that requests it."""
     label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
     named = {f"{label}:{agent.lower()}": agent for agent in sorted(agents)}
     assigned = {f"@{assignee}": project.agent} if assignee else {}
@@ -20,7 +20,7 @@ def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str,
 
 
 def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
-    """Whether any label is among those wanted, which are in lower case.
+    """Whether any label, in any case, is in `wanted`, which is in lower case.
 
     GitHub treats `Bug` and `bug` as one label.
     """
@@ -29,7 +29,7 @@ def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
 
 def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
     """Return the last event that added a wanted label that is still set; None if unknown."""
-    # Of two events in one second, the resolution of GitHub's times, the later in the timeline wins.
+    # GitHub's times are whole seconds; of two events in one second, the last one listed counts.
     events = sorted(reading.labelings, key=lambda event: event.at)
     last = {event.label.lower(): event for event in events if event.label.lower() in wanted}
     current = [event for event in events if event.added and last.get(event.label.lower()) is event]
@@ -37,9 +37,9 @@ def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | 
 
 
 def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime) -> Frozen | None:
-    """The freeze by a label, for which the right to add labels is enough.
+    """Return the freeze by a label; None: no such label. Anybody who may label may freeze.
 
-    `before`: the freeze as it was known, for a timeline that no longer has the event.
+    `before`: the last known freeze, used if the event is no longer in the timeline.
     """
     if not has_any(reading.labels, {FREEZES}):
         return None
@@ -50,9 +50,9 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
 
 
 def reopening(session: Session, reading: IssueSnapshot, people: WriteAccess) -> Candidate | None:
-    """The reopening of an ended session's issue or pull request.
+    """Return the reopening of an ended session's issue or pull request as a candidate.
 
-    None: the session has not ended, or nobody reopened it. Raises `GitHubFailure` where the
+    None: the session has not ended, or nobody reopened it. Raises `GitHubFailure` if the
     permission cannot be read.
     """
     opened = reading.reopened
