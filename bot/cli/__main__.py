@@ -1,4 +1,4 @@
-"""`python -m bot.cli` is `mergewright`."""
+"""Runs `mergewright` as `python -m bot.cli`."""
 
 from bot.cli import main
 

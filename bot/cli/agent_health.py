@@ -54,18 +54,18 @@ from runtimes.local_host import LocalHost
 from runtimes.workspaces.git import git, init
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
-#: How many programs are asked for their version at once; some take seconds to answer.
+#: How many programs are run at once for their version; some take seconds to print it.
 _AT_ONCE = 8
 _PAUSE = 0.1
 _NEW_KEY = "{key} was rejected: set it to a valid key"
-#: By the status code of the model's API.
+#: The remedy by the status code of the model's API.
 _REMEDIES: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: _NEW_KEY,
     HTTPStatus.FORBIDDEN: _NEW_KEY,
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
     HTTPStatus.TOO_MANY_REQUESTS: "{key} is rate-limited: try again later",
 }
-#: Retries do not help against these; the first one may still belong to another request.
+#: Status codes that retries do not change, and how many in a row prove that the key is refused.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
@@ -79,27 +79,27 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
 
 class SmokeTestResult(Struct, frozen=True, kw_only=True):
-    """The result of a round trip to the model."""
+    """The result of a smoke test: a round trip from the program to the model."""
 
     succeeded: bool
     says: str
-    seconds: float
-    remedy: str = ""  #: Empty: `says` is all that is known.
+    seconds: float  #: How long the round trip took.
+    remedy: str = ""  #: Empty: no remedy is known.
 
 
 class AgentHealth(Struct, frozen=True, kw_only=True):
-    """The health of one case."""
+    """The result of the checks of one `AgentCase`."""
 
     case: AgentCase
     program: str
     version: str  #: Empty: not installed, or unknown.
-    signs_in: str  #: Whose key it uses, or how it signs in otherwise.
+    signs_in: str  #: Whose key it uses, or how else it signs in.
     problems: tuple[str, ...]  #: Why it cannot start, each with its remedy.
     warnings: tuple[str, ...]
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Return the cases of an agent or agent type: one for each key. Raises `CliError`."""
+    """Return the cases of an agent or agent type, one per key. Raises `CliError` if unknown."""
     agent, found = name if name in settings.agents else "", []
     for kind in context.types_of(settings, name):
         found.append(AgentCase(type=kind, agent=agent))
@@ -116,7 +116,7 @@ def program_of(installed: Installation, name: str) -> AgentAdapter:
 
 
 def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
-    """Return the model endpoint with the real key, which is empty if it is not set."""
+    """Return the model endpoint with the real key; the key is empty if it is not set."""
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
     return real_endpoint(installed.settings, keys, program_of(installed, case.type), *whose)
 
@@ -155,7 +155,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
             f"version {version} is installed, {kind.version} is expected: install that one or"
             f" change `version` of [agent-types.{case.type}]"
         )
-    # Without the key's value, so that a missing key is reported once.
+    # The key's variable instead of its value, so that a missing key is reported only once.
     problems = list(program.check(os.environ, Endpoint(url=endpoint.url, key=variable)))
     if variable and not endpoint.key:
         problems.append(f"no model key: set {variable} for the server, or {variable}_FILE")
@@ -172,7 +172,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
 
 
 def types(checked: Sequence[AgentHealth]) -> RenderableType:
-    """A row for each agent type, with the problems below."""
+    """Return a table with a row for each agent type, and the problems below the table."""
     rows = table("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")
     for one in checked:
         words = (one.program, one.version or "-", one.signs_in or "nothing")
@@ -183,7 +183,7 @@ def types(checked: Sequence[AgentHealth]) -> RenderableType:
 def details(
     checked: Sequence[AgentHealth], answers: Mapping[AgentCase, SmokeTestResult]
 ) -> RenderableType:
-    """Each case with its program, sign-in, problems and round trip."""
+    """Return the text about each case: program, sign-in, problems and smoke test."""
     lines: list[RenderableType] = []
     for one in checked:
         lines += _detail(one)
@@ -217,9 +217,9 @@ def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
 
 
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
-    """Start the program as for a session, in a temporary empty repository.
+    """Run a smoke test: start the program as for a session, in a temporary repository.
 
-    `patience` is in seconds.
+    `patience` is the time limit in seconds.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
@@ -244,7 +244,7 @@ def smoke_test(installed: Installation, case: AgentCase, patience: float) -> Smo
 
 
 def _refused(error: UpstreamError | None) -> bool:
-    """Whether the model's API refuses the key, however often the program retries."""
+    """Whether the model's API refuses the key, so that the program's retries are useless."""
     return error is not None and error.status in _REFUSALS and error.times >= _ENOUGH
 
 
@@ -291,7 +291,7 @@ def _ask(
 
 
 def _isolation(settings: Settings, case: AgentCase, place: Path) -> IsolationSpec:
-    """The isolation that the agent has in sessions. Raises `NotIsolated`."""
+    """Return the isolation that the agent has in sessions. Raises `NotIsolated`."""
     kind = isolation_of(settings, case.project, case.type)
     if kind == NOT_ISOLATED.kind:
         return NOT_ISOLATED
@@ -315,13 +315,13 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
     """Make a workspace with one empty commit."""
     init(origin)
     commit = git(origin, "commit-tree", git(origin, "mktree").strip(), "-m", "Begin").strip()
-    isolation = ISOLATIONS[NOT_ISOLATED.kind]  # No agent has worked in it.
+    isolation = ISOLATIONS[NOT_ISOLATED.kind]  # No agent has used the workspace yet.
     host.workspace(run.session, run.branch, origin, lambda: isolation).create(commit, None, commit)
 
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Yield the endpoint behind a model proxy, as in a session; without a key, as it is."""
+    """Yield the endpoint of a new model proxy, as in a session; without a key, `real` itself."""
     if not real.key:
         yield real, None
         return

@@ -1,4 +1,4 @@
-"""`mergewright backup` and `mergewright restore`."""
+"""Implements `mergewright backup` and `mergewright restore`."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from bot.system.locations import Paths
 
 
 def back_up(config: Path | None, file: Path) -> str:
-    """Write a backup and return what to print. Raises `CliError`, `OSError`."""
+    """Write a backup; return the text to print. Raises `CliError`, `OSError`."""
     settings = context.settings(config)
     with context.store(settings) as store:
         backup.back_up(store, Paths(settings.data), file)
@@ -19,7 +19,7 @@ def back_up(config: Path | None, file: Path) -> str:
 
 
 def restore(config: Path | None, file: Path) -> str:
-    """Restore a backup and return what to print. Raises `CliError`, `OSError`."""
+    """Restore a backup; return the text to print. Raises `CliError`, `OSError`."""
     paths = Paths(context.settings(config).data)
     if not file.exists():
         raise CliError(f"{file}: no such file; to bring a session back: `start {file}`")

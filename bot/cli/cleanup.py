@@ -1,4 +1,4 @@
-"""`mergewright cleanup`: deletes expired data, beside a running bot or without one."""
+"""Implements `mergewright cleanup`: deletes expired data, whether a bot runs or not."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain
 
-#: How long other bots keep off the database if this process hangs.
+#: How long no bot can take the lease if this process hangs.
 _LEASE_SECONDS = 900.0
 
 
@@ -29,8 +29,8 @@ _LEASE_SECONDS = 900.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    If no bot is running, this process takes the lease, so that none starts meanwhile, and releases
-    workspaces itself.
+    With `writing`, if no bot is running, this process takes the lease, so that no bot starts
+    meanwhile, and releases workspaces itself.
     """
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
@@ -60,7 +60,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
-    """What is deleted and what is kept, each with its size and reason."""
+    """Return a table of what is deleted and what is kept, each with its size and reason."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
     verb = "deleted" if done else "would be deleted"
@@ -72,7 +72,7 @@ def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
 
 
 def size(count: int) -> str:
-    """A number of bytes in a unit with few digits."""
+    """Return a number of bytes as text with few digits and a unit."""
     number = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if number < 1000:
@@ -91,7 +91,7 @@ def _table(items: Sequence[Item]) -> Table:
 
 
 def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> RenderableType:
-    """The deliveries that could not be decoded, and whether they are processed again."""
+    """Return a table of the failed deliveries; `retried`: they are processed again."""
     if not failed:
         return Text("no delivery failed")
     rows = table()

@@ -1,6 +1,6 @@
-"""The commands that change sessions: the same ones people can give in comments on GitHub.
+"""Defines the commands that change sessions, the same as in comments on GitHub.
 
-Anyone who can write the database file may give them. The running bot applies them within a second.
+Anyone who can write the database file may give them. The running bot applies them in a second.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from bot.cli.options import CliError, Config, Json, NoWait, Server, SessionId
 
 app = typer.Typer()
 
-#: Commands without arguments besides the session.
+#: Commands whose only argument is the session.
 PLAIN: Mapping[str, str] = {
     "stop": "End a session. Its commits are kept and its pull request stays open.",
     "pause": "Stop a session's agent and keep its conversation.",

@@ -1,4 +1,4 @@
-"""Loads what commands work on: the configuration, the store, a session."""
+"""Loads the configuration, the store and sessions for commands."""
 
 import difflib
 import os
@@ -57,7 +57,7 @@ def file(config: Path | None) -> Path:
 
 
 def settings(config: Path | None) -> Settings:
-    """Return the settings. Raises `CliError`."""
+    """Return the settings with the App's projects. Raises `CliError` if they are invalid."""
     path = file(config)
     with config_errors():
         found = load_settings(path)
@@ -74,9 +74,9 @@ def with_installed(found: Settings) -> Settings:
 
 
 def installation(config: Path | None, environ: Mapping[str, str] | None = None) -> Installation:
-    """Return the settings as configured and the secrets, by default of `os.environ`.
+    """Return the configured settings and the secrets; `environ` is by default `os.environ`.
 
-    Raises `CliError`.
+    Raises `CliError` if they are missing or invalid.
     """
     path = file(config)
     with config_errors():
@@ -86,7 +86,7 @@ def installation(config: Path | None, environ: Mapping[str, str] | None = None) 
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
-    """Return the settings, and what replaces secrets in output. Raises `CliError`."""
+    """Return the settings, and a function that replaces secrets. Raises `CliError`."""
     found = installation(config)
     redact = Redaction(secret_values(found.settings, found.secrets, os.environ))
     return with_installed(found.settings), redact
@@ -94,7 +94,7 @@ def redacting(config: Path | None) -> tuple[Settings, Redaction]:
 
 @contextmanager
 def config_errors() -> Iterator[None]:
-    """Raise `CliError` for an invalid configuration."""
+    """Raise `CliError` if the block finds the configuration invalid."""
     try:
         yield
     except ConfigError as error:
@@ -107,9 +107,9 @@ def _refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _misfits(found: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that no program or runtime supports.
+    """Yield a problem for each setting that its program or runtime does not support.
 
-    `config` cannot check them, because it does not import the runtimes.
+    The package `config` cannot check them, because it does not import the runtimes.
     """
     for name, kind in found.agent_types.items():
         where, program = f"agent-types.{name}", AGENTS.get(kind.program)
@@ -147,15 +147,15 @@ def _misfits(found: Settings) -> Iterator[str]:
 
 
 def runtime(found: Settings) -> Runtime:
-    """Return the runtime of the server's sessions."""
+    """Return the runtime that the server's sessions use."""
     return RUNTIMES[found.runtime.kind](Options(data=Paths(found.data).runtime))
 
 
 @contextmanager
 def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
-    """Open the server's database for reading, or with `redact` for submitting commands.
+    """Open the server's database: read-only, or with `redact` for submitting commands.
 
-    Raises `CliError`.
+    Raises `CliError` if there is none or it cannot be used.
     """
     path = Paths(found.data).database
     if not path.exists():
@@ -168,12 +168,12 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
 
 
 def exit_code(failure: Exception) -> int:
-    """The exit code of a command that ends with this failure."""
+    """Return the exit code of a command that fails with this exception."""
     return StoreDamaged.EXIT_CODE if isinstance(failure, StoreDamaged) else PROBLEM
 
 
 def queue(found: Settings, opened: Store) -> dict[str, QueuedSession]:
-    """Return the sessions that wait for a slot by their IDs, the next one first."""
+    """Return the sessions that wait for a slot, by ID, the next one first."""
     return {one.session: one for one in opened.slots.queue(caps(found))}
 
 
@@ -191,7 +191,7 @@ def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
 
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:
-    """Return the agent types of an agent, or an agent type itself. Raises `CliError`."""
+    """Return an agent's types, or the agent type itself. Raises `CliError` if unknown."""
     agent, _, kind = name.partition(" ")
     if agent in found.agents and kind in ("", *found.agents[agent].types):
         return (kind,) if kind else found.agents[agent].types
@@ -202,7 +202,7 @@ def types_of(found: Settings, name: str) -> tuple[str, ...]:
 
 
 def session(opened: Store, id: str) -> Session:
-    """Return a session by its ID. Raises `CliError` with the closest IDs."""
+    """Return a session by its ID. Raises `CliError`, which suggests similar IDs, if unknown."""
     found = opened.sessions.get(id)
     if found is None:
         near = " or ".join(difflib.get_close_matches(id, [one.id for one in opened.sessions.all()]))

@@ -1,4 +1,4 @@
-"""`mergewright doctor`: checks the installation and names a remedy for each problem."""
+"""Implements `mergewright doctor`: checks the installation, and names remedies for problems."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
     findings = [("git", git()), ("sqlite", sqlite())]
     try:
         installed = context.installation(config)
-        with suppress(CliError):  # A damaged database, which the check of it reports.
+        with suppress(CliError):  # A damaged database has a check of its own.
             everything = context.with_installed(installed.settings)
             installed = replace(installed, settings=everything)
     except CliError as refusal:
@@ -58,7 +58,7 @@ def show(findings: Sequence[tuple[str, CheckResult]], *, as_json: bool) -> bool:
 
 
 def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
-    """Run all checks; those of GitHub only if it can be asked at all."""
+    """Run all checks; those of GitHub only until one finds that GitHub cannot be reached."""
     outage = False
     for name, check in CHECKS:
         if outage and name in OF_GITHUB:
@@ -80,7 +80,7 @@ def not_installed(installed: Installation) -> list[str]:
 
 
 def invalid_prompts(settings: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that names a folder whose prompts cannot be used."""
+    """Yield a problem for each setting whose folder of prompts cannot be used."""
     places = {"server.prompts": settings.prompts}
     places |= {f"projects.{name}.prompts": at for name, at in settings.project_prompts.items()}
     for where, folder in places.items():
@@ -229,7 +229,7 @@ def incidents(installed: Installation) -> CheckResult:
     return warn(text, "each closes when its cause is gone")
 
 
-#: What lets bubblewrap, or an engine of containers, limit a run as a whole.
+#: What bubblewrap or a container engine needs to limit a whole run.
 _LIMITING = (
     "run the service with Delegate=yes and DelegateSubgroup=bot (systemd 254), or as root,"
     " so that it may make control groups"
@@ -283,7 +283,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
 )
 
 
-#: The checks that one outage of GitHub makes impossible.
+#: The names of the checks that an outage of GitHub makes impossible.
 OF_GITHUB = frozenset(
     {"permissions", "events", "workflows", "signatures", "clock", "webhook", "labels"}
 )

@@ -1,7 +1,7 @@
-"""`mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
+"""Implements `mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
 
-Names what they lack there: programs, hosts, memory, time. What a program says of that differs from
-one to the next, so these lists hold what common ones print.
+The check names what they lack there: programs, hosts, memory, time. Messages about that differ
+between programs, so the lists in this module have the messages of common programs.
 """
 
 import os
@@ -28,7 +28,7 @@ from lifecycle.model.text import plain
 from runtimes.host import StartSpec
 from runtimes.local_sandbox import SandboxEnd
 
-_LINE_BYTES = 4096  #: The rest of a longer line is not examined.
+_LINE_BYTES = 4096  #: Bytes examined of a line; the rest is ignored.
 _LAST_LINES = 20
 _MOST_NAMES = 50
 _NAME = r"['‘`\"]?([\w./+-]{1,100})['’`\"]?"
@@ -46,7 +46,7 @@ _MISSING_PROGRAMS = tuple(
         ),
     )
 )
-#: Names that programs look up themselves; those that use the proxy do not.
+#: Messages with a host that a program failed to look up, which programs with a proxy do not.
 _LOOKED_UP = tuple(
     map(
         re.compile,
@@ -69,7 +69,7 @@ _NO_PROCESSES = re.compile(
 
 
 class OutputScan(Struct, kw_only=True):
-    """What the set-up and the tests have printed, as far as it says what they lack."""
+    """Finds in the output of set-up and tests what they lack."""
 
     last: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
     programs: dict[str, None] = field(default_factory=dict)
@@ -80,14 +80,14 @@ class OutputScan(Struct, kw_only=True):
     _rest: bytes = b""
 
     def add(self, chunk: bytes) -> None:
-        """Examine more of it."""
+        """Examine the next bytes of the output."""
         *lines, rest = (self._rest + chunk).split(b"\n")
         self._rest = rest[:_LINE_BYTES]
         for line in lines:
             self._examine(line[:_LINE_BYTES])
 
     def end(self) -> None:
-        """Examine a last line without an end."""
+        """Examine a last line that has no line end. Call once, after all output."""
         if self._rest:
             self._examine(self._rest)
 
@@ -107,7 +107,7 @@ class OutputScan(Struct, kw_only=True):
 
 
 def examine(config: Path | None, repository: str, patience: float, *, as_json: bool) -> bool:
-    """Print a line for each result and return whether none failed. `patience` is in seconds.
+    """Print a line for each result; return whether none failed. `patience`: limit in seconds.
 
     Raises `CliError` if no project has the repository.
     """
@@ -149,7 +149,7 @@ def _tried(
     for name, result in found.items():
         if result is None:
             continue
-        # What nothing failed without may be telemetry, or a tool that has a substitute.
+        # If nothing failed, the host or tool is optional, such as for telemetry.
         yield name, result if failed else warn(result.says, result.remedy)
     if failed and not any(found.values()):
         yield "missing", warn("nothing known", f"look around with `mergewright sandbox {project}`")
@@ -200,7 +200,7 @@ def _programs(output: OutputScan) -> CheckResult | None:
 def _network(
     project: str, own: ProjectSettings, refused: Refused, output: OutputScan
 ) -> CheckResult | None:
-    """Return what was refused, with the line that allows all of it."""
+    """Return the refused hosts, with the setting that allows them; None: none was refused."""
     says, allowed = [], []
     for one, times in refused.items():
         says.append(refused_host(one.host, one.port, times, project, public=one.public))

@@ -1,4 +1,4 @@
-"""The doctor's checks of GitHub: credentials, permissions, events and workflows."""
+"""Defines the doctor's checks of GitHub: credentials, permissions, events and workflows."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -20,11 +20,11 @@ from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod, Policy
 
-_CLOCK_SECONDS = 60  # GitHub refuses App tokens that are further off.
+_CLOCK_SECONDS = 60  # GitHub refuses an App's token if the clock is off by more.
 
 
 class Severity(StrEnum):
-    """How serious a check's result is; a failed one prevents the server's work."""
+    """How serious a check's result is; a failure prevents the server from working."""
 
     OK = "ok"
     WARN = "warn"
@@ -36,8 +36,8 @@ class CheckResult(Struct, frozen=True):
 
     severity: Severity
     says: str
-    remedy: str = ""
-    outage: bool = False  #: Whether GitHub cannot be asked anything, so that no other check can.
+    remedy: str = ""  #: Empty: none is needed or known.
+    outage: bool = False  #: Whether GitHub cannot be reached, so that its other checks are skipped.
 
 
 def ok(says: str) -> CheckResult:
@@ -55,7 +55,7 @@ def fail(says: str, remedy: str = "") -> CheckResult:
 def _with_client(
     check: Callable[[Installation, GitHub], CheckResult],
 ) -> Callable[[Installation], CheckResult | None]:
-    """Run a check with a client; None without credentials, which the check `github` reports."""
+    """Give a check a client; the check returns None without credentials (see `github`)."""
 
     def run(installed: Installation) -> CheckResult | None:
         if no_credentials(installed.settings, installed.secrets):
@@ -163,7 +163,7 @@ def _webhooks(installed: Installation, us: GitHub) -> CheckResult:
     for place in _places(installed):
         try:
             hooks = [hook for hook in us.read.webhooks(place) if hook.config.url == url]
-        except Refused:  # Only administrators may see them.
+        except Refused:  # Only administrators may see webhooks.
             unseen.append(place)
             continue
         heard = {event for hook in hooks if hook.active for event in hook.events}
@@ -249,7 +249,7 @@ def clock(installed: Installation) -> CheckResult:
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
     """Return a repository's policy: its own file, if it is valid, applied to the server's.
 
-    Raises `GitHubFailure`.
+    Raises `GitHubFailure` if the file cannot be read.
     """
     try:
         return narrowed(us.read.file(repository, PATH).text or "", server)

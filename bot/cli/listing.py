@@ -1,4 +1,4 @@
-"""`mergewright ls` and `mergewright wait`, on the local database or over a server's API."""
+"""Implements `mergewright ls` and `mergewright wait`, on the database or by a server's API."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.5
 
 
 def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: bool) -> None:
-    """Print the sessions that match. Raises `CliError`."""
+    """Print the sessions that match; `server`: its URL, empty: local. Raises `CliError`."""
     notices: list[RenderableType] = []
     if server:
         with closing(RemoteServer(server)) as remote:
@@ -41,7 +41,7 @@ def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: 
 
 
 def checked(statuses: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of statuses. Raises `CliError`."""
+    """Return these names of statuses. Raises `CliError` if one is unknown."""
     known = [str(status) for status in Status]
     for status in statuses:
         if status not in known:
@@ -62,7 +62,7 @@ def wait(
 ) -> bool:
     """Wait for a session, print it, and return whether it is at `goal`. Raises `CliError`.
 
-    `timeout` is in seconds.
+    `timeout` is in seconds; `server` is as in `sessions`.
     """
     until = time.monotonic() + timeout
     if server:

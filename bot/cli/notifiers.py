@@ -1,4 +1,4 @@
-"""`mergewright notify`, and the doctor's check of notifiers."""
+"""Implements `mergewright notify` and the doctor's check of notifiers."""
 
 import os
 import socket
@@ -31,7 +31,7 @@ _SECONDS = 10.0
 
 
 class NotifierState(Struct, frozen=True, kw_only=True):
-    """A notifier, and how many of its messages wait."""
+    """A notifier with its settings and the number of messages that wait for delivery."""
 
     name: str
     settings: NotifierSettings
@@ -39,7 +39,7 @@ class NotifierState(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """How sending a test message to a notifier ended."""
+    """The result of sending a test message by a notifier."""
 
     name: str
     error: str  #: Why it was not delivered; empty if it was.
@@ -64,7 +64,7 @@ def _undelivered(settings: Settings) -> dict[str, int]:
 
 
 def send_trials(config: Path | None, only: str, *, as_json: bool) -> bool:
-    """Send a test message by every notifier, or by one of them; return whether all were sent.
+    """Send a test message by the notifier `only`, empty: by all; return whether all were sent.
 
     Raises `CliError`.
     """
@@ -138,7 +138,7 @@ def check(installed: Installation) -> CheckResult:
 
 
 def _problem(address: tuple[str, int]) -> str:
-    """Return why nothing answers there; empty if something does."""
+    """Return why no server answers at the host and port; empty if one does."""
     try:
         socket.create_connection(address, _SECONDS).close()
     except OSError as failure:
@@ -147,7 +147,7 @@ def _problem(address: tuple[str, int]) -> str:
 
 
 def _listing(found: list[NotifierState]) -> RenderableType:
-    """A line for each notifier."""
+    """Return a table with a line for each notifier."""
     if not found:
         return Text("No notifiers: add a table [notify.NAME] to the configuration.")
     rows = table("NAME", "KIND", "PROJECTS", "PRIORITY", "QUIET", "DIGEST", "WAITING")
@@ -162,7 +162,7 @@ def _listing(found: list[NotifierState]) -> RenderableType:
 
 
 def _results(found: list[Trial]) -> RenderableType:
-    """A line for each test message."""
+    """Return a table with a line for each test message."""
     rows = table()
     for one in found:
         verdict = Text("fail", "red") if one.error else Text("sent", "green")

@@ -1,4 +1,4 @@
-"""The commands about the whole bot: its health and its webhook deliveries."""
+"""Defines the commands about the whole bot: its health and its webhook deliveries."""
 
 from typing import Annotated
 

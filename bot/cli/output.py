@@ -29,13 +29,13 @@ def log(
 ) -> None:
     """Print the last lines of a file; with `follow`, also new ones until interrupted.
 
-    `read` returns its bytes between two places. `redact` replaces secrets in each line; with
-    `ansi`, escape sequences are kept.
+    `read(start, end)` returns the file's bytes between two offsets. `redact` replaces secrets in
+    each line; with `ansi`, escape sequences are kept.
     """
     place, partial = 0, b""
 
     def new_lines() -> Iterator[bytes]:
-        # Whole lines only, because half an escape sequence cannot be recognized.
+        # Only whole lines are printed, because half an escape sequence cannot be recognized.
         nonlocal place, partial
         while chunk := read(place, place + _CHUNK_BYTES):
             place += len(chunk)
@@ -65,9 +65,9 @@ def log(
 def transcript(
     messages: Transcript, first: int, limit: int | None, *, follow: bool, as_json: bool
 ) -> None:
-    """Print messages from number `first` on: as text, or as one line of JSON each.
+    """Print messages from number `first` (from 0) on, as text or one JSON line each.
 
-    With `follow`, also new ones until interrupted.
+    `limit` is the most messages; None: all. With `follow`, also new ones until interrupted.
     """
     numbered = enumerate(_messages(messages, follow=follow))
     stop = None if limit is None else first + limit
@@ -96,7 +96,7 @@ def _messages(transcript: Transcript, *, follow: bool) -> Iterator[Message]:
 
 
 def _heading(message: Message) -> str:
-    """A message's time, kind, tool, model and tokens."""
+    """Return a message's time, kind, tool, model and tokens."""
     words = [message.at.astimezone().strftime("%m-%d %H:%M:%S")] if message.at else []
     words += [str(message.kind), *filter(None, (message.tool, message.model))]
     if message.used and message.kind in (MessageKind.ANSWER, MessageKind.USAGE):

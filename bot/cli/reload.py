@@ -1,4 +1,4 @@
-"""`mergewright reload`: has the running bot load its configuration again."""
+"""Implements `mergewright reload`: makes the running bot load its configuration again."""
 
 import os
 import signal
@@ -19,9 +19,9 @@ _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.1
 
 
 def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
-    """Return what loads a running bot's configuration again, with the secrets of now.
+    """Return a function that loads a running bot's configuration again.
 
-    The bot removes its secrets from the process's environment when it starts.
+    It uses the environment as it is now, because the bot removes its secrets from it at the start.
     """
     path, environ = context.file(config).absolute(), dict(os.environ)
 
@@ -40,7 +40,7 @@ def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
 
 
 def reload(config: Path | None) -> ReloadResult:
-    """Have the bot on this machine reload, and return how that ended. Raises `CliError`."""
+    """Make the bot on this machine reload, and return the result. Raises `CliError`."""
     settings = context.settings(config)
     with context.store(settings) as store:
         leader = store.lease.holder()

@@ -1,4 +1,4 @@
-"""The API of a remote server, for commands with `--server`."""
+"""Calls the API of a remote server, for commands with `--server`."""
 
 import os
 import time
@@ -21,11 +21,11 @@ from config.load import VARIABLES, ConfigError, secret
 T = TypeVar("T")
 
 _MOST_ITEMS = 200
-#: Shorter than the time limits of common reverse proxies.
+#: The longest request of `wait`, shorter than the time limits of common reverse proxies.
 _WAIT_SECONDS = 25.0
 _TIMEOUT_SECONDS = _WAIT_SECONDS + 10
 _TOKEN = VARIABLES["page_token"]
-#: Named by remedies for who writes requests; a command writes them itself.
+#: Remedies of the server name this file, for authors of API requests. Commands write their own.
 _API_REFERENCE = "docs/api.md"
 
 
@@ -41,7 +41,7 @@ class _Reply(Struct):
 
 
 class RemoteSession(Struct):
-    """What commands need of a session."""
+    """The parts of a session that commands use."""
 
     session: SessionSummary
     commands: tuple[_Reply, ...]
@@ -57,11 +57,11 @@ class _Refusal(Struct):
 
 
 class _NotFound(CliError):
-    """The server has no such thing."""
+    """The server does not have the requested object."""
 
 
 def no_session(id: str) -> str:
-    """The error about a session that the server does not know."""
+    """Return the text of the error about a session that the server does not have."""
     return f"no session {id!r}; `mergewright ls --all` lists all sessions"
 
 
@@ -69,7 +69,7 @@ class RemoteServer:
     """A server's API. Its methods raise `CliError`."""
 
     def __init__(self, url: str) -> None:
-        """`url` is the server's address. The token is read from the environment or its file."""
+        """`url` is the server's URL. The token is read from the environment or its file."""
         try:
             token = secret(_TOKEN, os.environ)
         except ConfigError as error:
@@ -118,7 +118,7 @@ class RemoteServer:
         return found
 
     def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
-        """Return a session once it is at `goal` or has ended, or `until` (monotonic)."""
+        """Return a session once it is at `goal` or has ended, or at `until` (`time.monotonic`)."""
         while True:
             seconds = max(0.0, min(_WAIT_SECONDS, until - time.monotonic()))
             try:
@@ -175,7 +175,7 @@ class RemoteServer:
 
 
 def _failure(response: httpx.Response, url: str) -> CliError:
-    """Return the error that a response is at a command line."""
+    """Return the error of a response in the form for the command line."""
     problem = msgspec.json.decode(response.content, type=_Refusal)
     if response.status_code == HTTPStatus.UNAUTHORIZED:
         return CliError(f"{url} refuses the token of {_TOKEN}; use the server's own", PROBLEM)

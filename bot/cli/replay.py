@@ -1,4 +1,4 @@
-"""`mergewright replay`: repeats recorded decisions, or shows what a webhook would cause."""
+"""Implements `mergewright replay`: repeats decisions, or shows what a webhook would cause."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
-    """Print what a recorded webhook would cause. Raises `CliError`."""
+    """Print the effects of a webhook file; `event`: as in `read_webhook`. Raises `CliError`."""
     try:
         webhook = read_webhook(file.read_bytes(), event)
     except OSError as error:

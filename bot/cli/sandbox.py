@@ -1,6 +1,6 @@
-"""`mergewright sandbox`: a shell or a command in a sandbox as the agents of a project get it.
+"""Implements `mergewright sandbox`: a shell or command in a sandbox like a project's agents.
 
-It has a proxy of its own, so it needs no running bot, and leaves nothing. No model is behind it.
+The sandbox has its own proxy, without a model, so it needs no running bot. No files remain.
 """
 
 import signal
@@ -38,7 +38,7 @@ from runtimes.local_sandbox import LocalSandbox, SandboxEnd, opened
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
 
-#: The hosts that a sandbox's proxy refused, with how often.
+#: The number of refused connections of a sandbox, by host and port.
 Refused = Mapping[Destination, int]
 
 
@@ -96,7 +96,7 @@ def sandbox(
 ) -> Iterator[tuple[LocalSandbox, StartSpec, Refused]]:
     """Make a sandbox of a project, with its workspace and proxy, and remove it at the end.
 
-    What was refused is known once it is removed. Raises `CliError`.
+    The refused connections are complete once the sandbox is removed. Raises `CliError`.
     """
     settings, paths = installed.settings, Paths(installed.settings.data)
     own = settings.projects[project]
@@ -144,7 +144,7 @@ def _make_workspace(
 def _proxy(
     socket: Path, network: str | tuple[str, ...]
 ) -> Iterator[tuple[dict[str, str], Counter[Destination]]]:
-    """Yield the environment for a proxy, and what it has refused, once it has ended."""
+    """Yield the environment for a proxy, and its refusals, complete once the block ends."""
     token = f"sandbox.{token_urlsafe(32)}"
     refused = Counter[Destination]()
 

@@ -42,7 +42,7 @@ def report(value: object, screen: RenderableType, *, as_json: bool) -> None:
 
 
 def table(*head: str) -> Table:
-    """An empty table without lines, with the names of its columns if there are any."""
+    """Return an empty table without borders; `head` are the names of its columns."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     if head:
         rows.add_row(*(Text(name, "dim") for name in head))
@@ -52,9 +52,9 @@ def table(*head: str) -> Table:
 def listing(
     sessions: Sequence[SessionSummary], empty: str, places: Mapping[str, str] = {}
 ) -> RenderableType:
-    """A line for each session with its title and status below; `places` are queue positions.
+    """Return a line for each session with title and status; `places`: queue positions by ID.
 
-    `empty` is printed if there are none.
+    `empty` is the text if there are no sessions.
     """
     if not sessions:
         return Text(empty)
@@ -79,7 +79,7 @@ def listing(
 
 
 def notices(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
-    """The open incidents and the freezes of more than one session."""
+    """Yield the open incidents, and the freezes of a project or of everything."""
     for incident in incidents:
         yield Text(plain(incident.text), "red")
     for freeze in freezes:
@@ -87,7 +87,7 @@ def notices(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterato
 
 
 def freeze_line(freeze: Freeze) -> str:
-    """A freeze in one line."""
+    """Return the line that describes a freeze."""
     scope = freeze.scope.replace(":", " ") or "everything"
     return f"{scope} is frozen by {plain(freeze.by)}"
 
@@ -101,7 +101,7 @@ def session(
     refused: Sequence[RefusedConnection],
     place: str = "",
 ) -> RenderableType:
-    """Everything about one session and its last events; `place` is its queue position."""
+    """Return the screen about one session; `place`: its queue position, empty: not queued."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     issue, agent = session.issue, session.agent
     named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
@@ -133,7 +133,7 @@ def session(
 
 
 def preserved(kept: Sequence[Preserved], mirror: Path) -> Iterator[RenderableType]:
-    """The commits that were preserved when workspaces were removed; a restore uses the last."""
+    """Yield the commits preserved from removed workspaces; a restore uses the last one."""
     if kept:
         yield Text("\npreserved when its workspace was removed", "dim")
     for one in kept:
@@ -148,7 +148,7 @@ def explanation(
     budgets: Sequence[BudgetUsage],
     refused: Sequence[RefusedConnection],
 ) -> RenderableType:
-    """The facts, the status they lead to, and the actions that follow."""
+    """Return the screen of a session's facts, the resulting status and the next actions."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     rows = grid()
     add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
@@ -184,7 +184,7 @@ def explanation(
 
 
 def color(status: str) -> str:
-    """The color of a status: red needs attention, green is good, dim has ended."""
+    """Return the color of a status: red needs attention, green is good, dim has ended."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:
@@ -193,17 +193,17 @@ def color(status: str) -> str:
 
 
 def age(since: datetime) -> str:
-    """The time since a moment, in one unit."""
+    """Return the time since a moment as text in one unit, such as 5m."""
     return duration(max(0.0, (utc_now() - since).total_seconds()))
 
 
 def until(at: datetime) -> str:
-    """The time until a moment, in one unit."""
+    """Return the time until a moment as text in one unit, such as 5m."""
     return duration(max(0.0, (at - utc_now()).total_seconds()))
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a duration in one unit, such as 5m."""
+    """Return seconds as a duration in one unit, such as 5m."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)}{unit}"
@@ -245,7 +245,7 @@ def _spent(bar: BudgetUsage) -> str:
 
 
 def _add_standing(rows: Table, facts: Facts) -> None:
-    """Rows for a freeze and for the last restore."""
+    """Add rows for a freeze and for the last restore, if there are any."""
     if frozen := frozen_by(facts):
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
         add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
@@ -264,7 +264,7 @@ def add(rows: Table, name: str, *lines: str) -> None:
 
 
 def grid() -> Table:
-    """An empty table for `add`."""
+    """Return an empty table for `add`."""
     rows = table()
     rows.add_column(min_width=8)
     rows.add_column(overflow="fold")
@@ -272,13 +272,13 @@ def grid() -> Table:
 
 
 def headline(name: str, status: str, because: str) -> Text:
-    """A session with its status and reason."""
+    """Return the first line about a session: its name, status and reason."""
     reason = sentence(plain(because))
     return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
 def _advice(reason: str, blockers: Sequence[Blocker]) -> list[RenderableType]:
-    """The remedy for a status, if there is one, and below it what blocks the merge."""
+    """Return the remedy for a status, if there is one, and what blocks the merge."""
     advice = advice_on(reason)
     blocked = [sentence(blocker.sentence) for blocker in blockers]
     return [Text(f"{advice}\n" if advice else ""), *_list("merge blocked by", blocked)]

@@ -1,4 +1,4 @@
-"""The doctor's checks of the server's own addresses: its port and its public URL."""
+"""Defines the doctor's checks of the server's own addresses: its port and public URL."""
 
 import errno
 import socket
@@ -14,7 +14,7 @@ from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, fail, ok, warn
 
 _SECONDS = 10.0
-#: The beginning of what `/healthz` answers.
+#: The beginning of the response of `/healthz`.
 _ALIVE = '{"alive":true'
 _ANY = ("", "0.0.0.0", "::")  # noqa: S104 - compared, never listened on.
 
@@ -47,7 +47,7 @@ def public_url(installed: Installation) -> CheckResult:
     try:
         with nullcontext() if running or not number else _answering(host, number, nonce):
             answer = httpx.get(f"{settings.public_url}healthz", timeout=_SECONDS)
-    except OSError:  # The check of the port reports it.
+    except OSError:  # Reported by the check of the port.
         return warn(f"{url}: not checked, because the port is taken")
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
         why = str(failure) or type(failure).__name__
@@ -64,7 +64,7 @@ def _address(installed: Installation) -> tuple[str, int]:
 
 
 def _serves(host: str, number: int) -> bool:
-    """Whether a server of Mergewright listens there."""
+    """Whether a Mergewright server listens at the host and port."""
     name = "127.0.0.1" if host in _ANY else host
     address = f"[{name}]" if ":" in name else name
     try:

@@ -1,4 +1,4 @@
-"""The read-only commands about sessions."""
+"""Defines the read-only commands about sessions."""
 
 import os
 import sys

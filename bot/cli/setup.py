@@ -1,4 +1,4 @@
-"""`mergewright setup`: creates a GitHub App or stores a token, and writes the configuration."""
+"""Implements `mergewright setup`: creates an App or stores a token, writes the configuration."""
 
 import time
 from contextlib import closing
@@ -24,7 +24,7 @@ _STEPS = (
     "Start the server:        mergewright serve --config {folder}/mergewright.toml",
 )
 _COLOR, _MEANING = "5319e7", "Requests a coding agent"
-#: How long setup waits for a person to install the App, and how often it looks.
+#: How long setup waits for the App's installation, and the pause between two checks.
 _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 
@@ -93,7 +93,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
         try:
             github.setup.create_webhook(wanted.repository, url, secret, ["*"])
             print(f"{wanted.repository} sends webhooks to {url}")
-        except GitHubFailure:  # Only administrators may add them.
+        except GitHubFailure:  # Only administrators may add webhooks.
             steps.append(
                 f"This account may not add webhooks. Add one to {wanted.repository}: {url}, content"
                 " type application/json, the secret from mergewright.env, all events."
@@ -102,7 +102,7 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
 
 
 def _make_label(github: GitHub, repository: str) -> list[str]:
-    """Create the label that requests an agent; return what to do if that is refused."""
+    """Create the label that requests an agent; return what a person has to do, if refused."""
     try:
         github.setup.create_label(repository, NAME, _COLOR, _MEANING)
     except GitHubFailure as failure:
@@ -112,7 +112,7 @@ def _make_label(github: GitHub, repository: str) -> list[str]:
 
 
 def _label_once_installed(settings: Settings, pem: str, repository: str) -> list[str]:
-    """Wait until the App is installed, then create the label; return what is left to do."""
+    """Wait until the App is installed, then create the label; return what remains to do."""
     credentials = Credentials(
         app_id=settings.github.app_id, private_key=pem, owners=settings.github.allowed_owners
     )

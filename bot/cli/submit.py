@@ -1,7 +1,7 @@
 """Submits commands to the running bot through its database, and prints its replies.
 
-`start` is the one command for a session that need not exist yet: the bot reads the issue and
-creates it.
+Only `start` accepts a session that does not exist yet: the bot reads the issue and creates the
+session.
 """
 
 import os
@@ -53,11 +53,11 @@ class CommandOutcome(Struct, frozen=True, kw_only=True):
     session: str
     kind: str
     text: str
-    accepted: bool | None  #: None: not known yet, because no bot has applied or refused it.
-    reason: str  #: Why it was refused.
-    status: str
-    because: str
-    reply: str
+    accepted: bool | None  #: None: unknown, as no bot has applied or refused it yet.
+    reason: str  #: Why it was refused; empty if it was not.
+    status: str  #: The session's status.
+    because: str  #: The reason of the status.
+    reply: str  #: The bot's reply; empty: none.
 
 
 def submit(
@@ -72,7 +72,7 @@ def submit(
     as_json: bool,
     server: str = "",
 ) -> None:
-    """Submit a command and print its outcome. Raises `CliError`, also if it was refused."""
+    """Submit a command and print its outcome. Raises `CliError`, also if it is refused."""
     if server:
         if resume:
             raise CliError("--resume works on the server's own machine only")
@@ -105,7 +105,7 @@ def _report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
 def set_frozen(
     config: Path | None, server: str, project: str, *, frozen: bool, as_json: bool
 ) -> None:
-    """Freeze or unfreeze a project, or everything if it is empty. Raises `CliError`."""
+    """Freeze or unfreeze a project; empty: all projects. Raises `CliError`."""
     scope = f"project:{project}" if project else ""
     if server:
         with closing(RemoteServer(server)) as remote:
@@ -177,7 +177,7 @@ def _submit(
 
 
 def _held(facts: Facts, frozen: Frozen) -> str:
-    """Return by whom a session is frozen, and what the command therefore waits for."""
+    """Return who froze a session, and what the command waits for because of that."""
     labelled = frozen in (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
     match frozen.scope:
         case "all":
@@ -258,7 +258,7 @@ def _head(id: str, pulls: Sequence[Pull | PullSummary], number: int) -> str:
 
 
 def _judged(store: Store, command: Command, id: str) -> bool:
-    """Whether the session was reconciled since the command."""
+    """Whether the session was reconciled after the command was recorded."""
     session = store.sessions.get(id)
     return session is not None and (session.due is None or session.due > command.at)
 
@@ -302,7 +302,7 @@ def _start(
 def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     """Copy a conversation of the person at the command line into the new session's home.
 
-    `native` is the agent's own ID for it. Raises `CliError`.
+    `native` is the conversation's ID in the agent's program. Raises `CliError`.
     """
     paths = Paths(settings.data)
     if paths.database.stat().st_uid != os.geteuid():
@@ -321,7 +321,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
 
 def _wait_until(store: Store, condition: Callable[[], bool]) -> bool:
-    """Wait up to 15 seconds for the running bot and return whether the condition came true."""
+    """Wait up to 15 seconds for the running bot; return whether the condition became true."""
     if not _bot_runs(store):
         return False
     until = time.monotonic() + _WAIT_SECONDS
@@ -350,7 +350,7 @@ def _screen(outcome: CommandOutcome, *, running: bool) -> Text:
 
 
 def _actor() -> str:
-    """The person at the command line, as the history names them."""
+    """Return the name of the person at the command line in the history, such as `cli:ann`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # A user without an entry, as in some containers.

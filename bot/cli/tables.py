@@ -1,4 +1,4 @@
-"""Tables of the queue, health, deliveries, agents and model usage, for 80 columns."""
+"""Renders the queue, health, deliveries, agents and model usage for 80 columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,7 +23,7 @@ _USAGE_COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNP
 
 
 def queue(entries: Sequence[QueuedSession]) -> RenderableType:
-    """The sessions that wait for a slot, the next one first."""
+    """Return a table of the sessions that wait for a slot, the next one first."""
     if not entries:
         return Text("No sessions are queued.")
     rows = screens.table("", "SESSION", "WAITED", "STARTS", "REASON")
@@ -34,7 +34,7 @@ def queue(entries: Sequence[QueuedSession]) -> RenderableType:
 
 
 def queue_position(one: QueuedSession) -> str:
-    """A session's place in the queue, in one line."""
+    """Return one line about a session's position in the queue, its start and its reason."""
     start = f"starts {_start(one)}" if one.starts_at else "start time unknown"
     return f"number {one.position}, {start}: {_reason(one)}"
 
@@ -46,14 +46,14 @@ def _start(one: QueuedSession) -> str:
 
 
 def _reason(one: QueuedSession) -> str:
-    """Why it waits, and what moves it up or down the queue."""
+    """Return why a session waits, and what changes its position in the queue."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     person = "; a person waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
 def health(report: HealthReport) -> RenderableType:
-    """Whether the bot is healthy, and what that is concluded from."""
+    """Return the screen that says whether the bot is healthy, and why."""
     state, process = report.state, report.process
     rows = screens.grid()
     for name, one in (
@@ -81,7 +81,7 @@ def health(report: HealthReport) -> RenderableType:
 
 
 def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
-    """Webhook deliveries with what followed from each, newest first."""
+    """Return a table of webhook deliveries with their effects, newest first."""
     if not entries:
         return Text("GitHub has sent no webhook yet.")
     rows = screens.table("AGE", "EVENT", "STATE", "WHAT FOLLOWED")
@@ -95,7 +95,7 @@ def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
 
 
 def agents(records: Sequence[AgentRecord]) -> RenderableType:
-    """A row for each agent."""
+    """Return a table with a row for each agent."""
     rows = screens.table(
         *("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
     )
@@ -111,7 +111,7 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 def agent(
     one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session]
 ) -> RenderableType:
-    """One agent's record and its sessions."""
+    """Return the screen of one agent's record and sessions; `identity` None: not configured."""
     rows = screens.grid()
     outcomes = ", ".join(
         f"{count} {outcome.replace('_', ' ')}" for outcome, count in one.outcomes.items()
@@ -145,7 +145,7 @@ def _time_to_merge(one: AgentRecord) -> str:
 def usage(
     rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, ModelPrice]
 ) -> RenderableType:
-    """Tokens and dollars with their sum; below, models without a price and the prices' age."""
+    """Return a table of tokens and dollars with sums, then unpriced models and prices' age."""
     if not rows:
         return Text("No usage yet.")
     table = Table.grid(padding=(0, 1, 0, 0))
@@ -177,7 +177,7 @@ def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Ite
 
 
 def _tokens(count: int) -> str:
-    """A count of tokens in few characters, such as 1.2M."""
+    """Return a count of tokens in few characters, such as 1.2M."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if count >= 10 * size:
             return f"{count / size:.0f}{unit}"

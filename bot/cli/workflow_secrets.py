@@ -1,7 +1,7 @@
 """Finds the workflows of GitHub Actions that give secrets to an agent's branch.
 
-What is not understood counts as giving all secrets. The file is parsed without resolving types,
-because YAML 1.1 reads the key `on` as true.
+A workflow that cannot be understood counts as one that gives all secrets. Types in the file are
+not resolved, because YAML 1.1 reads the key `on` as true.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-#: All secrets, or those that cannot be named.
+#: In a result: all secrets, or for secrets whose names are unknown.
 ALL: Final = "*"
 #: Events that run no workflow for a branch with an agent's commits. They run on the default branch,
 #: on a tag, or because a person starts them.
@@ -25,13 +25,13 @@ _SAFE: Final = frozenset(
         *("workflow_call", "workflow_dispatch"),
     }
 )
-#: Filters of `push`; one of tags alone excludes branches.
+#: The filters of `push` by branch; a filter of tags only excludes all branches.
 _BRANCHES: Final = ("branches", "branches-ignore")
 _TAGS: Final = ("tags", "tags-ignore")
 #: Characters of GitHub's branch patterns.
 _GLOB: Final = re.compile(r"[*?+!\[\]]")
 _EXPRESSION: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-#: The context `secrets`, with the name that is read from it, if it is a literal.
+#: The context `secrets`, with the name of the secret if it is a literal.
 _SECRETS: Final = re.compile(
     r"(?<![\w.-])secrets(?![\w-])"
     r"(?:\s*\.\s*([A-Za-z_][\w-]*)|\s*\[\s*'([A-Za-z_][\w-]*)'\s*\])?",
@@ -41,9 +41,9 @@ _MERGE_KEY: Final = "<<"
 
 
 def secrets_for_branches(workflow: str) -> list[str]:
-    """Return the secrets a workflow has when it runs for a pushed branch; `*` is all of them.
+    """Return the secrets that a workflow gets for a pushed branch; `*` means all secrets.
 
-    `GITHUB_TOKEN` does not count.
+    `GITHUB_TOKEN` is not included.
     """
     try:
         documents = list(yaml.compose_all(workflow, Loader=yaml.BaseLoader))
@@ -56,7 +56,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield every scalar once, with the key it belongs to; aliases are not expanded."""
+    """Yield each scalar once, after the key it belongs to; aliases are not expanded."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:
@@ -107,7 +107,7 @@ def _has_unsafe_event(triggers: yaml.Node) -> bool:
 
 
 def _excludes(push: yaml.Node) -> bool:
-    """Whether the filters of a `push` exclude an agent's branch: other names, or tags alone."""
+    """Whether a `push` filter excludes an agent's branch: it has other names, or only tags."""
     if not isinstance(push, yaml.MappingNode):
         return False
     filters = [(_text(name), value) for name, value in push.value]
@@ -120,7 +120,7 @@ def _excludes(push: yaml.Node) -> bool:
 
 
 def _names_branches(filtered: yaml.Node) -> bool:
-    """Whether a filter lists branches by name alone."""
+    """Whether a filter lists only literal branch names, without patterns."""
     names = filtered.value if isinstance(filtered, yaml.SequenceNode) else [filtered]
     return all(isinstance(one, yaml.ScalarNode) and not _GLOB.search(one.value) for one in names)
 
