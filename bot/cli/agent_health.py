@@ -65,7 +65,7 @@ _REMEDIES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
     HTTPStatus.TOO_MANY_REQUESTS: "{key} is rate-limited: try again later",
 }
-#: Status codes that retries do not change, and how many in a row prove that the key is refused.
+#: Retries do not help against these. One may belong to another request, so two in a row count.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
