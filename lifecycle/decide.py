@@ -24,7 +24,7 @@ from lifecycle.read.session_view import Recheck, earliest
 
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
 _START = KeyKind.START
-#: What keeps a session from wanting a slot.
+#: Reasons for which a queued session does not ask for a slot.
 _WAITS_LONGER = (Reason.BUDGET_EXHAUSTED, Reason.ISSUE_BLOCKED, Reason.ISSUES_IN_CIRCLE)
 
 
@@ -37,15 +37,15 @@ class Decision(Struct, frozen=True, kw_only=True):
     signals: Signals
     blockers: tuple[Blocker, ...] = ()
     actions: tuple[Action, ...] = ()
-    recheck_at: datetime | None = None  #: When the same facts may read otherwise; None: never.
-    ended: Ended | None = None  #: The outcome to remember.
-    holds_slot: bool = True  #: Whether it still needs a place to run a program.
-    wants_slot: bool = False  #: Whether it has something to run, and no such place.
+    recheck_at: datetime | None = None  #: When time alone may change the decision; None: never.
+    ended: Ended | None = None  #: The outcome to remember; None: the session has not ended.
+    holds_slot: bool = True  #: Whether the session needs the slot that it may have.
+    wants_slot: bool = False  #: Whether the session has something to run, and no slot.
     cause: Key | None = None  #: Of what people are needed for or notified of; None: nothing.
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
-    """Judge `facts` under a policy at an instant. A pure function of its arguments."""
+    """Decide status and actions from `facts`, a policy and the time; a pure function of these."""
     if not facts.commands:
         judged = judge(facts, policy, now)
     else:
@@ -127,8 +127,8 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     """Return the new actions for the status, and when time alone may add more; None: never.
 
-    Actions that were done, ordered or failed before are omitted. If several rows request the same
-    key, or a start of a run, the first row's action is used.
+    Actions that were done, ordered or failed before are omitted. If several rows yield actions with
+    the same key, or several starts of a run, the first one is used.
     """
     facts = judged.view.facts
     # The agent gets no other message until the last one is known to have arrived or not.

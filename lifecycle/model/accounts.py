@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: GitHub's type of the account.
+#: The type of account that GitHub gives to bots; people have `User`.
 BOT: Final = "Bot"
 _SUFFIX: Final = "[bot]"
 #: Bots that GitHub names differently by REST (`Copilot`) and by GraphQL.
@@ -13,7 +13,7 @@ _ALIASES: Final = {
 
 
 def bot_login(login: str) -> str:
-    """A bot's login with the suffix `[bot]`, which GraphQL omits, and REST omits for Copilot."""
+    """Return a bot's login with the suffix `[bot]`, which GraphQL omits, as does REST for Copilot."""
     return login if is_bot(login) else f"{login}{_SUFFIX}"
 
 
@@ -23,6 +23,6 @@ def is_bot(login: str) -> bool:
 
 
 def bot_name(login: str) -> str:
-    """A bot's name for comparisons: the same for each way in which GitHub writes it."""
+    """Return a bot's name for comparisons: the same for each way in which GitHub writes it."""
     name = login.casefold().removesuffix(_SUFFIX)
     return _ALIASES.get(name, name)

@@ -31,24 +31,24 @@ class _OnNumber(_Action, frozen=True, kw_only=True):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A message to the agent: which text of `config/prompts/`, and what goes into it."""
+    """A message to the agent: a template of `config/prompts/`, and the values to fill in."""
 
-    name: str  #: The file's name without `.md`.
-    values: Mapping[str, str] = field(default_factory=dict)
-    items: tuple[Mapping[str, str], ...] = ()  #: What it lists: failed checks, remarks.
+    name: str  #: The template's file name without `.md`.
+    values: Mapping[str, str] = field(default_factory=dict)  #: By placeholder.
+    items: tuple[Mapping[str, str], ...] = ()  #: The failed checks or remarks that it lists.
 
 
 class Start(_OnRun, frozen=True, kw_only=True):
-    """Make the workspace if it is not there and start the program of one run."""
+    """Start the program of one run, in a new workspace if the session has none."""
 
     prompt: Prompt
-    resume: str = ""  #: The agent's own conversation to resume.
-    agent: str = ""  #: Who takes over: an agent's name or an agent type; empty: who has it.
-    permission_mode: str = ""  #: That of the session; empty: that of the agent type.
-    covers: tuple[Key, ...] = ()  #: Further keys that are done when this is.
-    #: What people wrote about the issue, for a first run: `what`, `text`, `log`.
+    resume: str = ""  #: The agent's own id of the conversation to resume; empty: a new one.
+    agent: str = ""  #: The agent that takes over, by name or type; empty: the current one.
+    permission_mode: str = ""  #: The session's; empty: that of the agent type.
+    covers: tuple[Key, ...] = ()  #: Further keys that are recorded as done together with this one.
+    #: What people wrote about the issue, for a first run; the keys are `what`, `text` and `log`.
     discussion: tuple[Mapping[str, str], ...] = ()
-    #: What waits for the agent at GitHub, for one that remembers nothing: `what`, `text`, `log`.
+    #: Open work on GitHub, for an agent without memory of it; the keys are those of `discussion`.
     waiting: tuple[Mapping[str, str], ...] = ()
 
 
@@ -63,10 +63,10 @@ class Publish(_Action, frozen=True, kw_only=True):
     """Fetch the workspace's commits, check them and push them to the session's branch."""
 
     head: str
-    protected: tuple[str, ...] = ()  #: Paths that may not be changed by it.
-    #: Whether it is held for large files, foreign authors, commits it removes, suspected secrets.
+    protected: tuple[str, ...] = ()  #: Patterns of paths that the commits must not change.
+    #: Whether large files, foreign authors, removed commits and suspected secrets prevent the push.
     checked: bool = False
-    max_file_mb: int = 0  #: As in the policy; same for `commit_authors`.
+    max_file_mb: int = 0  #: As in the policy, like `commit_authors`; 0: no limit.
     commit_authors: tuple[str, ...] = ()
 
 
@@ -83,11 +83,11 @@ class AdoptCommits(_Action, frozen=True, kw_only=True):
 class MergeRemote(_Action, frozen=True, kw_only=True):
     """Merge the commits that others pushed to the session's branch into its workspace.
 
-    Its result is `conflict` if they conflict with the agent's own commits.
+    The recorded result is `conflict` if they conflict with the agent's own commits.
     """
 
-    head: str  #: GitHub's commit.
-    into: str  #: The workspace's.
+    head: str  #: The head of the branch on GitHub.
+    into: str  #: The head of the branch in the workspace.
 
 
 class UpdateBranch(_OnNumber, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class UpdateBranch(_OnNumber, frozen=True, kw_only=True):
 class Rerun(_OnNumber, frozen=True, kw_only=True):
     """Rerun failed or cancelled checks."""
 
-    runs: tuple[int, ...]  #: Numbers of check runs.
+    runs: tuple[int, ...]  #: GitHub's ids of the check runs.
 
 
 class OpenPull(_Action, frozen=True, kw_only=True):
@@ -122,11 +122,11 @@ class RequestReview(_OnNumber, frozen=True, kw_only=True):
 class Comment(_OnNumber, frozen=True, kw_only=True):
     """Comment on the issue or the pull request.
 
-    Number 0 is a reply for the command line or the page, which show it from its record.
+    With number 0 nothing is posted: the command line or the page shows the recorded reply.
     """
 
-    topic: str  #: Which sentence of `bot/text/messages.py`.
-    values: Mapping[str, str] = field(default_factory=dict)
+    topic: str  #: A key of `MESSAGES` in `bot/text/messages.py`.
+    values: Mapping[str, str] = field(default_factory=dict)  #: By parameter of that message.
 
 
 class StatusSummary(Struct, frozen=True, kw_only=True):
@@ -139,16 +139,17 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
     because: str
     pull: int | None = None
     blockers: tuple[Blocker, ...] = ()
-    question: str = ""  #: What the agent asks.
-    remedy: str = ""
-    cost: str = ""  #: Empty: nothing was spent, or it is nobody's business here.
-    commands: tuple[str, ...] = ()  #: Names of those that depend on the status and work in it.
+    question: str = ""  #: What the agent asks; empty: nothing.
+    remedy: str = ""  #: What people can do; empty: nothing is wrong.
+    cost: str = ""  #: In words; empty: nothing was spent, or the policy does not publish costs.
+    #: Names of the commands that depend on the status and work in it.
+    commands: tuple[str, ...] = ()
 
 
 class Report(_OnNumber, frozen=True, kw_only=True):
     """Create or update the bot's status comment on an issue or a pull request."""
 
-    comment: int | None  #: The comment, where it is known.
+    comment: int | None  #: The id of the comment to update; None: not known.
     summary: StatusSummary
 
 
@@ -156,19 +157,19 @@ class ReportCheck(_Action, frozen=True, kw_only=True):
     """Create or update the bot's check run on a commit. It never blocks a merge."""
 
     head: str
-    check: int | None  #: The check run, where it is known.
+    check: int | None  #: The id of the check run to update; None: not known.
     summary: StatusSummary
 
 
 class FaultyLine(Struct, frozen=True, kw_only=True):
-    """What is wrong with a line of a file."""
+    """A problem in one line of a file."""
 
-    line: int
+    line: int  #: From 1.
     says: str
 
 
 class ReportConfiguration(_Action, frozen=True, kw_only=True):
-    """Report what is wrong with a repository's own configuration, as a check of its commit."""
+    """Report the problems of a repository's own configuration as a check run on its commit."""
 
     head: str
     path: str
@@ -176,7 +177,7 @@ class ReportConfiguration(_Action, frozen=True, kw_only=True):
 
 
 class ShowStatus(_OnNumber, frozen=True, kw_only=True):
-    """Label the issue with a status, and remove the labels of all others."""
+    """Label the issue with a status, and remove the labels of all other statuses."""
 
     status: Status
 
@@ -191,36 +192,36 @@ class Label(_OnNumber, frozen=True, kw_only=True):
 class React(_Action, frozen=True, kw_only=True):
     """Add a reaction to a comment or to an issue itself, as an acknowledgement."""
 
-    comment: int = 0  #: 0: to the issue.
-    issue: int = 0
-    content: str  #: GitHub's name of it, e.g. `eyes`.
+    comment: int = 0  #: The comment's id; 0: react to the issue itself.
+    issue: int = 0  #: The issue's number, for a reaction to the issue.
+    content: str  #: GitHub's name of the reaction, e.g. `eyes`.
 
 
 class Reply(_OnNumber, frozen=True, kw_only=True):
     """Answer in review threads, as one review."""
 
-    threads: tuple[str, ...]
-    topic: str
+    threads: tuple[str, ...]  #: GitHub's ids.
+    topic: str  #: As in `Comment`.
     values: Mapping[str, str] = field(default_factory=dict)
-    resolve: bool = False  #: Whether that settles it.
+    resolve: bool = False  #: Whether to resolve the threads as well.
 
 
 class MergePull(_OnNumber, frozen=True, kw_only=True):
-    """Merge a pull request, but only the commit that was judged and into the branch it was for."""
+    """Merge a pull request, if its head and its base branch are still those that were judged."""
 
-    sha: str
-    base: str = ""  #: Empty: any.
+    sha: str  #: The head.
+    base: str = ""  #: The base branch; empty: any.
     method: MergeMethod
-    asked: bool = False  #: Whether a person named the method, so that no other will do.
-    by: str = ""  #: On whose word; empty: policy merges by itself.
+    asked: bool = False  #: Whether a person named the method, so that no other is tried.
+    by: str = ""  #: Who commanded the merge; empty: the policy merges without a command.
 
 
 class Enqueue(_OnNumber, frozen=True, kw_only=True):
-    """Add a pull request to GitHub's merge queue, with the same conditions."""
+    """Add a pull request to GitHub's merge queue, on the conditions of `MergePull`."""
 
     sha: str
     base: str = ""  #: Empty: any.
-    by: str = ""  #: As of a merge.
+    by: str = ""  #: As in `MergePull`.
 
 
 class Dequeue(_OnNumber, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Everything known about a session at one instant: the only input of a decision. Immutable.
 
-At the end: what observers report of an issue that asks for an agent, to open a session for it.
+The structures at the end describe an issue that asks for an agent, so that a session is opened.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Remark(Struct, frozen=True, kw_only=True):
     body: str
     at: datetime
     allowed: bool = False  #: Whether GitHub says the author may write to the repository.
-    bot: bool = False  #: The account's type, as GitHub gives it; never guessed from the name.
+    bot: bool = False  #: Whether GitHub's account type is bot; never guessed from the name.
     own: bool = False  #: Whether Mergewright wrote it.
     edit: bool = False  #: Whether it is an edit of the issue, with the new title and text.
     to_bot: bool = False  #: Whether it is addressed to Mergewright, so not to the agent.
@@ -52,20 +52,21 @@ class Issue(Struct, frozen=True, kw_only=True):
     body: str = ""
     url: str = ""
     author: str = ""
-    private: bool = False  #: Whether only its members see the repository.
+    private: bool = False  #: Whether the repository is private.
     open: bool = True
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
-    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
-    labelled_at: datetime | None = None  #: When it was put on, the time that was answered last.
+    frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
+    #: When the label that was last acted on was added; None: a command opened the session.
+    labelled_at: datetime | None = None
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
     in_circle: bool = False  #: Whether such an issue waits for this one in turn.
-    #: Its newest comments, oldest first, and its last edit since the trigger. The bodies of people
-    #: without access are empty.
+    #: Its newest comments, oldest first, and its last edit since the trigger. A body is empty if
+    #: its author has no write access.
     remarks: tuple[Remark, ...] = ()
-    left_out: int = 0  #: How many older comments are not among them.
-    labels: tuple[str, ...] = ()  #: Without those that are Mergewright's.
+    left_out: int = 0  #: How many older comments `remarks` omits.
+    labels: tuple[str, ...] = ()  #: Without Mergewright's own labels.
     milestone: str = ""
     linked: tuple[str, ...] = ()  #: Issues and pull requests that refer to it, as `#5`.
     #: Whether the bot may have commented on it before this session began.
@@ -81,8 +82,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     cache_write: int = 0
     reasoning: int = 0
     cost_usd: float | None = None  #: None: no price is known.
-    unpriced: int = 0  #: Of all tokens, those that `cost_usd` does not hold: without a price.
-    #: The same by model, where it says which it used; of a model there are no further ones.
+    unpriced: int = 0  #: Tokens without a known price, which `cost_usd` does not include.
+    #: The usage of each model, if the agent names its models; empty in the usage of one model.
     models: Mapping[str, "Usage"] = {}
 
     @property
@@ -97,18 +98,18 @@ class Spending(Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     tokens: int = 0
     unpriced: int = 0  #: Tokens whose price is unknown.
-    active_seconds: float = 0.0  #: Of turns that have ended; the one under way is not in it.
+    active_seconds: float = 0.0  #: Of turns that have ended, without the turn in progress.
 
 
 class Exit(Struct, frozen=True, kw_only=True):
-    """A program's end as its supervisor wrote it down: proof, not a probe."""
+    """The end of a program as its supervisor recorded it, which is proof, unlike a probe."""
 
     at: datetime
     code: int | None = None  #: Exit code, or None where a signal ended it.
-    signal: int | None = None
+    signal: int | None = None  #: The number of the signal that ended it, if any.
     tail: str = ""  #: The last lines it printed.
-    #: What proves that it was lost with its machine and did not fail by itself: another boot, a
-    #: runtime that is gone. Empty: nothing does.
+    #: The proof that it was lost with its machine and did not fail by itself, such as a reboot or a
+    #: runtime that is gone; empty: there is no proof.
     lost: str = ""
 
 
@@ -116,8 +117,8 @@ class ProbeFailure(Struct, frozen=True, kw_only=True):
     """Consecutive probes that failed or contradict each other, all with the same evidence."""
 
     since: datetime
-    evidence: str  #: What was seen, without its times: another evidence begins another doubt.
-    rounds: int = 1  #: Counted up to what `Policy.probe_rounds` asks for.
+    evidence: str  #: What the probes showed, without times; other evidence starts a new count.
+    rounds: int = 1  #: How many probes there were, counted up to `Policy.probe_rounds`.
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -130,15 +131,15 @@ class Agent(Struct, frozen=True, kw_only=True):
     evidence: str = ""  #: One line, for people: what was read, and where.
     question: str = ""  #: What it asks, while `waiting_input`.
     error: str = ""  #: What it says, while `blocked`.
-    limit_until: datetime | None = None  #: When the usage limit that blocks it resets, if it says.
-    unauthorised: bool = False  #: Whether what blocks it is its key or login, as it says.
-    calling: bool = False  #: Whether a tool it called has not returned: no silence, however long.
+    limit_until: datetime | None = None  #: When its usage limit resets; None: none, or not known.
+    unauthorised: bool = False  #: Whether it reports that its key or login is what blocks it.
+    calling: bool = False  #: Whether a tool call is running: it counts as active, however long.
     usage: Usage = Usage()  #: Of this run so far.
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
     program: Probe = Probe.UNKNOWN
     probe_failure: ProbeFailure | None = (
-        None  #: Whether the probes fail or disagree; None: they do not.
+        None  #: How long the probes have failed or disagreed; None: they do not.
     )
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
@@ -161,9 +162,9 @@ class Work(Struct, frozen=True, kw_only=True):
     branch: str = ""
     base: str = ""  #: The commit the branch was made from.
     head: str = ""  #: The branch's commit now.
-    dirty: bool | None = None  #: None: not looked since `head` or the activity changed.
+    dirty: bool | None = None  #: None: not examined since `head` or the activity changed.
     off_branch: OffBranch | None = None  #: Read with `dirty`; None: there are no such commits.
-    unreadable: str = ""  #: Why it could not be read when the agent came to rest.
+    unreadable: str = ""  #: Why it could not be read after the agent's turn; empty: it was read.
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -176,8 +177,8 @@ class Check(Struct, frozen=True, kw_only=True):
     reported: bool = True  #: False: it is required, but has never reported on this head.
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
-    notes: str = ""  #: What it noted at lines of files, a line each.
-    run_id: int | None = None  #: The check run's number; None for a commit status.
+    notes: str = ""  #: Its annotations of files, one per line.
+    run_id: int | None = None  #: GitHub's id of the check run; None for a commit status.
     red_on_base: bool = False  #: Whether it fails on the base's commit too.
     flaky: bool = False  #: Whether the project marks it as one that fails at random.
 
@@ -188,7 +189,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     id: str
     path: str = ""
     line: int | None = None
-    start: int | None = None  #: The first of its lines, where it is about several.
+    start: int | None = None  #: The first of its lines; None: it is about `line` alone.
     diff: str = ""
     resolved: bool = False
     outdated: bool = False
@@ -199,12 +200,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """One reviewer's latest review that approves or requests changes."""
 
     author: str
-    bot: bool = False  #: By GitHub's type of the account.
+    bot: bool = False  #: As in `Remark`.
     approved: bool  #: False: changes requested.
     sha: str  #: The head it was given on.
     for_base: bool = True  #: Whether the pull request had the same base branch then.
-    allowed: bool = False
-    remark: Remark | None = None  #: Its body, where it has one.
+    allowed: bool = False  #: Whether the author has write access; a bot must be listed too.
+    remark: Remark | None = None  #: The review's body; None: it has none.
 
 
 class Push(Struct, frozen=True, kw_only=True):
@@ -219,8 +220,8 @@ class Dequeued(Struct, frozen=True, kw_only=True):
     """The removal of a pull request from GitHub's merge queue without a merge."""
 
     at: datetime
-    reason: str = ""  #: GitHub's word for it.
-    checks: tuple[Check, ...] = ()  #: What failed on the commit it was tried with.
+    reason: str = ""  #: As GitHub gives it; empty: none.
+    checks: tuple[Check, ...] = ()  #: The checks that failed on the merge queue's commit.
 
 
 class Pull(Struct, frozen=True, kw_only=True):
@@ -235,9 +236,9 @@ class Pull(Struct, frozen=True, kw_only=True):
     branch: str = ""  #: The branch its commits are on.
     head: str = ""
     head_by: Mover = Mover.BOT  #: Who moved the branch there.
-    person: Push | None = None  #: The newest commit that a person brought there.
+    person: Push | None = None  #: The newest push by a person; None: there was none.
     contributors: frozenset[str] = frozenset()  #: Logins of people who pushed commits to it.
-    #: Earlier heads whose approval this one keeps: only the base was merged into them since.
+    #: Earlier heads whose approvals still count: only the base was merged into them since.
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.
     base_branch: str = ""
@@ -252,29 +253,29 @@ class Pull(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()
-    queue: bool = False  #: Whether its base is reached through GitHub's merge queue alone.
+    queue: bool = False  #: Whether its base branch requires GitHub's merge queue.
     barred: str = ""  #: The rule that keeps the bot from pushing to the base; empty: none known.
-    dequeued: Dequeued | None = None  #: The last time that the queue put it out, at any head.
-    frozen: Frozen | None = None  #: By the label that freezes; None: it is not on it.
+    dequeued: Dequeued | None = None  #: Its last removal from the merge queue, at any head.
+    frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
     merged_at: datetime | None = None
     #: Since when it has this head: when the bot pushed it, or else when it was first read.
     head_since: datetime | None = None
     pending_since: datetime | None = None  #: Since when a check is pending at this head.
-    green_since: datetime | None = None  #: When its checks last turned all green, any head.
-    read_at: datetime | None = None
+    green_since: datetime | None = None  #: When all its checks last turned green, at any head.
+    read_at: datetime | None = None  #: When it was first read.
 
 
 class Command(Struct, frozen=True, kw_only=True):
     """A person's command. Its key is an opaque text that names the comment or request."""
 
     key: str
-    kind: str  #: A name in COMMANDS.
+    kind: str  #: A name in `COMMANDS` of `bot.intake.commands`.
     actor: str
     at: datetime  #: When it was granted.
-    text: str = ""
-    head: str = ""  #: The head that stood when it was written, for commands bound to one.
-    comment: int | None = None  #: The comment to react to.
-    #: The issue or pull request where it was given, and is answered; 0: not on GitHub.
+    text: str = ""  #: The argument.
+    head: str = ""  #: The pull request's head when it was written; empty: none was unambiguous.
+    comment: int | None = None  #: The id of the comment to react to; None: none.
+    #: The issue or pull request where it was given, and where the reply goes; 0: not on GitHub.
     number: int = 0
 
 
@@ -289,8 +290,8 @@ class Sent(Struct, frozen=True, kw_only=True):
     """A message or an answer that was sent to a terminal and awaits its receipt."""
 
     at: datetime
-    until: datetime  #: By when it is expected to show up in what the agent reads.
-    missing: bool = False  #: Whether a look after `until` did not find it there.
+    until: datetime  #: By when the agent's transcript is expected to show it.
+    missing: bool = False  #: Whether the transcript did not show it after `until`.
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -322,12 +323,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     branch: str = ""
     run: int = 0  #: The run last ordered; 0: none yet.
     slot: bool = False  #: Whether it may run a program now.
-    start_due: datetime | None = None  #: Since when the start that is written down is being tried.
+    start_due: datetime | None = None  #: Since when a recorded start is pending; None: none is.
     waits: str = ""  #: Why it has no slot, if it waits for one.
-    agent_name: str = ""  #: The identity at work: a name in the configuration's `agents`.
+    agent_name: str = ""  #: The name of its agent: one in `agents`, or an agent type's.
     agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
     permission_mode: str = ""  #: Given when it was created; empty: that of its agent type.
-    #: The permission modes that commands may give it, by these names.
+    #: The permission modes that commands may give it, by the names in `agents`.
     allowed_modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spent: Spending = Spending()  #: By all its runs since it was last restored.
     spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
@@ -343,11 +344,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     pulls: tuple[Pull, ...] = ()
     commands: tuple[Command, ...] = ()
     done: Mapping[Key, Done] = field(default_factory=dict)
-    pending: frozenset[Key] = frozenset()  #: Keys written down and not yet done.
+    pending: frozenset[Key] = frozenset()  #: Keys of actions that are recorded and not yet done.
     sent: Mapping[Key, Sent] = field(default_factory=dict)  #: By the key of the action.
     failures: Mapping[Key, Failure] = field(default_factory=dict)
     ended: Ended | None = None
-    #: How many sessions of its project ended how, where it was the last of them to end.
+    #: By status, how many sessions of its project ended; empty unless it was the last to end.
     finished: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -377,7 +378,7 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     agent: str  #: The name of an agent or an agent type; empty: the project's default.
     permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
-    is_local: bool = False  #: Whether it came from this machine, where nobody waits for a comment.
+    is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
 
 
 Trigger = Labelled | Reopened | Requested
@@ -393,6 +394,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     allowed: bool  #: Whether the actor has write access or is listed; read uncached.
     #: Who edited the text after the trigger without write access; empty: unknown, None: nobody.
     edited_by: str | None = None
-    issue: Issue | None = None  #: None: there is no such issue. Not needed to reopen.
+    issue: Issue | None = None  #: None: there is no such issue, or the trigger is a reopening.
     is_pull: bool = False
     priority: int = 0  #: From the issue's labels.

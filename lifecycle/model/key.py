@@ -1,4 +1,4 @@
-"""The keys of actions: typed values made of a cause, so that each cause has its action once.
+"""The keys of actions: values derived from a cause, so that no cause leads to an action twice.
 
 A key is text only where text is stored or shown: `str(key)` writes it and `parse` reads it back
 exactly, whatever characters its cause contains.
@@ -115,7 +115,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
     run: int = 0  #: 0: it does not concern a run.
 
     def of_run(self, run: int) -> "Key":
-        """The same cause in this run."""
+        """Return the key of the same cause in this run."""
         return Key(self.kind, self.cause, run)
 
     @property
@@ -124,7 +124,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
         return Key(self.kind, self.cause) if self.run else self
 
     def __str__(self) -> str:
-        """The text that `parse` reads: `kind:part:part#run`."""
+        """Return the text that `parse` reads: `kind:part:part#run`; `#run` is omitted if 0."""
         text = ":".join((self.kind, *map(_escaped, self.cause)))
         return f"{text}#{self.run}" if self.run else text
 
@@ -144,7 +144,7 @@ def _unescaped(part: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def parse(text: str) -> Key:
-    """The key that `str` wrote as this text. Raises `ValueError` for any other text."""
+    """Return the key that `str` wrote as this text. Raises `ValueError` for any other text."""
     cause, _, run = text.partition("#")
     kind, *parts = cause.split(":")
     key = Key(KeyKind(kind), tuple(map(_unescaped, parts)), int(run or 0))

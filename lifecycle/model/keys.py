@@ -34,7 +34,7 @@ REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """Return a short hash of a set of texts, independent of their order."""
+    """Return a hash of 12 hexadecimal digits of these texts, whatever their order."""
     return hashlib.sha256("\n".join(sorted(parts)).encode(errors="replace")).hexdigest()[:12]
 
 
@@ -80,7 +80,7 @@ def _of_key(kind: KeyKind) -> Callable[[Key], Key]:
 
 
 def start(cause: StartCause, run: int, command: str = "") -> Key:
-    """`command`: the key of the command that asks for it."""
+    """Return the key of a start. `command`: the key of the command that asks for it, if any."""
     return Key(KeyKind.START, (cause, command) if command else (cause,), run)
 
 
@@ -120,12 +120,15 @@ delete_branch = _of_text(KeyKind.DELETE_BRANCH)
 
 
 def merge(head: str, dequeued_at: datetime | None = None) -> Key:
-    """`dequeued_at`: when the merge queue last removed the pull request; None: it never did."""
+    """Return the key of a merge.
+
+    `dequeued_at`: when the merge queue last removed the pull request; None: it never did.
+    """
     return Key(KeyKind.MERGE, (head, dequeued_at.isoformat()) if dequeued_at else (head,))
 
 
 def dequeue(queued: Key) -> Key:
-    """`queued`: the key by which it was added to the merge queue."""
+    """Return the key of a removal from the merge queue. `queued`: the key of the addition to it."""
     return Key(KeyKind.DEQUEUE, queued.cause)
 
 
@@ -141,12 +144,15 @@ show_status = _of_number(KeyKind.SHOW_STATUS)
 
 
 def edit(place: Key, before: int, content: str) -> Key:
-    """One edit of a report. `content`: a fingerprint of the new text."""
+    """Return the key of one edit of the report with the key `place`.
+
+    `before`: how often it was edited before. `content`: a fingerprint of the new text.
+    """
     return Key(place.kind, (place.cause[0], str(before), content))
 
 
 def place_of(edit: Key) -> Key:
-    """Return the report that was edited."""
+    """Return the key of the report that was edited."""
     return Key(edit.kind, edit.cause[:1])
 
 
@@ -222,7 +228,7 @@ def dequeued(head: str, at: datetime) -> Key:
 
 
 def overdue(since: datetime, before: int) -> Key:
-    """`before`: how often people were notified before."""
+    """Return the key of a wait that takes too long. `before`: how often people were notified."""
     return Key(KeyKind.OVERDUE, (_time(since), str(before)))
 
 
@@ -231,7 +237,10 @@ def usage_limit(until: datetime, run: int) -> Key:
 
 
 def budget(name: str, limit: float, since: str) -> Key:
-    """`since`: the day, or the time of the last restore; empty: the whole session."""
+    """Return the key of a budget that is used up, or nearly.
+
+    `since`: the day, or the time of the last restore; empty: the whole session.
+    """
     return Key(KeyKind.BUDGET, (name, f"{limit:g}", since))
 
 

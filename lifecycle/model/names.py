@@ -5,12 +5,12 @@ NAME = "mergewright"
 CALLS_PEOPLE = f"{NAME}:needs-input"
 #: The label that stops every effect on an issue's session.
 FREEZES = f"{NAME}:freeze"
-#: How the labels begin that show a status.
+#: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"
 
-#: What agents may do without asking people, from the least strict mode.
+#: The modes that say what agents may do without asking people, the least strict first.
 PERMISSION_MODES = ("auto", "confirm", "reject")
-#: How the permission mode begins with which the argument of a command may end.
+#: The prefix of the permission mode with which the argument of a command may end.
 MODE = "permission-mode="
 
 
@@ -25,5 +25,5 @@ def agent_of(argument: str) -> str:
 
 
 def mode_of(argument: str) -> str:
-    """Return the permission mode that the argument of a command gives a session, if any."""
+    """Return the permission mode at the end of a command's argument; empty if there is none."""
     return argument.partition(MODE)[2]

@@ -103,24 +103,24 @@ class Policy(
     settle_seconds: float = 60.0  #: Time after a push in which checks may still appear.
     #: Whether a pull request without checks waits if the last merged pull requests had some.
     expect_checks: bool = True
-    #: Time without them until people are notified; 0: never.
+    #: Time without the expected checks until people are notified; 0: never.
     checks_missing_seconds: float = 1800.0
     #: Time that checks may be pending until people are notified; 0: no limit. After it, a `merge`
     #: command merges without those that GitHub does not require.
     checks_pending_seconds: float = 7200.0
     #: Time without any event until people are notified of what is awaited; 0: no limit.
     wait_seconds: float = 86_400.0
-    review_debounce_seconds: float = 60.0
-    review_escalation_seconds: float = 1800.0
+    review_debounce_seconds: float = 60.0  #: Time after the last comment until it is sent.
+    review_escalation_seconds: float = 1800.0  #: Time without a commit after a review was sent.
     idle_seconds: float = 300.0  #: Time after which a `ready` agent is `idle`.
-    stuck_seconds: float = 600.0
-    message_grace_seconds: float = 15.0  #: Time in which a quiet agent counts as working.
+    stuck_seconds: float = 600.0  #: Time without progress until a session is `stuck`.
+    message_grace_seconds: float = 15.0  #: Time after a message in which the agent counts as working.
     restart_seconds: float = 5.0  #: First delay before a restart; doubles.
     merge_grace_seconds: float = 300.0  #: Time for the agent to finish after the merge.
-    activity_timeout_seconds: float = 300.0  #: Age of evidence that confirms `active`.
+    activity_timeout_seconds: float = 300.0  #: Maximum age of evidence that confirms `active`.
     probe_seconds: float = 300.0  #: Time of failed or conflicting probes until `stuck`.
     probe_rounds: int = 3  #: Number of such probes required as well.
-    recent_activity_seconds: float = 60.0  #: Age of evidence that counts as recent activity.
+    recent_activity_seconds: float = 60.0  #: Maximum age of evidence of recent activity.
     spawn_seconds: float = 600.0  #: Time limit of a start.
     park_seconds: float = 900.0  #: Time waiting for people until the program is stopped.
     nothing_to_show: NothingToShow = NothingToShow.ASK
@@ -139,7 +139,7 @@ class Policy(
     agent_usd: float = 0.0  #: Per agent and UTC day.
     agent_hours: float = 0.0
     agent_tokens: int = 0
-    #: What a million tokens without a known price count as in budgets of dollars.
+    #: Dollars that a million tokens without a known price count as in budgets.
     unpriced_usd: float = 5.0
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
     #: Retention of workspaces of sessions that were not merged.
@@ -149,7 +149,8 @@ class Policy(
     #: Git's patterns; a name alone matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
     max_file_mb: int = 25  #: A commit with a larger file is held; 0: no limit.
-    #: Emails, or patterns, of authors and committers that hold no commit, besides the bot's own.
+    #: Emails, or patterns of them: commits of other authors and committers are held; the bot's own
+    #: email is always allowed.
     commit_authors: tuple[str, ...] = ()
 
     def lists(self, bot: str) -> bool:
@@ -166,5 +167,5 @@ class Policy(
 
 
 def delay(tries: int, first: float, most: float = 300.0) -> float:
-    """Seconds to wait after `tries` failures: `first`, doubled each time, never above `most`."""
+    """Return the seconds to wait after `tries` failures: `first`, doubled each time up to `most`."""
     return min(most, first * 2.0 ** max(0, min(tries, 32) - 1))

@@ -29,7 +29,7 @@ class Status(StrEnum):
     CLEANUP = "cleanup"
 
 
-#: Statuses a session does not leave by itself. `cleanup` reads as its outcome again once released.
+#: Statuses a session does not leave by itself; but `cleanup` becomes the outcome once released.
 TERMINAL = frozenset(
     {Status.MERGED, Status.ERRORED, Status.KILLED, Status.DONE, Status.TERMINATED, Status.CLEANUP}
 )
@@ -41,7 +41,7 @@ class Activity(StrEnum):
     NONE = "none"  #: Nothing was ever seen of this run.
     ACTIVE = "active"  #: Processing, or running a tool.
     READY = "ready"  #: Finished its turn, alive.
-    IDLE = "idle"  #: Ready for longer than the threshold.
+    IDLE = "idle"  #: Ready for longer than `Policy.idle_seconds`.
     WAITING_INPUT = "waiting_input"  #: A question or a permission prompt is open.
     BLOCKED = "blocked"  #: An error or a usage limit stops it.
     EXITED = "exited"  #: The program is gone.
@@ -56,7 +56,7 @@ class Probe(StrEnum):
 
 
 class CheckState(StrEnum):
-    """What one check says.
+    """The state of one check.
 
     https://docs.github.com/en/graphql/reference/enums#checkconclusionstate
     """
@@ -78,7 +78,7 @@ class Review(StrEnum):
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes_requested"
-    PENDING = "pending"  #: Required or requested, and not there.
+    PENDING = "pending"  #: A required or requested review is missing.
     NONE = "none"  #: No review is required or requested.
 
 
@@ -92,7 +92,7 @@ class Merge(StrEnum):
     CONFLICT = "conflict"
     BEHIND = "behind"
     QUEUED = "queued"  #: GitHub's merge queue has it.
-    PROTECTED = "protected"  #: A rule GitHub does not name further.
+    PROTECTED = "protected"  #: A rule that GitHub does not name blocks the merge.
     UNKNOWN = "unknown"  #: GitHub has not worked it out; ask again.
 
 
@@ -168,10 +168,10 @@ class Reason(StrEnum):
 
 
 class Blocker(Struct, frozen=True):
-    """What blocks a merge."""
+    """A condition that blocks a merge."""
 
-    name: str  #: For programs.
-    sentence: str
+    name: str  #: Fixed, for programs.
+    sentence: str  #: For people.
 
 
 #: Why a push waits for the command `allow`.

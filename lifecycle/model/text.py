@@ -3,9 +3,9 @@
 import re
 
 # In this order: control sequences (colours, the cursor), strings to the terminal (its title, the
-# clipboard; one that never ends takes its line with it), other escapes. Then every control
-# character that is left, other marks that end a line, the mark of a byte order, and the marks that
-# turn the reading direction of all that follows.
+# clipboard; one without an end extends to the end of its line), other escapes. Then every control
+# character that is left, other line separators, the byte order mark, and the characters that change
+# the reading direction of what follows.
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
@@ -15,7 +15,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 
 
 def plain(text: str) -> str:
-    """Text whose only control characters are newlines and tabs."""
+    """Return the text without escape sequences and control characters but newlines and tabs."""
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
 
 

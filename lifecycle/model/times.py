@@ -1,4 +1,4 @@
-"""Times and lengths of time from numbers and texts, whatever these hold.
+"""Converts any number or text to a time or a duration, without raising.
 
 A file's modification time, a number that an agent wrote or the sum of two times may lie beyond the
 calendar, where `datetime` raises.
@@ -8,17 +8,16 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-#: What programs, files and GitHub report lies within: far enough from the ends of the calendar for
-#: time zones and waits.
+#: The bounds of plausible times, far enough from the ends of the calendar for time zones and waits.
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 _MOST_SECONDS: Final = LATEST.timestamp()
-_LONGEST: Final = timedelta(days=999_999_999)  #: Its negative is a length of time too.
+_LONGEST: Final = timedelta(days=999_999_999)  #: Its negative does not overflow either.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def from_seconds(seconds: float) -> datetime:
-    """Return the time that is this long after 1970 UTC, or the nearest plausible one."""
+    """Return the time `seconds` after the start of 1970 UTC, or the nearest plausible one."""
     if 0 <= seconds <= _MOST_SECONDS:
         return datetime.fromtimestamp(seconds, UTC)  # noqa: TID251
     return LATEST if seconds > 0 else EARLIEST  # Of NaN too.
@@ -40,7 +39,10 @@ def is_plausible(at: datetime) -> bool:
 
 @lru_cache(maxsize=1024)
 def span(seconds: float) -> timedelta:
-    """A length of time. Most are thresholds of a policy, the same in every decision."""
+    """Return a duration; the longest one for NaN or a number out of range.
+
+    It is cached, because most durations are thresholds of a policy, the same in every decision.
+    """
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError):  # Longer than there are dates, or no number.
@@ -48,7 +50,8 @@ def span(seconds: float) -> timedelta:
 
 
 def shifted(at: datetime, by: timedelta) -> datetime:
-    """Return a time so much later, or the last or first one that there is."""
+    """Return `at` plus `by`, or the last or first possible time if the sum is out of range."""
+
     try:
         return at + by
     except OverflowError:
