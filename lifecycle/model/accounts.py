@@ -13,7 +13,7 @@ _ALIASES: Final = {
 
 
 def bot_login(login: str) -> str:
-    """Return a bot's login with the suffix `[bot]`, which GraphQL omits, as does REST for Copilot."""
+    """Return a bot's login with the suffix `[bot]`, which GraphQL omits; for Copilot, REST too."""
     return login if is_bot(login) else f"{login}{_SUFFIX}"
 
 

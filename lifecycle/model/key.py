@@ -89,13 +89,13 @@ class KeyKind(StrEnum):
 
 
 class StartCause(StrEnum):
-    """Why a run is started."""
+    """The cause of the start of a run."""
 
     FIRST = "first"
     CRASH = "crash"  #: The run before it failed by itself.
     LOST = "lost"  #: The run before it was lost with its machine or runtime.
-    RESUME = "resume"
-    MESSAGE = "message"
+    RESUME = "resume"  #: The bot stopped it during its work, or a person commanded `resume`.
+    MESSAGE = "message"  #: The program has ended, and there is a message for the agent.
     RESTART = "restart"  #: A person's command.
     AGENT = "agent"  #: A person's command that names another agent.
 
@@ -103,8 +103,8 @@ class StartCause(StrEnum):
 class ParkCause(StrEnum):
     """What the agent was doing when its program was stopped to be resumed later."""
 
-    AT_REST = "rest"
-    INTERRUPTED = "work"
+    AT_REST = "rest"  #: Nothing: its turn had ended, or it waited for a person.
+    INTERRUPTED = "work"  #: It was in a turn.
 
 
 class Key(Struct, frozen=True, cache_hash=True, array_like=True):

@@ -1,6 +1,6 @@
-"""Makes the keys of actions and findings: one function for each kind.
+"""Makes the keys of actions and findings, with one function for each kind.
 
-The comment beside each `KeyKind` says what its function takes.
+The comment beside each member of `KeyKind` says what its function takes.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ MESSAGES: Final = frozenset(
         KeyKind.SELF_REVIEW,
     }
 )
-#: The kinds of actions that keep a report up to date.
+#: The kinds of actions that update a report: status comments, check runs and status labels.
 REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 
@@ -39,12 +39,12 @@ def fingerprint(parts: Iterable[str]) -> str:
 
 
 def visible(session: str, key: Key) -> str:
-    """Return the short mark by which a message to an agent is found in the transcript."""
+    """Return the short text in a message by which it is found in the agent's transcript."""
     return "mw-" + hashlib.sha256(f"{session}/{key}".encode(errors="replace")).hexdigest()[:10]
 
 
 def marker(session: str, key: Key) -> str:
-    """Return the marker by which a comment on GitHub is found: the key with its session."""
+    """Return the text by which an action's comment on GitHub is found: session and key."""
     return f"{session}/{key}"
 
 

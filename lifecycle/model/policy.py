@@ -81,8 +81,8 @@ class Policy(
     check_run: bool = True  #: Report the status as a check run; requires an App.
     state_labels: bool = False  #: Label the issue with the status.
     public_cost: bool = False  #: Show costs in public repositories.
-    delete_branch: bool = True
-    close_issue: bool = True
+    delete_branch: bool = True  #: Delete the session's branch after the merge.
+    close_issue: bool = True  #: Close the issue after the merge.
     require_review: bool = True  #: Merge only with an approval, whatever GitHub requires.
     #: Whether approvals by people who pushed commits to the branch count.
     contributors_approve: bool = False
@@ -92,7 +92,7 @@ class Policy(
     blocking_titles: tuple[str, ...] = ("^(WIP|DO NOT MERGE)",)
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
     resolve_threads: bool = False  #: Resolve a thread when a commit answers it.
-    bots: tuple[str, ...] = ()  #: Bots that count like people.
+    bots: tuple[str, ...] = ()  #: Logins of bots whose comments and commands count like people's.
     #: Messages about failed checks until they pass once, and about refused commit messages.
     ci_repairs: int = 3
     conflict_repairs: int = 3  #: Messages about conflicts with the same base commit.
@@ -114,8 +114,8 @@ class Policy(
     review_escalation_seconds: float = 1800.0  #: Time without a commit after a review was sent.
     idle_seconds: float = 300.0  #: Time after which a `ready` agent is `idle`.
     stuck_seconds: float = 600.0  #: Time without progress until a session is `stuck`.
-    message_grace_seconds: float = 15.0  #: Time after a message in which the agent counts as working.
-    restart_seconds: float = 5.0  #: First delay before a restart; doubles.
+    message_grace_seconds: float = 15.0  #: Time after a message in which an agent counts as active.
+    restart_seconds: float = 5.0  #: First delay before a restart; doubles with each failed run.
     merge_grace_seconds: float = 300.0  #: Time for the agent to finish after the merge.
     activity_timeout_seconds: float = 300.0  #: Maximum age of evidence that confirms `active`.
     probe_seconds: float = 300.0  #: Time of failed or conflicting probes until `stuck`.
@@ -127,7 +127,7 @@ class Policy(
     session_usd: float = 5.0  #: Since the last restore; budgets of 0 have no limit.
     session_hours: float = 2.0  #: Active hours since the last restore.
     session_tokens: int = 5_000_000  #: Since the last restore.
-    issue_usd: float = 0.0  #: Over all restores.
+    issue_usd: float = 0.0  #: By all runs for the issue, before and after restores.
     issue_hours: float = 0.0
     issue_tokens: int = 0
     day_usd: float = 25.0  #: Per repository and UTC day.
@@ -142,11 +142,11 @@ class Policy(
     #: Dollars that a million tokens without a known price count as in budgets.
     unpriced_usd: float = 5.0
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
-    #: Retention of workspaces of sessions that were not merged.
+    #: Days for which the workspace of a session that ended without a merge is kept.
     workspace_days: float = 14.0
     pushes_per_hour: int = 10  #: Pushes and updates from the base, per session; 0: no limit.
-    #: Changes to these are pushed only after `allow`: a push runs workflows with secrets.
-    #: Git's patterns; a name alone matches in any directory.
+    #: Patterns, as git has them, of files whose changes are pushed only after the command `allow`:
+    #: a push may run workflows with secrets. A name without `/` matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
     max_file_mb: int = 25  #: A commit with a larger file is held; 0: no limit.
     #: Emails, or patterns of them: commits of other authors and committers are held; the bot's own
@@ -167,5 +167,5 @@ class Policy(
 
 
 def delay(tries: int, first: float, most: float = 300.0) -> float:
-    """Return the seconds to wait after `tries` failures: `first`, doubled each time up to `most`."""
+    """Return the seconds to wait after `tries` failures: `first`, then doubled, up to `most`."""
     return min(most, first * 2.0 ** max(0, min(tries, 32) - 1))

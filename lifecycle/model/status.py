@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Status(StrEnum):
-    """A session's status. Derived from the facts at each decision."""
+    """A session's status, derived from the facts at each decision."""
 
     QUEUED = "queued"
     SPAWNING = "spawning"
@@ -48,7 +48,7 @@ class Activity(StrEnum):
 
 
 class Probe(StrEnum):
-    """Whether a process is alive. A failed probe is `unknown`, never `dead`."""
+    """The result of probing a process. A failed probe is `unknown`, never `dead`."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -93,7 +93,7 @@ class Merge(StrEnum):
     BEHIND = "behind"
     QUEUED = "queued"  #: GitHub's merge queue has it.
     PROTECTED = "protected"  #: A rule that GitHub does not name blocks the merge.
-    UNKNOWN = "unknown"  #: GitHub has not worked it out; ask again.
+    UNKNOWN = "unknown"  #: GitHub has not computed it yet.
 
 
 class Mover(StrEnum):
@@ -174,5 +174,5 @@ class Blocker(Struct, frozen=True):
     sentence: str  #: For people.
 
 
-#: Why a push waits for the command `allow`.
+#: The reasons for which a push waits for the command `allow`.
 HELD: Final = frozenset({Reason.PROTECTED_PATHS, Reason.COMMITS_HELD})

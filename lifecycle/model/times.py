@@ -51,7 +51,6 @@ def span(seconds: float) -> timedelta:
 
 def shifted(at: datetime, by: timedelta) -> datetime:
     """Return `at` plus `by`, or the last or first possible time if the sum is out of range."""
-
     try:
         return at + by
     except OverflowError:
