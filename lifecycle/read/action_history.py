@@ -21,27 +21,27 @@ _UPDATES: Final = (KeyKind.UPDATE_BRANCH, KeyKind.UPDATE_ON_COMMAND)
 
 
 class MessageSent(NamedTuple):
-    """The record that a cause was sent to the agent: in which run and when."""
+    """The run in which a cause was sent to the agent, and the time."""
 
     run: int
     at: datetime
 
 
 class _Sorted(Struct, frozen=True):
-    """Keys by what is asked of them."""
+    """The keys of all done actions, indexed for the queries of `ActionHistory`."""
 
     by_kind: Mapping[KeyKind, list[Key]]
     ending: list[Key]  #: Those that ended a run's program.
     giving: Mapping[int, list[Key]]  #: Those that gave a run something to do.
     sending: Mapping[Key, list[Key]]  #: Those that sent a cause to the agent, by the cause.
-    shown: Mapping[Key, list[Key]]  #: Edits of a place, by the place, in their order.
-    says: Mapping[Key, str]  #: The fingerprint of what a place says since its last edit.
-    pushed: Mapping[str, Key]  #: Pushes by their head.
+    shown: Mapping[Key, list[Key]]  #: The edits of each report, oldest first, by its key.
+    says: Mapping[Key, str]  #: The fingerprint of each report's current text, by its key.
+    pushed: Mapping[str, Key]  #: Pushes by the sha of the pushed commit.
 
 
 @lru_cache(maxsize=512)
 def _sorted(done: tuple[Key, ...]) -> _Sorted:
-    """Index the keys; they are the same in nearly every decision about a session."""
+    """Index the keys. Cached: most decisions about a session read the same keys as the last."""
     by_kind: dict[KeyKind, list[Key]] = {}
     ending = [key for key in done if key.kind in ENDINGS]
     giving: dict[int, list[Key]] = {}
@@ -70,47 +70,47 @@ class ActionHistory:
         index = _sorted(tuple(done))
         self._keys, self._giving, self._sending = index.by_kind, index.giving, index.sending
         self._shown = index.shown
-        #: What each place says that reports keep up to date, as a fingerprint.
+        #: The fingerprint of each report's current text, by the report's key.
         self.says = index.says
-        #: Every commit that was pushed, with the key of its push.
+        #: The key of each push, by the sha of the pushed commit.
         self.pushed = index.pushed
         self._instructed: dict[int, datetime | None] = {}
         self.started = _START in self._keys  #: Whether any run was started.
         #: How often the attention label was added or removed.
         self.attention_labels = len(self._keys.get(_LABEL, ()))
-        #: Runs whose program we ended ourselves, with when.
+        #: When the bot ended a run's program, by the number of the run.
         self.ended = {key.run: done[key].at for key in index.ending} if index.ending else {}
 
     def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
-        """What was done of some kinds: each key, with when."""
+        """Return the done actions of these kinds: each key, with its time."""
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
 
     def has(self, kind: KeyKind) -> bool:
-        """Whether any action of a kind was done."""
+        """Whether any action of this kind was done."""
         return kind in self._keys
 
     def edits(self, place: Key) -> Sequence[Key]:
-        """Return the edits of a report, newest last."""
+        """Return the keys of the edits of a report, newest last. `place`: the report's key."""
         return self._shown.get(place, ())
 
     @cached_property
     def pushes(self) -> dict[str, datetime]:
-        """Every pushed commit, with the time of its push."""
+        """The time of each push, by the sha of the pushed commit."""
         return {key.cause[0]: at for key, at in self._of(_PUSH)}
 
     @property
     def branch_moves(self) -> list[datetime]:
-        """When the bot pushed a commit, or had the branch updated from its base."""
+        """The times of the bot's pushes and of its updates of the branch from its base."""
         return [at for _, at in self._of(_PUSH, *_UPDATES)]
 
     @cached_property
     def interrupted(self) -> set[int]:
-        """Runs whose program the bot stopped during its work."""
+        """The numbers of the runs whose program the bot stopped during a turn."""
         return {key.run for key, _ in self._of(_PARK) if key.cause[0] == ParkCause.INTERRUPTED}
 
     def last_push(self) -> datetime | None:
-        """When a commit was pushed last."""
+        """Return the time of the bot's last push; None if there was none."""
         return self._newest(self._keys.get(_PUSH))
 
     def _newest(self, found: list[Key] | None) -> datetime | None:
@@ -139,13 +139,13 @@ class ActionHistory:
         return any(at > then for _, at in self._of(*_UPDATES))
 
     def ended_by(self, *causes: StartCause) -> dict[int, datetime]:
-        """Runs after which another was started for one of these causes, each with that start."""
+        """Return when the next run was started for one of these causes, by the ended run."""
         starts = self._of(_START)
         return {key.run - 1: at for key, at in starts if key.cause[0] in causes}
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """Runs that failed or were lost, each with the start of the next run."""
+        """When the next run was started, by the run that failed or was lost."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:
@@ -171,7 +171,10 @@ class ActionHistory:
     def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
-        """Return the causes of some kinds that were sent, each with its first message's time."""
+        """Return when each cause of these kinds was first sent, if that was after `since`.
+
+        None: at any time.
+        """
         done = self._done
         first = {
             cause: min(done[key].at for key in messages)
@@ -181,6 +184,6 @@ class ActionHistory:
         return {cause: at for cause, at in first.items() if since is None or at > since}
 
     def pushed_since(self, at: datetime) -> bool:
-        """Whether anything was pushed after `at`."""
+        """Whether the bot pushed a commit after `at`."""
         last = self.last_push()
         return last is not None and last > at

@@ -1,11 +1,11 @@
-"""Which approvals count, and why others do not."""
+"""Says which approvals of a pull request count, and why others do not."""
 
 from lifecycle.model.facts import Pull, Verdict
 from lifecycle.model.policy import Policy
 
 
 def fault(approval: Verdict, pull: Pull, requester: str, policy: Policy) -> str:
-    """Return why an approval does not count; empty if it does.
+    """Return why an approval does not count, to follow its author's name; empty if it counts.
 
     https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     """

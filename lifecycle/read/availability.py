@@ -1,4 +1,4 @@
-"""Whether the agent can receive a message, derived from its probes and its own reports."""
+"""Derives from probes and the agent's own reports whether the agent can receive a message."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -16,22 +16,22 @@ class Availability(StrEnum):
     """Whether the agent can receive a message now, and if not, why."""
 
     NONE = "none"  #: Started and not seen yet.
-    ACTIVE = "active"
+    ACTIVE = "active"  #: In a turn, or about to read a message.
     IDLE = "idle"  #: It finished its turn.
     WAITING = "waiting"  #: A question or a permission prompt is open.
-    BLOCKED = "blocked"
+    BLOCKED = "blocked"  #: An error or a usage limit stops it.
     #: Exited without an error, or was stopped while idle: a message starts a run.
     EXITED = "exited"
-    INTERRUPTED = "interrupted"  #: The bot stopped it during its work: a new run resumes it.
+    INTERRUPTED = "interrupted"  #: The bot stopped it during a turn: a new run resumes it.
     CRASHED = "crashed"  #: Exited with an error, or was lost with its runtime.
     UNKNOWN = "unknown"  #: Probes failed or disagree, or the evidence is stale.
 
 
 class Until(NamedTuple):
-    """An availability, and when the same facts give another one; None: never."""
+    """An availability, and when it changes without new facts."""
 
     availability: Availability
-    changes_at: datetime | None = None
+    changes_at: datetime | None = None  #: None: only new facts change it.
 
 
 _ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD
@@ -40,7 +40,7 @@ _ACTIVE, _RESTING = Activity.ACTIVE, (Activity.READY, Activity.IDLE)
 
 
 def is_alive(agent: Agent) -> bool:
-    """Whether runtime and program were both seen alive."""
+    """Whether the last probes found the runtime and the program alive."""
     return agent.runtime is _ALIVE and agent.program is _ALIVE
 
 
@@ -55,7 +55,7 @@ def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: d
 
 
 def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Return the availability by the agent's own reports, assuming that its program is alive."""
+    """Return the availability that the agent's own reports show if its program is alive."""
     agent = facts.agent
     if agent.activity in _RESTING:
         if facts.sent and (until := receipt_until(facts, policy, now)):
@@ -81,9 +81,9 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
 
 
 def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | None:
-    """Return until when a receipt is awaited from this run; None if none is awaited.
+    """Return until when this run's receipt of a message is awaited; None if none is awaited.
 
-    A message without a receipt counts as lost some time after it was expected, even while the
+    The wait for a late receipt ends `Policy.recent_activity_seconds` after its time, even while the
     agent cannot be probed, so that no wait is endless.
     """
     sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
@@ -95,9 +95,10 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
 def _recent(
     at: datetime | None, seconds: float, policy: Policy, now: datetime
 ) -> tuple[bool, datetime | None]:
-    """Whether a time is at most `seconds` ago, and until when; False for None.
+    """Return whether `at` is at most `seconds` ago, and when that changes; None: never.
 
-    A time slightly in the future is accepted, because clocks differ; one further ahead is not.
+    None counts as not recent. So does a time in the future by more than
+    `Policy.recent_activity_seconds`; a smaller difference is accepted, because clocks differ.
     """
     if at is None:
         return False, None
@@ -109,7 +110,7 @@ def _recent(
 
 
 def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Whether a program that is not seen alive has ended, and whether by itself."""
+    """Return the availability of a program that is not seen alive: by whom it was ended, if so."""
     agent = facts.agent
     dead = agent.runtime is _DEAD and agent.program is _DEAD
     if agent.exit is None and not dead and facts.run not in history.ended:
@@ -122,7 +123,7 @@ def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -
     if agent.exit is not None:
         exited = agent.exit.code == 0 and not agent.exit.lost
         return Until(Availability.EXITED if exited else Availability.CRASHED)
-    # Two dead probes prove nothing against activity of a moment ago.
+    # Activity of a moment ago contradicts two dead probes.
     recent, until = _recent(agent.seen, policy.recent_activity_seconds, policy, now)
     return Until(Availability.UNKNOWN if recent else Availability.CRASHED, until)
 

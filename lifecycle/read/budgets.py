@@ -1,8 +1,8 @@
 """Budgets: the limits on what a session may cost. People are warned before one is used up.
 
-A person's `budget +N` raises all budgets of dollars by N, for this session only; those of a day for
-that day. Hours and tokens grow in the proportion in which the session's dollars do; if these have
-no limit, each raise adds the original limit once more.
+A person's command `budget +N` raises every budget in dollars by N, for this session only; daily
+budgets for that day only. Budgets of hours and tokens grow in the proportion in which the session's
+dollars grow. If dollars have no limit, each command adds the original limit of hours and tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,21 +23,21 @@ _HOUR, _DAY = 3600.0, timedelta(days=1)
 
 
 class Budget(NamedTuple):
-    """One kind of budget."""
+    """One kind of budget: dollars, hours or tokens of one scope."""
 
     name: str
-    setting: str  #: The field of the policy that says what may be spent; 0: no limit.
-    spent: Callable[[Facts, Policy], float]
+    setting: str  #: The field of the policy with the limit.
+    spent: Callable[[Facts, Policy], float]  #: In the unit of the limit.
     says: str  #: The budget in words, with `{limit}`.
-    #: `says` without amounts, for public repositories; empty: `says` has no cost.
+    #: `says` without amounts, for public repositories; empty: `says` reveals no cost.
     unsaid: str = ""
     of_day: bool = False  #: Whether it is reset at midnight, UTC.
-    dollars: bool = True
-    #: Seconds in one unit, for budgets that count the turn in progress; 0 for others.
+    dollars: bool = True  #: Whether the unit is US dollars.
+    #: Seconds in one unit of a budget of time, which counts the turn in progress; 0 for others.
     seconds: float = 0.0
 
     def limit(self, policy: Policy) -> float:
-        """What a policy allows to spend; 0: no limit."""
+        """Return the limit that a policy sets, without raises; 0: no limit."""
         return float(getattr(policy, self.setting))
 
 
@@ -45,19 +45,20 @@ class ReachedBudget(NamedTuple):
     """A budget whose warning threshold is reached, with its limit."""
 
     row: Budget
-    limit: float
+    limit: float  #: With raises, in the budget's unit.
 
 
 class BudgetState(Struct, frozen=True):
-    """The budgets that are used up or nearly so, and when the next change is due."""
+    """The budgets that have reached their warning threshold or their limit."""
 
-    exhausted: tuple[ReachedBudget, ...] = ()
-    nearly: tuple[ReachedBudget, ...] = ()  #: With those that are used up.
-    changes_at: datetime | None = None  #: None: not without new facts.
+    exhausted: tuple[ReachedBudget, ...] = ()  #: Those that have reached their limit.
+    nearly: tuple[ReachedBudget, ...] = ()  #: Those that have reached the threshold, or the limit.
+    #: When the turn in progress reaches the next threshold or limit; None: only new facts do.
+    changes_at: datetime | None = None
 
 
 def raised(command: Command) -> float:
-    """Return how many dollars a `budget` command adds; 0 if it names no valid amount."""
+    """Return how many US dollars a `budget` command adds; 0 if it names no valid amount."""
     try:
         amount = float(command.text.removeprefix("+"))
     except ValueError:
@@ -66,7 +67,7 @@ def raised(command: Command) -> float:
 
 
 def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
-    """Return the limit of a budget, including people's raises."""
+    """Return the limit of a budget, including raises by command; 0: no limit."""
     limit = row.limit(policy)
     if not limit or not facts.commands:
         return limit
@@ -82,19 +83,19 @@ def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
 
 
 def start_of_day(now: datetime) -> datetime:
-    """Return the last midnight in the zone of `now`."""
+    """Return the last midnight in the time zone of `now`."""
     return datetime.combine(now.date(), time(), now.tzinfo)
 
 
 def end_of_day(now: datetime) -> datetime:
-    """Return the next midnight in the zone of `now`."""
+    """Return the next midnight in the time zone of `now`."""
     return shifted(start_of_day(now), _DAY)
 
 
 class _Scope(NamedTuple):
-    """Whose spending a budget limits."""
+    """The sessions or runs whose spending a budget counts together."""
 
-    name: str  #: Of the settings: `NAME_usd`, `NAME_hours` and `NAME_tokens`.
+    name: str  #: The prefix of its settings `NAME_usd`, `NAME_hours` and `NAME_tokens`.
     spent: Callable[[Facts], Spending]
     says: str  #: In words, with the amount in place of `%`.
     of_day: bool = False
@@ -113,7 +114,7 @@ _AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this 
 
 
 def _dollars(scope: _Scope) -> Budget:
-    """The dollars of a scope: tokens without a price count as `unpriced_usd` says."""
+    """Return the budget in dollars; tokens without a price count as `Policy.unpriced_usd` says."""
     spending = scope.spent
 
     def spent(facts: Facts, policy: Policy) -> float:
@@ -125,7 +126,7 @@ def _dollars(scope: _Scope) -> Budget:
 
 
 def _hours(scope: _Scope, name: str) -> Budget:
-    """The active hours of a scope."""
+    """Return the scope's budget of active hours."""
     spending = scope.spent
     return Budget(
         name,
@@ -139,7 +140,7 @@ def _hours(scope: _Scope, name: str) -> Budget:
 
 
 def _tokens(scope: _Scope, name: str) -> Budget:
-    """The tokens of a scope, with and without a price."""
+    """Return the scope's budget of tokens, with and without a price."""
     spending = scope.spent
     return Budget(
         name,
@@ -173,12 +174,12 @@ BUDGETS: Final = (
 
 @lru_cache(maxsize=256)
 def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
-    """Return the budgets that a policy limits, with their limits; cached for speed."""
+    """Return the budgets for which a policy sets a limit, with that limit; cached for speed."""
     return tuple((row, limit) for row in BUDGETS if (limit := row.limit(policy)))
 
 
 def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | None) -> BudgetState:
-    """Compare what was spent with every limit. `turn`: when the turn in progress began."""
+    """Compare the spending with every limit. `turn`: the start of the turn in progress, if any."""
     part = policy.budget_warning
     limits: Sequence[tuple[Budget, float]] = _limits(policy)
     if facts.commands:
@@ -202,7 +203,7 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
     return state
 
 
-#: No budget is used up, or nearly.
+#: The state if no budget has reached its warning threshold.
 UNREACHED: Final = BudgetState()
 
 
@@ -212,14 +213,14 @@ def shows_cost(facts: Facts, policy: Policy) -> bool:
 
 
 def describe(reached: ReachedBudget, facts: Facts, policy: Policy) -> str:
-    """The budget in words, with its limit if the cost may be posted."""
+    """Return the budget in words, with its limit if the cost may be posted on GitHub."""
     row = reached.row
     public = shows_cost(facts, policy) or not row.unsaid
     return row.says.format(limit=reached.limit) if public else row.unsaid
 
 
 def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
-    """The key of a budget: one for each limit of each restore, and of each day if it is daily."""
+    """Return the key of a reached budget; each limit and each restore, or each day, has its own."""
     restored = facts.restored_at
     day = now.date().isoformat() if reached.row.of_day else ""
     since = day or (restored.isoformat() if restored else "")

@@ -1,6 +1,6 @@
-"""Causes of messages to the agent. Each function returns a key without a run, or None.
+"""Finds the causes of messages to the agent, as keys without a run; None: there is no cause.
 
-Tries are counted by the messages that were sent, until a person pushes.
+The number of tries is the number of messages sent since the last push by a person.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ _CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
 _CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
 REWORD: Final = frozenset({KeyKind.REWORD})
 MOVE: Final = frozenset({KeyKind.MOVE_COMMITS})
-#: Commands that contain something for the agent.
+#: Commands whose text is sent to the agent, or that ask it for a review.
 _FORWARDED: Final = ("tell", "answer", "review")
 
 
 def ci(view: SessionView) -> Key | None:
-    """The failed checks of the current head, once all its checks have completed."""
+    """Return the cause for failed checks of the current head, once all its checks are completed."""
     if not view.failed_checks or view.pending_checks or view.handed_to_human or not view.current:
         return None
     failed = view.checks_to_fix
@@ -33,7 +33,7 @@ def ci(view: SessionView) -> Key | None:
 
 
 def conflict(view: SessionView) -> Key | None:
-    """The head conflicts with its base, or is behind it and GitHub refused to update it."""
+    """Return the cause if the head conflicts with its base, or GitHub refused to update it."""
     pull = view.pull
     if pull is None or view.handed_to_human or not view.current:
         return None
@@ -45,26 +45,26 @@ def conflict(view: SessionView) -> Key | None:
 
 
 def remote_commits(view: SessionView) -> Key | None:
-    """Commits of others that conflict with the agent's own."""
+    """Return the cause for commits of others that the workspace lacks."""
     return keys.merge_branch(view.pull.head) if view.pull and view.has_remote_commits else None
 
 
 def review(view: SessionView) -> Key | None:
-    """Review comments and other requests that were not sent to the agent yet."""
+    """Return the cause for remarks of people that were not sent to the agent yet."""
     if not view.unsent_remarks or view.handed_to_human:
         return None
     return keys.address_review(remark.id for remark in view.unsent_remarks)
 
 
 def forwarded(view: SessionView) -> dict[Key, Command]:
-    """Commands that contain something for the agent and were not sent yet, by their cause."""
+    """Return the commands with a text for the agent that were not sent yet, by their cause."""
     commands = [command for command in view.facts.commands if command.kind in _FORWARDED]
     causes = {keys.forward(command.key): command for command in commands}
     return {cause: one for cause, one in causes.items() if view.history.last_sent(cause) is None}
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Uncommitted work after the last request, at any commit."""
+    """Return the cause for uncommitted work: one after each request or failed run."""
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)
@@ -72,7 +72,7 @@ def uncommitted(view: SessionView) -> Key | None:
 
 
 def commit_messages(view: SessionView) -> Key | None:
-    """Commits that were not pushed because of their messages."""
+    """Return the cause for commits that GitHub refused because of their messages."""
     head = view.facts.work.head
     refused = view.facts.failures.get(keys.push(head))
     worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
@@ -80,7 +80,7 @@ def commit_messages(view: SessionView) -> Key | None:
 
 
 def off_branch(view: SessionView) -> Key | None:
-    """Commits that are not on the session's branch, and that the bot cannot move there itself."""
+    """Return the cause for commits off the session's branch that the bot cannot move there."""
     commits = view.facts.work.off_branch
     if commits is None:
         return None
@@ -92,28 +92,28 @@ def off_branch(view: SessionView) -> Key | None:
 
 
 def repairs(view: SessionView) -> dict[Key, datetime]:
-    """Messages about failed checks since the checks last passed, at any commit and in any run."""
+    """Return the tries to repair checks since all last passed, at any commit, with their times."""
     green = view.pull.green_since if view.pull else None
     return view.history.first_sent(_CI, _since_person(view, green))
 
 
 def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
-    """Messages about a conflict with the current commit of the base."""
+    """Return the tries to resolve a conflict with the current base commit, with their times."""
     base = view.pull.base if view.pull else ""
     sent = view.history.first_sent(_CONFLICTS, _since_person(view))
     return {cause: at for cause, at in sent.items() if cause.cause[0] == base}
 
 
 def review_rounds(view: SessionView) -> dict[Key, datetime]:
-    """Messages about reviews and comments."""
+    """Return the messages about reviews and comments, with their times."""
     return view.history.first_sent(_REVIEW, _since_person(view))
 
 
 def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
-    """Count the runs that ended by this cause since the last progress.
+    """Return how many runs since the last progress were followed by a start for this cause.
 
-    Progress is a new pull request, green checks, a person's push, or a new request; a push alone is
-    none.
+    Progress is a new pull request, green checks, a person's push or a new request, but not a push
+    by the bot.
     """
     opened = view.facts.done.get(keys.open_pull(view.facts.branch))
     marks = list(view.history.first_sent(REQUESTS).values())
@@ -127,9 +127,9 @@ def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
 
 
 def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether all tries are used up and the cause is not one of them.
+    """Whether all `most` tries are used up, and the cause is not that of one of the tries.
 
-    A try whose message was lost in a crash may be repeated.
+    So a message that was lost in a crash can be sent again.
     """
     return cause not in tries and len(tries) >= most
 

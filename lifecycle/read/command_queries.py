@@ -1,4 +1,4 @@
-"""Queries over the commands that people gave to a session."""
+"""Queries over a session's commands."""
 
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,7 @@ class CommandQueries:
     pull: Pull | None
 
     def command(self, kind: str) -> Command | None:
-        """The newest command of a kind."""
+        """Return the newest command of this kind; None if there is none."""
         if not self.facts.commands:
             return None
         commands = [command for command in self.facts.commands if command.kind == kind]
@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The command that last named another agent, until that agent has the session."""
+        """The newest command that names an agent; None if that agent already has the session."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
@@ -42,7 +42,7 @@ class CommandQueries:
 
     @property
     def permission_mode(self) -> str:
-        """The permission mode that a person last gave the session; empty: none."""
+        """The permission mode by the newest command with one, else as created; empty: none."""
         giving = [one for one in self.facts.commands if one.kind in _GIVES_MODE]
         given = [one for one in giving if mode_of(one.text)]
         last = max(given, key=lambda command: command.at, default=None)
@@ -52,7 +52,7 @@ class CommandQueries:
     def merge_command(self) -> Command | None:
         """The newest command to merge this head into this base branch; None if there is none.
 
-        It holds after an update of the branch that only merged the base.
+        A command stays valid when an update of the branch merges only the base.
         """
         pull = self.pull
         if pull is None or not self.facts.commands:
@@ -64,12 +64,12 @@ class CommandQueries:
 
     @property
     def merge_cancelled(self) -> bool:
-        """Whether a person cancelled all merges, and nobody has requested this one since."""
+        """Whether a person gave `cancel` after every command to merge this pull request."""
         cancel = self.command("cancel")
         return cancel is not None and all(cancel.at > merge.at for merge in self._merges())
 
     def _merges(self) -> list[Command]:
-        """The merge commands, without those for a head of another open pull request."""
+        """Return the `merge` commands but those for the head of another open pull request."""
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:
             return merges

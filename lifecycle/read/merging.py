@@ -1,4 +1,4 @@
-"""What people said about merging a pull request, and what of it counts."""
+"""Says whether the bot may merge a pull request, and whether the policy or a person wants it."""
 
 from lifecycle.model.policy import AutoMerge, Mode
 from lifecycle.model.status import Reason
@@ -12,16 +12,16 @@ def merges(view: SessionView) -> bool:
 
 
 def merge_wanted(view: SessionView) -> bool:
-    """Whether the bot is to merge the pull request, by policy or on command."""
+    """Whether the policy or a person's command asks the bot to merge the pull request."""
     if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
         return False
     return view.policy.merges_by_itself or view.merge_command is not None
 
 
 def barred(view: SessionView) -> str:
-    """Return why only people may merge the pull request, by the base branch's rules.
+    """Return why the base branch's rules let only people merge; empty if the bot may merge too.
 
-    GitHub's merge queue pushes by itself.
+    With a merge queue the bot may: not the bot but GitHub then pushes to the base.
     """
     pull = view.pull
     if pull is None or not pull.barred or pull.queue:
@@ -30,12 +30,12 @@ def barred(view: SessionView) -> str:
 
 
 def by_hand(view: SessionView) -> bool:
-    """Whether only people may merge the pull request."""
+    """Whether the policy or the base branch's rules let only people merge the pull request."""
     return view.policy.auto_merge is AutoMerge.OFF or bool(barred(view))
 
 
 def awaited_merge(view: SessionView) -> Reason | None:
-    """Return what a person has to do with a mergeable pull request; None: the bot merges it."""
+    """Return why a mergeable pull request waits for a person; None: the bot merges it."""
     if barred(view):
         return Reason.MERGE_BARRED
     if view.policy.auto_merge is AutoMerge.OFF or view.policy.mode is Mode.OBSERVE:
@@ -44,9 +44,9 @@ def awaited_merge(view: SessionView) -> Reason | None:
 
 
 def checks_waived(view: SessionView) -> bool:
-    """Whether a person said to merge without the pending checks, after they took too long.
+    """Whether a person commanded to merge without the pending checks, after they took too long.
 
-    Never without those that GitHub requires.
+    False if GitHub requires one of them.
     """
     pull, command = view.pull, view.merge_command
     since = (pull.pending_since or pull.head_since) if pull is not None else None
@@ -57,9 +57,9 @@ def checks_waived(view: SessionView) -> bool:
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:
-    """Return the names of expected checks, if no check ran and no person said to merge anyway.
+    """Return the names of expected checks if no check ran; empty if a command waives them.
 
-    A merge command from before the checks could be seen to be missing waits for them.
+    A `merge` command waives them if it came at least `Policy.settle_seconds` after the push.
     """
     pull, policy = view.pull, view.policy
     if pull is None or view.passes or not pull.checks_expected or not policy.expect_checks:

@@ -1,8 +1,8 @@
 """Removes the facts that a restore or a `retry` command makes obsolete.
 
-A restore begins a new run: what earlier runs were sent or did no longer counts, but actions on
-GitHub stay done. A retry clears the failed actions. The workspace of the new run is prepared by
-`runtimes.workspaces.preparation`.
+A restore begins a new run: messages to earlier runs and actions on their programs no longer count,
+but actions on GitHub stay done. A retry removes the records of failed actions.
+`runtimes.workspaces.preparation` prepares the workspace of the new run.
 """
 
 from datetime import datetime
@@ -15,22 +15,22 @@ from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import HELD, Status
 
-#: Outcomes a session may be brought back from.
+#: The outcomes after which a session can be restored.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
-#: The command that brings one back; the label and a reopened issue give it too.
+#: The command that restores a session; adding the label and reopening the issue give it too.
 RESTORES: Final = "start"
 
 
 def allowed(facts: Facts, head: str) -> bool:
-    """Whether a person allowed this commit to be pushed, whatever it changes."""
+    """Whether a person allowed the push of the commit `head`, whatever it changes."""
     return any(
         command.kind == "allow" and names(facts, command, head) for command in facts.commands
     )
 
 
 def names(facts: Facts, command: Command, head: str) -> bool:
-    """Whether a command's abbreviated hash names this commit and no other of the session's.
+    """Whether a command's abbreviated hash names `head` and no other pushed or refused commit.
 
     An agent could craft a commit whose hash has the same prefix as the one a person reviewed.
     """

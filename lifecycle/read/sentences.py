@@ -1,4 +1,4 @@
-"""The placeholders of the tables' sentences, each computed only when a sentence uses it."""
+"""Fills in the placeholders of the sentences in the tables of rules, blockers and waits."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,22 +17,22 @@ _PENDING = Review.PENDING
 
 
 def short(sha: str) -> str:
-    """A commit as people write it."""
+    """Return the first 7 digits of a commit's hash."""
     return sha[:7]
 
 
 def names(checks: Sequence[Check]) -> str:
-    """What people call these checks."""
+    """Return the names of the checks, separated by commas."""
     return ", ".join(check.name for check in checks)
 
 
 def clock(at: datetime) -> str:
-    """A time as people write it, to the minute."""
+    """Return a time as text, to the minute; `at` is in UTC."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def duration(time: timedelta) -> str:
-    """A length of time as people say it, in its largest unit, rounded down."""
+    """Return a duration in words, in its largest unit from minutes to days, rounded down."""
     seconds = int(time.total_seconds())
     for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if count := seconds // length:
@@ -47,7 +47,7 @@ def _asked(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """Return what the agent does, or what follows because its program has ended."""
+    """Return what the agent does, whether a new run follows, and why it waits for a slot."""
     agent, waits = view.facts.agent, view.facts.waits
     if view.last_availability is Availability.BLOCKED:
         known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
@@ -60,7 +60,7 @@ def _activity(view: SessionView) -> str:
 
 #: The availabilities after which a new run resumes the work.
 RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
-#: What is said about an activity without evidence.
+#: The sentence about an activity for which the agent gives no evidence.
 _UNEXPLAINED: Final = {
     Activity.ACTIVE: "the agent works",
     Activity.READY: "the agent ended its turn",
@@ -82,7 +82,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, which a rule of the branch may be about."""
+    """Return the unresolved conversations, because a branch rule may require to resolve them."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
@@ -93,7 +93,7 @@ def _conversations(view: SessionView) -> str:
 
 
 def _ignored(view: SessionView) -> str:
-    """Return the approvals that do not count with their reasons, and what the requester can do."""
+    """Return which approvals do not count, why, and what is needed instead; empty: all count."""
     if view.approved:
         return ": GitHub requires another approval, such as a code owner's"
     why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
@@ -118,7 +118,7 @@ def _holds(view: SessionView) -> str:
 
 
 def _failed(view: SessionView) -> str:
-    """The failed checks; those that fail on the base branch too are marked."""
+    """Return the failed checks, marking those that fail on the base branch too."""
     return ", ".join(
         f"{check.name} (also fails on the base branch)" if check.red_on_base else check.name
         for check in view.failed_checks
@@ -145,14 +145,14 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
 
 @cache
 def _parts(template: str) -> tuple[str, ...]:
-    """Split a template into text and placeholder names, alternating."""
+    """Split a template into texts and the names of placeholders, alternating, a text first."""
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
 def sentence(
     template: str, view: SessionView, why: str = "", blockers: Sequence[Blocker] = ()
 ) -> str:
-    """Return a table's sentence with its placeholders filled in, `{why}` and `{blockers}` too."""
+    """Return a template with its placeholders filled in: `NAMES`, `{why}` and `{blockers}`."""
     if "{" not in template:
         return template
     texts = _parts(template)

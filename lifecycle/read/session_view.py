@@ -1,7 +1,7 @@
-"""One session at one instant: its facts under a policy, with the queries that rules use.
+"""The queries of rules and reactions over one session's facts, policy and time.
 
-No query has a side effect. What depends on the clock is either a `Recheck`, returned instead of
-an answer, or part of `changes_at`; the earliest of these is when the session is judged again.
+No query has a side effect. A query whose result depends on the clock returns a `Recheck` instead,
+or `SessionView.changes_at` includes the time; the session is judged again at the earliest of these.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Acti
 _AT_REST: Final = (Availability.IDLE, Availability.EXITED)
 _MERGE, _PARK = KeyKind.MERGE, KeyKind.PARK
 _HOUR: Final = span(3600)
-#: What the world asks of the agent: all messages but reminders of uncommitted work.
+#: The kinds of messages that count as requests: all but reminders of uncommitted work.
 REQUESTS: Final = keys.MESSAGES - {KeyKind.COMMIT_WORK}
 _REVIEW: Final = frozenset({KeyKind.ADDRESS_REVIEW})
 #: The result of merging remote commits that conflict with the agent's.
@@ -48,25 +48,25 @@ RESUMING: Final = ("resume", "restart", "tell", "answer")
 
 @final
 class Recheck(Struct, frozen=True, gc=False):
-    """No answer yet: the same facts may give one at this instant."""
+    """The result of a query that has to be repeated later, because only time is missing."""
 
-    at: datetime
+    at: datetime  #: When to repeat it.
 
 
 def earliest(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The first of two instants, of which either may be missing."""
+    """Return the earlier of two times; None is no time: the other one is returned."""
     if one is None or other is None:
         return one or other
     return one if one < other else other
 
 
 class SessionView(CommandQueries):
-    """Facts under a policy at an instant, read about one pull request.
+    """A session's facts, policy and time, with queries over them, about one pull request.
 
-    Lives for one decision. If several pull requests are open there is a view of each.
+    It is used for one decision only. If several pull requests are open, each has its own view.
     """
 
-    #: Python shares the layout of at most 30 attributes among instances; with more, each is slow.
+    #: Slots, because Python shares the keys of attributes among instances only for up to 30.
     __slots__ = (
         *("facts", "policy", "now", "history", "instructed_at", "parked"),
         *("availability", "last_availability", "receipt_until", "changes_at", "at_rest", "budgets"),
@@ -79,12 +79,12 @@ class SessionView(CommandQueries):
     def __init__(
         self, facts: Facts, policy: Policy, now: datetime, pull: Pull | None = None
     ) -> None:
-        """`pull` is the pull request to read about; None: the most important one."""
+        """Read the facts. `pull`: the pull request to read about; None: `foremost` chooses it."""
         self.facts = facts
         self.policy = policy
         self.now = now
         self.history = ActionHistory(facts.done)
-        #: When this run was last given something to do; None: it was not started.
+        #: When this run was started or last sent a message; None: it was not started.
         self.instructed_at = self.history.instructed_at(facts.run)
         #: Whether the bot stopped this run's program, so that it needs no slot. A stop that failed
         #: for good counts too.
@@ -94,9 +94,9 @@ class SessionView(CommandQueries):
             self.parked = facts.run in parks
         self._read_agent()
         self._read_work()
-        #: An open pull request, else the newest merged, else the newest.
+        #: The pull request this view is about; None: the session has none.
         self.pull = pull or foremost(facts.pulls)
-        #: Views of all open pull requests, if there are several.
+        #: The views of all open pull requests if there are several; else empty.
         self.several: tuple[SessionView, ...] = ()
         if pull is None and len(facts.pulls) > 1:
             opened = [one for one in facts.pulls if one.state is _OPEN]
@@ -105,7 +105,7 @@ class SessionView(CommandQueries):
                 for view in self.several:
                     view.several = self.several
         if not self.several:
-            #: That the merge queue removed this head, unless a person had it queued again.
+            #: The merge queue's removal of this head; None: it was not removed, or it is obsolete.
             self.dequeued = self._dequeued() if self.pull and self.pull.dequeued else None
             self._read_checks()
             self._read_review()
@@ -124,39 +124,40 @@ class SessionView(CommandQueries):
     def _read_agent(self) -> None:
         facts, policy, history, now = self.facts, self.policy, self.history, self.now
         self.availability, changes_at = availability_of(facts, policy, history, now)
-        #: The same, except that a failed probe changes nothing: a status is read by it, while
-        #: nothing is sent to an agent whose state is unknown.
+        #: `availability` as if failed probes had found the agent alive. The status depends on it;
+        #: messages depend on `availability`: an agent in an unknown state gets none.
         self.last_availability = self.availability
         if self.availability is _UNKNOWN and not is_alive(facts.agent):
             self.last_availability, again = living(facts, policy, history, now)
             changes_at = earliest(changes_at, again)
-        #: Until when a message to this run may still be received; None: none is awaited.
+        #: Until when this run's receipt of a message is awaited; None: none is awaited.
         self.receipt_until: datetime | None = None
         if facts.sent:
             self.receipt_until = receipt_until(facts, policy, now)
             changes_at = earliest(changes_at, self.receipt_until)
-        #: When the availability, or that, is different without any new fact.
+        #: When these three may change without any new fact; None: never.
         self.changes_at = changes_at
-        #: Whether the agent has done all it was sent: its turn or its program ended.
+        #: Whether the agent has nothing left to do: its turn has ended, or its program.
         self.at_rest = self.last_availability in _AT_REST
         at_work = self.last_availability is _ACTIVE and facts.agent.activity is _PROCESSING
         turn = facts.agent.since if at_work else None
-        #: The budgets that are used up, or nearly, with the turn that is in progress.
+        #: The budgets that are used up, or nearly, counting the turn in progress.
         self.budgets = budget_state(facts, policy, now, turn)
 
     def _read_work(self) -> None:
         facts, work, pulls = self.facts, self.facts.work, self.facts.pulls
-        #: Whether GitHub has the agent's commit, and whether there is one that it lacks.
+        #: Whether the head of the workspace's branch was pushed.
         self.pushed = work.head in self.history.pushed or (
-            # One that is recorded as done later would seem to follow what is sent to the agent now.
+            # Not while the push is pending: once recorded, it would seem to answer messages of now.
             work.head in [one.head for one in pulls] and keys.push(work.head) not in facts.pending
         )
         ahead = bool(work.head) and work.head != work.base and not self.pushed
+        #: Whether the agent has commits that were not pushed, on the session's branch or off it.
         self.unpushed = ahead or work.off_branch is not None
 
     @property
     def next_push_at(self) -> datetime | None:
-        """When the limit of pushes and updates per hour allows the next one; None: now."""
+        """When `Policy.pushes_per_hour` allows the next push or update; None: now."""
         most = self.policy.pushes_per_hour
         newest = sorted(self.history.branch_moves, reverse=True) if most else []
         allowed = [shifted(first, _HOUR) for first in newest[most - 1 :][:1]]
@@ -169,10 +170,11 @@ class SessionView(CommandQueries):
     # -- the pull request: checks ------------------------------------------------------------------
 
     def _dequeued(self) -> Dequeued | None:
-        """The removal of this head from the merge queue after the bot had added it.
+        """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head, or if a person cancelled the merge.
+        None if the bot never queued this head, if a person cancelled the merge or commanded it
+        again since, or if the head is in the queue again.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -199,23 +201,23 @@ class SessionView(CommandQueries):
         required = [check for check in checks if check.required] if others else []
         if required:
             others = [check for check in others if check.required]
-        #: Whether any passes; GitHub accepts a required one that was skipped.
+        #: Whether a check passes, or one is required; GitHub accepts a required one if skipped.
         self.passes = len(others) < len(checks) or bool(required)
         self.failed_checks = _those(others, _FAILED) if others else []
         self.pending_checks = _those(others, _PENDING) if others else []
-        #: Those that only people, or another run, can change.
+        #: Cancelled and stale checks, and those that wait for people.
         self.held_checks = _those(others, *_HELD) if others else []
 
     @property
     def checks_to_fix(self) -> list[Check]:
-        """Failed checks that are the agent's to fix: those that pass on the base."""
+        """The failed checks that the agent has to fix: those that do not fail on the base."""
         return [check for check in self.failed_checks if not check.red_on_base]
 
     @property
     def rerunnable_checks(self) -> list[Check]:
-        """Checks that another run may turn green, if nothing else failed.
+        """The flaky and cancelled checks, if no other check failed; a rerun may pass.
 
-        Checks that failed in the merge queue are not rerun: the queue does not retry that commit.
+        Empty if the merge queue's own checks failed: the queue does not retry that commit.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks
@@ -226,7 +228,7 @@ class SessionView(CommandQueries):
 
     @property
     def rerun_until(self) -> datetime | None:
-        """Return the deadline for an ordered rerun of checks to begin; None if none is awaited."""
+        """The deadline for an ordered rerun of checks to begin; None if none is awaited."""
         if self.pull is None or not self.rerunnable_checks:
             return None
         ordered = self.facts.done.get(keys.rerun(self.pull.head))
@@ -247,18 +249,18 @@ class SessionView(CommandQueries):
 
     def _read_review(self) -> None:
         """Read the reviews and comments that count."""
-        #: Threads that await an answer; an outdated one blocks nothing, but is sent and answered.
+        #: Threads that await an answer, including outdated ones, which block no merge.
         self.threads: list[Thread] = []
-        self.open_threads: list[Thread] = []
-        #: Who requests changes in a review, and may.
+        self.open_threads: list[Thread] = []  #: `threads` without the outdated ones.
+        #: Allowed reviewers whose latest review requests changes.
         self.objectors: list[str] = []
         #: Whether this head has an approval that counts.
         self.approved = False
-        #: The authors of approvals that do not count, with why.
+        #: The author of each approval that does not count, with the reason.
         self.ignored: list[tuple[str, str]] = []
-        #: Remarks of people with write access that were not sent to the agent yet.
+        #: Remarks for the agent, as `counts` decides, that were not sent to it yet.
         self.unsent_remarks: list[Remark] = []
-        #: What such people wrote about the issue.
+        #: All remarks on the issue that are for the agent.
         self.discussion: list[Remark] = []
         pull, remarks = self.pull, self.unsent_remarks
         if self.facts.issue.remarks:
@@ -288,7 +290,7 @@ class SessionView(CommandQueries):
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
 
     def _awaits_answer(self, thread: Thread) -> bool:
-        """Whether a thread is unresolved, and its last comment is not the bot's."""
+        """Whether an unresolved thread has a comment that counts, and its last is not the bot's."""
         if thread.resolved or not thread.remarks or thread.remarks[-1].own:
             return False
         return any(self.counts(remark) for remark in thread.remarks)
@@ -300,7 +302,7 @@ class SessionView(CommandQueries):
         return not remark.bot or self.policy.lists(remark.author)
 
     def may_have_findings(self) -> bool:
-        """Whether anything is wrong that the agent may not be able to solve by itself."""
+        """Whether an escalation is possible besides a question and a run without a commit."""
         facts, pull = self.facts, self.pull
         work = facts.work
         if facts.failures or self.unpushed or work.dirty or work.unreadable or self.dequeued:
@@ -316,7 +318,7 @@ class SessionView(CommandQueries):
 
     @property
     def parent(self) -> Pull | None:
-        """The open pull request whose branch is the base of this one."""
+        """The session's open pull request whose branch is this one's base; None: there is none."""
         if self.pull is None or not self.several:
             return None
         base = self.pull.base_branch
@@ -327,9 +329,9 @@ class SessionView(CommandQueries):
         """Compare the branch on GitHub with the workspace."""
         pull, work = self.pull, self.facts.work
         own = pull is not None and pull.branch in ("", self.facts.branch)
-        #: Whether the pull request, as read, shows what is in the workspace.
+        #: Whether the pull request's head is the workspace's, or it has another branch.
         self.current = pull is not None and (not own or pull.head == work.head)
-        #: Whether GitHub's branch has commits of others that are still to be merged.
+        #: Whether GitHub's branch has commits of others that the workspace still lacks.
         self.has_remote_commits = (
             not self.current
             and pull is not None
@@ -345,7 +347,7 @@ class SessionView(CommandQueries):
         )
 
     def _merged_remote(self, pull: Pull) -> bool:
-        """Whether the head was merged into the workspace, or the agent was asked to merge it."""
+        """Whether the head was merged into the workspace, or the agent was asked to do it."""
         merged = self.facts.done.get(keys.merge_remote(pull.head))
         if merged is None:
             return False
